@@ -48,7 +48,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import RunSummary
 from stallmark.format import listed, number
-from stallmark.record.manifest import Devices
+from stallmark.record.manifest.storage import Devices
 from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence

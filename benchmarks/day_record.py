@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest import Device, EmulatedArray, Manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.storage import Device, EmulatedArray
 from stallmark.record.schema import ROWS_AT_ONCE, TABLES
 from stallmark.record.writer import RecordWriter
 

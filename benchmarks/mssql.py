@@ -33,7 +33,8 @@ from stallmark.engines.mssql.bulk import BulkCopyWriter
 from stallmark.engines.mssql.copier import Copier
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.session import MssqlSession
-from stallmark.record.manifest import Manifest, now
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter

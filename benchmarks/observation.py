@@ -25,7 +25,8 @@ from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
-from stallmark.record.manifest import Manifest, now
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter

@@ -22,7 +22,8 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
-from stallmark.record.manifest import Manifest, now
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload

@@ -40,7 +40,8 @@ from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.errors import ErrorClass, StallmarkError, as_reason
 from stallmark.format import spoken
 from stallmark.processes import kill
-from stallmark.record import manifest as recorded
+from stallmark.record.manifest.course import LeftWaiting, Unheard
+from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Workload
@@ -149,7 +150,7 @@ class Drive:
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
-        self.load_machines: list[recorded.LoadMachine] = []
+        self.load_machines: list[RecordedMachine] = []
 
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
@@ -245,13 +246,13 @@ class Drive:
         most, words = max(failed)
         return f"no {what} was committed; the server said of {most:,} that failed: {words}"
 
-    def unheard(self) -> recorded.Unheard:
+    def unheard(self) -> Unheard:
         """Return what stayed unknown at the end. Call it after `finish`."""
-        return recorded.Unheard(unfinished=self._left["unfinished"], silent=self._left["silent"])
+        return Unheard(unfinished=self._left["unfinished"], silent=self._left["silent"])
 
-    def left_waiting(self) -> recorded.LeftWaiting:
+    def left_waiting(self) -> LeftWaiting:
         """Return what was due, or to come, and nobody began. Call it after `finish`."""
-        return recorded.LeftWaiting(arrivals=self._left["unserved"], deferred=self._left["pending"])
+        return LeftWaiting(arrivals=self._left["unserved"], deferred=self._left["pending"])
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
@@ -289,7 +290,7 @@ class Drive:
         for machine in machines:
             say(f"Load machine {machine.number} is {machine.name}: {machine.facts.cores} cores.")
             self.load_machines.append(
-                recorded.LoadMachine(
+                RecordedMachine(
                     number=machine.number,
                     executors=machine.executors,
                     clock_within_ms=machine.clock_within_ms,

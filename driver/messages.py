@@ -185,7 +185,7 @@ class UsersHere(Message):
 
 
 class MachineFacts(msgspec.Struct, frozen=True):
-    """The facts about a load machine, as `record.manifest.Machine` has them."""
+    """The facts about a load machine, as Machine of record/manifest/course.py has them."""
 
     system: str | None = None
     distribution: str | None = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.driver.rows import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
-from stallmark.record.manifest import Waited
+from stallmark.record.manifest.workload import Waited
 
 CHECK_EVERY_S = 5
 SETTLED_AFTER_S = 2  # by then all executors have reported a second

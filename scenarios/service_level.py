@@ -6,7 +6,7 @@ from pydantic import Field, Tag
 
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.quantities import Seconds
-from stallmark.record.manifest import ServiceLevelObjective
+from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 
 

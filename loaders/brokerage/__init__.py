@@ -9,15 +9,21 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from stallmark.errors import StallmarkError
-from stallmark.loaders.brokerage import counts, customers, fixed, market_group, words
+from stallmark.loaders.brokerage import counts, customers, fixed, words
+from stallmark.loaders.brokerage.companies import companies, securities
+from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
+from stallmark.loaders.brokerage.news import news
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
-from stallmark.schema.brokerage.population import TRADES_PER_DAY, UNIT, Population
+from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 
 CUSTOMERS, DAYS, COMPRESSIBILITY = 5_000, 1.0, 2.0  # unless the scale says otherwise
 MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
 COMPRESSIBILITIES = (1.3, 4.0)
+_SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days
 
 
 class BrokerageLoader(Loader):
@@ -69,11 +75,24 @@ class BrokerageLoader(Loader):
             case "trade":
                 return TradeGroup(seed, population, unit).pieces()
             case "market":
-                return market_group.market(seed, population, unit, scale["compressibility"])
+                return market_group(seed, population, unit, scale["compressibility"])
             case "customers":
                 return customers.customers(seed, population, unit)
             case _:
                 return fixed.fixed(seed, population)
+
+
+def market_group(seed: int, population: Population, unit: int, compressibility: float) -> Iterator[Piece]:
+    """Return all rows of the market group of one load unit. `compressibility` is that of articles: see `prose`."""
+    company = unit * COMPANIES + np.arange(COMPANIES)
+    yield from companies(seed, population, company)
+    first, end = unit * SECURITIES, (unit + 1) * SECURITIES
+    yield "brokerage.last_trade", last_trade(population, np.arange(first, end))
+    for start in range(first, end, _SECURITIES_OF_A_PIECE):
+        days = Days.of(seed, np.arange(start, min(start + _SECURITIES_OF_A_PIECE, end)))
+        yield "brokerage.security", securities(seed, days)
+        yield "brokerage.daily_market", daily_market(days)
+    yield from news(seed, company, compressibility)
 
 
 def _number(given: Any) -> float | None:

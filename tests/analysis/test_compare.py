@@ -16,7 +16,7 @@ from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import Condition
+from stallmark.record.manifest.course import Condition
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 

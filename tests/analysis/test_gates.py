@@ -6,7 +6,8 @@ from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.step_summary import TransactionSummary
 from stallmark.analysis.validity import gates
-from stallmark.record.manifest import Condition, Counted, Unheard
+from stallmark.record.manifest.course import Condition, Unheard
+from stallmark.record.manifest.workload import Counted
 
 ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
 RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)

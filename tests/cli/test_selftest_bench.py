@@ -19,7 +19,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, EmbeddedMemory
 from stallmark.experiment.progress import Show
 from stallmark.loaders.load import build
-from stallmark.record.manifest import Counted
+from stallmark.record.manifest.workload import Counted
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import WorkloadChoice

@@ -34,7 +34,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.rows import ErrorRow, Rows, TransactionRow
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
-from stallmark.record import manifest as recorded
+from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 
@@ -77,7 +77,7 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
     conductor.send(ClocksCompared(2, 80.0))
     drive._receive(timeout=60, farewell=True)
     assert "host" not in str(drive.load_machines)
-    assert drive.load_machines[0] == recorded.LoadMachine(number=1, executors=1, clock_within_ms=0.5, cores=8)
+    assert drive.load_machines[0] == RecordedMachine(number=1, executors=1, clock_within_ms=0.5, cores=8)
     assert drive.load_machines[1].clock_within_ms == 80.0
 
 

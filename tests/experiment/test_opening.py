@@ -14,7 +14,7 @@ from stallmark.experiment.manifest import _transactions
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.record.manifest import Counted, Follows, Opening
+from stallmark.record.manifest.workload import Counted, Follows, Opening
 from stallmark.record.reader import find_records
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import find_workload

@@ -11,11 +11,11 @@ from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import NotGivenBack, StallmarkError
-from stallmark.experiment import watch
+from stallmark.experiment import run
 from stallmark.experiment.progress import Show
+from stallmark.experiment.run import Watch
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.user_run import Run
-from stallmark.experiment.watch import Watch
 from stallmark.record.reader import find_records
 
 GONE = "The lock that every run takes is gone: run again."
@@ -52,7 +52,7 @@ def runner(engine: Held, read, tmp_path: Path) -> Runner:
 
 
 def test_it_looks_again_and_again_until_something_is_wrong(monkeypatch):
-    monkeypatch.setattr(watch, "EVERY_S", 0.001)
+    monkeypatch.setattr(run, "WATCH_EVERY_S", 0.001)
     looks = [gone, lambda: None, lambda: None]
     with Watch(lambda: looks.pop()()) as watching:
         eventually(lambda: watching.why is not None)
@@ -60,7 +60,7 @@ def test_it_looks_again_and_again_until_something_is_wrong(monkeypatch):
 
 
 def test_a_run_ends_with_the_reason(runner, engine, monkeypatch):
-    monkeypatch.setattr(watch, "EVERY_S", 0.2)
+    monkeypatch.setattr(run, "WATCH_EVERY_S", 0.2)
     looks = [gone, lambda: None, lambda: None]  # the first before the variant
     engine.look = lambda: looks.pop()()
     finished = runner.run()

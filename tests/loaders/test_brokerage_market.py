@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stallmark.loaders.brokerage import market_group
 from stallmark.loaders.brokerage.companies import company_names, exchange_of, industry_of, security_names
 from stallmark.loaders.brokerage.daily_market import DAYS, Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
-from stallmark.loaders.brokerage.market_group import market
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.schema.brokerage.population import COMPANIES, KEY, SECURITIES, Population, symbol
@@ -25,7 +25,7 @@ SECURITY = UNIT * SECURITIES + np.arange(SECURITIES)
 
 def made(seed: int, population: Population, unit: int) -> dict[str, pa.Table]:
     pieces = defaultdict(list)
-    for name, piece in market(seed, population, unit, 2.0):
+    for name, piece in market_group(seed, population, unit, 2.0):
         pieces[name.removeprefix("brokerage.")].append(piece)
     return {name: pa.concat_tables(tables) for name, tables in pieces.items()}
 
@@ -119,7 +119,7 @@ def test_competitors_are_three_others_of_the_industry(customers: int) -> None:
     population = Population(customers, 1.0)
     found = set()
     for unit in range(population.units):
-        pieces = dict(zip(range(4), market(SEED, population, unit, 2.0), strict=False))
+        pieces = dict(zip(range(4), market_group(SEED, population, unit, 2.0), strict=False))
         [table] = [piece for name, piece in pieces.values() if name == "brokerage.company_competitor"]
         one, other = (table[name].to_numpy() - KEY - 1 for name in ("cp_co_id", "cp_comp_co_id"))
         assert np.array_equal(one, np.repeat(unit * COMPANIES + np.arange(COMPANIES), 3))

@@ -8,11 +8,10 @@ import pyarrow.compute as pc
 import pytest
 import sqlalchemy as sa
 
-from stallmark.loaders.brokerage import LOADER
+from stallmark.loaders.brokerage import LOADER, market_group
 from stallmark.loaders.brokerage.counts import rows
 from stallmark.loaders.brokerage.customers import customers
 from stallmark.loaders.brokerage.fixed import fixed
-from stallmark.loaders.brokerage.market_group import market
 from stallmark.loaders.plan import Batch
 from stallmark.schema.brokerage.population import Population
 from stallmark.schema.brokerage.tables import METADATA
@@ -36,7 +35,7 @@ def everything(request: pytest.FixtureRequest) -> tuple[Population, dict[str, pa
     pieces = defaultdict(list)
     batches = [fixed(SEED, population)]
     for unit in range(population.units):
-        batches += [customers(SEED, population, unit), market(SEED, population, unit, 2.0)]
+        batches += [customers(SEED, population, unit), market_group(SEED, population, unit, 2.0)]
     for batch in batches:
         for name, piece in batch:
             check(METADATA.tables[name], piece)

@@ -12,7 +12,10 @@ from support.synthetic import EMULATED
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import FORMAT, Manifest
+from stallmark.record.manifest import scenario as recorded
 from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.scenarios.model import QueryScenario, Scenario
+from stallmark.scenarios.variant import During, ResourcePool, Variant
 
 STEP = {"name": "steady", "users": 30, "begin_s": 0.0, "measure_s": 5.0, "end_s": 35.0}
 WHOLE = a_manifest(
@@ -67,6 +70,34 @@ def test_what_is_written_is_read_back(tmp_path):
     assert read_manifest(tmp_path) == WHOLE
 
 
+def test_keys_of_a_scenario_that_no_reader_knows_are_kept_as_they_are(tmp_path):
+    said = {
+        "name": "HDD",
+        "buffer_pool": "20 %",
+        "during": {"check": True},
+        "before": {"ask": "Is it on?"},
+        "streams": 0,
+    }
+    found = read(tmp_path, with_value(("variant",), said)).variant
+    assert found.facts() == said
+    assert found.during and found.during.kind == "check"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "models", "all_of_it"),
+    [
+        (recorded.Scenario, (Scenario, QueryScenario), False),
+        (recorded.Variant, (Variant,), False),
+        (recorded.ResourcePool, (ResourcePool,), True),
+        (recorded.During, (During,), True),
+    ],
+)
+def test_fields_of_a_scenario_in_a_record_are_keys_of_a_scenario_file(recorded, models, all_of_it):
+    keys = {key for model in models for key in model.model_fields}
+    fields = set(recorded.model_fields)
+    assert fields == keys if all_of_it else fields < keys
+
+
 @pytest.mark.parametrize(("format", "advice"), [(FORMAT - 1, "run the experiment again"), (FORMAT + 1, "update")])
 def test_another_format_is_refused_with_what_to_do(tmp_path, format, advice):
     with pytest.raises(StallmarkError, match=rf"format {format} .*reads format {FORMAT}: {advice}"):
@@ -87,6 +118,8 @@ def test_what_has_no_format_number_is_damaged(tmp_path, document):
         (("started",), "yesterday", "started"),
         (("devices", "data", "emulated_array", "spindles"), [], r"devices\.data\.emulated_array\.spindles"),
         (("machine", "hostname"), "db1", r"machine\.hostname"),
+        (("variant", "resource_pool"), {"iops": 100}, r"variant\.resource_pool\.iops"),
+        (("scenario", "buffer_pool"), 64, r"scenario\.buffer_pool"),
         (("kind",), "probe", "does not fit"),
     ],
 )

@@ -14,7 +14,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
-from stallmark.record.manifest import Condition
+from stallmark.record.manifest.course import Condition
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
 from stallmark.report.sections.agreement import agreement

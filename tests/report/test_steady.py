@@ -18,7 +18,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.steady.cycles import Marks, over_whole_cycles
 from stallmark.analysis.steady.steadiness import judge
 from stallmark.analysis.validity.service_level import declared, judge_reads
-from stallmark.record.manifest import Waited
+from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render

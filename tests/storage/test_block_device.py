@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.record.manifest import EmulatedArray
+from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.storage.block_device import BlockDeviceError, Facts, behind, emulated_array_of, needs, parts
 from stallmark.storage.block_device.facts import RUNTIME, Places
 from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays

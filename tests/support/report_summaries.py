@@ -14,7 +14,8 @@ from stallmark.analysis.step_summary import StepSummary, TransactionSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
-from stallmark.record.manifest import Condition, Manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Condition
 from stallmark.stats.correlation import Correlation
 from support.manifests import on
 from support.steps import changed_step, step_of

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stallmark.record.manifest import Manifest, Step
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.workload import Step
 from stallmark.record.writer import RecordWriter
 from support.manifests import on
 

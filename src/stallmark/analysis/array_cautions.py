@@ -8,7 +8,7 @@ from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.probe.drift import DRIFTED
 from stallmark.analysis.summary import RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
-from stallmark.record.manifest import Role
+from stallmark.record.manifest.storage import Role
 from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 

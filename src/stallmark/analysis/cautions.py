@@ -9,7 +9,7 @@ from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import RunSummary
-from stallmark.record.manifest import Collector
+from stallmark.record.manifest.course import Collector
 from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
 _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}

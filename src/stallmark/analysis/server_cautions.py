@@ -7,7 +7,7 @@ from stallmark.analysis.points import labels, points
 from stallmark.analysis.read.server_summary import ServerState
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import RunSummary
-from stallmark.record.manifest import Server
+from stallmark.record.manifest.server import Server
 from stallmark.stats.thresholds import NODES_APART
 
 RECOVERY = "database recovery model"

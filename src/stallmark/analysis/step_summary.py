@@ -29,7 +29,7 @@ from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.analysis.validity.service_level import ServiceLevel
 from stallmark.record.devices import DeviceLabel
-from stallmark.record.manifest import Waited
+from stallmark.record.manifest.workload import Waited
 from stallmark.stats.correlation import Correlation
 from stallmark.stats.thresholds import OVER_LIMIT
 

@@ -15,7 +15,8 @@ from stallmark.analysis.queries.summary import QueryComparison, QueryRunSummary
 from stallmark.analysis.read.blocking import DeadlockShape
 from stallmark.analysis.read.sample_times import ServerClock
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest import Condition, Manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Condition
 from stallmark.stats.correlation import Correlation
 
 

@@ -12,7 +12,7 @@ from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
     from stallmark.record.attach.attach import Attached
-    from stallmark.record.manifest import External
+    from stallmark.record.manifest.course import External
 
 
 @click.command(cls=Command)

@@ -57,12 +57,12 @@ def probe(
     --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, told
-    from stallmark.record.manifest import Scenario, Variant
+    from stallmark.record.manifest.scenario import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.probe import find_patterns, steps_of
-    from stallmark.storage.probe.existing import existing_file
     from stallmark.storage.probe.measurement import now, refuse_memory
+    from stallmark.storage.probe.probe_file import existing_file
     from stallmark.storage.probe.recording import ProbePlace, record_probe
     from stallmark.storage.probe.tool import find_tool
 

@@ -29,7 +29,7 @@ import psutil
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
-from stallmark.record.manifest import HookResult
+from stallmark.record.manifest.storage import HookResult
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import Hook
 

@@ -11,8 +11,16 @@ from stallmark.driver.timeline import Timeline
 from stallmark.engines.base import Engine
 from stallmark.loaders.ledger import Entry
 from stallmark.record import machine
-from stallmark.record import manifest as recorded
-from stallmark.record.manifest import Device, Devices, EmulatedArray, Manifest, Memory, now
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Collector as RecordedCollector
+from stallmark.record.manifest.part import now
+from stallmark.record.manifest.scenario import Scenario as RecordedScenario
+from stallmark.record.manifest.scenario import Variant as RecordedVariant
+from stallmark.record.manifest.server import Database, Memory, Server
+from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
+from stallmark.record.manifest.workload import ConcurrentStreams, Follows, Queries, Step
+from stallmark.record.manifest.workload import Transaction as RecordedTransaction
+from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario, Variant
 from stallmark.scenarios.service_level import described as described_slo
 from stallmark.storage.describe import describe
@@ -36,19 +44,19 @@ class Work:
     """The work of a run: what its users or its streams of queries are to do. A phase of queries becomes a step when it
     has ended."""
 
-    workload: recorded.Workload
-    steps: tuple[recorded.Step, ...] = ()
-    queries: recorded.Queries | None = None
-    concurrent_streams: recorded.ConcurrentStreams | None = None
+    workload: RecordedWorkload
+    steps: tuple[Step, ...] = ()
+    queries: Queries | None = None
+    concurrent_streams: ConcurrentStreams | None = None
 
 
 @dataclass(frozen=True)
 class PreparedStorage:
     """The storage that a variant is to run on: the array as the scenario describes it, and what was done to it."""
 
-    array: recorded.Array | None = None
-    hook: recorded.HookResult | None = None
-    precondition: recorded.Precondition | None = None
+    array: Array | None = None
+    hook: HookResult | None = None
+    precondition: Precondition | None = None
 
 
 def manifest(
@@ -76,9 +84,9 @@ def manifest(
         resumed_after_s=place.resumed_after_s,
         stallmark=stallmark.__version__,
         started=now(),
-        scenario=recorded.Scenario(**scenario.model_dump(mode="json")),
-        variant=recorded.Variant(**variant.model_dump(mode="json")),
-        server=recorded.Server(
+        scenario=RecordedScenario(**scenario.model_dump(mode="json")),
+        variant=RecordedVariant(**variant.model_dump(mode="json")),
+        server=Server(
             product=identity.product,
             version=identity.version_text,
             settings=settings.configuration,
@@ -88,7 +96,7 @@ def manifest(
             at_own_address=machine.has_address(engine.login().host),
         ),
         memory=memory,
-        database=recorded.Database(bytes_before=engine.bytes_used(), compressibility=loaded.compressibility),
+        database=Database(bytes_before=engine.bytes_used(), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
         reset=scenario.reset,
         service_level=described_slo(scenario.slo) if scenario.slo else None,
@@ -111,7 +119,7 @@ def of_load(scenario: Scenario, workload: Workload, streams: int) -> Work:
     timeline = scenario.timeline()
     concurrent = None
     if scenario.concurrent_streams:
-        concurrent = recorded.ConcurrentStreams(streams=streams, timeout_s=scenario.concurrent_streams.timeout)
+        concurrent = ConcurrentStreams(streams=streams, timeout_s=scenario.concurrent_streams.timeout)
     return Work(_workload(scenario, workload, timeline), steps_of(timeline), concurrent_streams=concurrent)
 
 
@@ -119,8 +127,8 @@ def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int |
     """Describe what streams do. `dops`: those that queries are to have, None as the server is set."""
     choice, asked = scenario.workload, scenario.queries
     return Work(
-        recorded.Workload(name=choice.name, scale=choice.scale, seed=choice.seed, version=workload.version),
-        queries=recorded.Queries(
+        RecordedWorkload(name=choice.name, scale=choice.scale, seed=choice.seed, version=workload.version),
+        queries=Queries(
             run=asked.run,
             phases=tuple(asked.phases),
             streams=scenario.streams if "throughput" in asked.phases else None,
@@ -131,17 +139,15 @@ def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int |
     )
 
 
-def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> recorded.Step:
+def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> Step:
     """Describe a phase that has ended as a step: with the seconds over which the server's counters are taken."""
-    return recorded.Step(
-        name=PHASES[name], phase=name, users=streams, begin_s=began_s, measure_s=began_s, end_s=ended_s
-    )
+    return Step(name=PHASES[name], phase=name, users=streams, begin_s=began_s, measure_s=began_s, end_s=ended_s)
 
 
-def _workload(scenario: Scenario, workload: Workload, timeline: Timeline) -> recorded.Workload:
+def _workload(scenario: Scenario, workload: Workload, timeline: Timeline) -> RecordedWorkload:
     """Describe the workload, without `opening` and `counted`: these are known only when the database is ready."""
     choice = scenario.workload
-    return recorded.Workload(
+    return RecordedWorkload(
         name=choice.name,
         scale=choice.scale,
         seed=choice.seed,
@@ -155,25 +161,25 @@ def _workload(scenario: Scenario, workload: Workload, timeline: Timeline) -> rec
     )
 
 
-def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[recorded.Transaction]:
+def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[RecordedTransaction]:
     """Describe what may happen in a run. `cards` of those that others give rise to: how many come of one whole deck."""
 
-    def described(kind: type[Transaction], **more: Any) -> recorded.Transaction:
-        return recorded.Transaction(name=kind.name, limit_s=kind.limit_s, reads_only=kind.reads_only, **more)
+    def described(kind: type[Transaction], **more: Any) -> RecordedTransaction:
+        return RecordedTransaction(name=kind.name, limit_s=kind.limit_s, reads_only=kind.reads_only, **more)
 
     for kind in workload.users.deck:
         yield described(kind, source="users", cards=deck[kind.name])
     for kind, (of, each) in workload.background.followers.items():
-        follows = recorded.Follows(transaction=of.name, each=each)
+        follows = Follows(transaction=of.name, each=each)
         yield described(kind, source="followers", cards=round(deck[of.name] * each, 2), follows=follows)
     for kind, every_s in workload.background.timers.items():
         yield described(kind, source="timer", every_s=every_s)
 
 
-def steps_of(timeline: Timeline) -> tuple[recorded.Step, ...]:
+def steps_of(timeline: Timeline) -> tuple[Step, ...]:
     arrivals = timeline.arrivals
     return tuple(
-        recorded.Step(
+        Step(
             name=step.name,
             users=step.users,
             begin_s=step.begin_s,
@@ -187,9 +193,9 @@ def steps_of(timeline: Timeline) -> tuple[recorded.Step, ...]:
     )
 
 
-def _describe(collector: Collector) -> recorded.Collector:
+def _describe(collector: Collector) -> RecordedCollector:
     why = collector.unavailable()
-    return recorded.Collector(
+    return RecordedCollector(
         title=collector.title,
         help=collector.help,
         interval_s=collector.interval_s,

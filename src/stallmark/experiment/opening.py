@@ -7,7 +7,7 @@ from typing import Any
 
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.record.manifest import Opening
+from stallmark.record.manifest.workload import Opening
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
 WITHIN_S = 600.0  # many orders may be left over

@@ -11,7 +11,7 @@ from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
-from stallmark.record.manifest import Scenario, Variant
+from stallmark.record.manifest.scenario import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant

@@ -13,7 +13,7 @@ from stallmark.experiment import progress
 from stallmark.experiment.drawn_query import drawn_query
 from stallmark.experiment.manifest import Work, of_queries, phase_step
 from stallmark.experiment.run import AnyRun
-from stallmark.record.manifest import now
+from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario, Variant
 from stallmark.scenarios.queries import Phase

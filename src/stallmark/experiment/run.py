@@ -1,5 +1,6 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,15 +20,18 @@ from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import Stopped, later
 from stallmark.experiment.storage_work import StorageWork
-from stallmark.experiment.watch import Watch
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
-from stallmark.record.manifest import Condition, Counted, Memory, Opening, Outage
+from stallmark.record.manifest.course import Condition, Outage
+from stallmark.record.manifest.server import Memory
+from stallmark.record.manifest.workload import Counted, Opening
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.schema.deploy import schemas_of
 from stallmark.transactions import checks, find_workload
+
+WATCH_EVERY_S = 15.0
 
 
 class AnyRun(ABC):
@@ -231,3 +235,32 @@ def _write_down(sampler: Sampler, writer: RecordWriter) -> None:
             for name, collector in writer.manifest.collectors.items()
         }
     )
+
+
+class Watch:
+    """A thread that calls `check` every WATCH_EVERY_S seconds while entered: after a restart the server is no longer
+    held for this run. The check may take seconds, for which a run cannot wait.
+
+    `why` is the error that it raised, as a phrase; None as long as it raises nothing.
+    """
+
+    def __init__(self, check: Callable[[], None]):
+        self.why: str | None = None
+        self._check = check
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self.why is None and not self._stopping.wait(WATCH_EVERY_S):
+            try:
+                self._check()
+            except StallmarkError as error:
+                self.why = as_reason(error)

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stallmark.analysis.probe.precondition import steady
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Phase, Show
-from stallmark.record.manifest import Array, Precondition
+from stallmark.record.manifest.storage import Array, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
+from stallmark.stats.steady_state import steady_rounds
 from stallmark.storage import probe
 from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
@@ -101,12 +101,14 @@ class StorageWork:
             self._show.bar(f"{variant.name}: writing until writes are steady", choice.round * choice.rounds),
             probe.own_file(folder, size) as file,
         ):
-            while len(rounds) < choice.rounds and not steady(rounds):
+            while len(rounds) < choice.rounds and not steady_rounds(rounds):
                 # Each round at other places, or the same few would be overwritten again and again.
                 [step] = probe.measure(file, asked, choice.round, seed=len(rounds) + 1)
                 rounds.append(step.mean_ms)
                 self._show.advance(len(rounds) * choice.round, f"round {len(rounds)}, {step.mean_ms:.2f} ms per write")
-        return Precondition(size_bytes=size, round_s=choice.round, rounds_ms=tuple(rounds), steady=steady(rounds))
+        return Precondition(
+            size_bytes=size, round_s=choice.round, rounds_ms=tuple(rounds), steady=steady_rounds(rounds)
+        )
 
     @contextmanager
     def _engaged(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.manifest import Work, of_load
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
-from stallmark.record.manifest import now
+from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario, Variant
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from stallmark.format import size
-from stallmark.record.manifest import EmulatedArray, Manifest, Role
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.storage import EmulatedArray, Role
 
 Kind = Literal["cache", "tier"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from stallmark.record.manifest import Machine
+from stallmark.record.manifest.course import Machine
 
 
 def facts() -> Machine:

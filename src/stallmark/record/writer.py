@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.record.manifest import Ended, Manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Ended
 from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.reader import read_stream
 from stallmark.record.schema import TABLES

@@ -40,6 +40,7 @@ from stallmark.report.sections.thresholds import thresholds
 from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
+from stallmark.report.text import experiment as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.terms import term
@@ -169,7 +170,7 @@ def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
 
 def answer_of(experiment: ExperimentSummary) -> str:
     """Return the answer in a sentence."""
-    return sentence(experiment.answer) if experiment.answer else "No finding: the record does not support one."
+    return sentence(experiment.answer) if experiment.answer else words.NO_FINDING
 
 
 def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
@@ -220,11 +221,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
     runs = len({s.run for s in emulated})
     if compared := experiment.queries:  # their phases may be too short to be steps
         runs = sum(variant.runs for variant in compared.variants if variant.emulated)
-    which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
-    return (
-        f"{which} used a device whose service times Stallmark injected. They show how this database responds "
-        "to such a device; they measure no product."
-    )
+    return words.emulated_runs(runs, len(experiment.runs))
 
 
 def summary_rows(experiment: ExperimentSummary) -> list[Row]:

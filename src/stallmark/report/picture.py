@@ -16,6 +16,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import plural
 from stallmark.report.columns import primary_of
 from stallmark.report.style import FONT, WAIT_COLOURS, looks
+from stallmark.report.text.charts import in_words
 from stallmark.report.text.device import EMULATED
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import REPLICATES
@@ -67,7 +68,7 @@ class Picture:
     def summary(self) -> str:
         """Return the picture in words, for readers who cannot see it."""
         said = [f"{row.name}: {format.number(row.rate)}, {format.number(row.response_ms)} ms" for row in self.rows]
-        return f"{self.unit} and mean response time. {'; '.join(said)}."
+        return in_words(self.unit, said)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of its numbers."""

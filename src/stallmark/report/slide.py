@@ -11,6 +11,7 @@ from stallmark.report.file import refuse_target, write_whole
 from stallmark.report.page import answer_of, banner, first_lines, headline
 from stallmark.report.picture import WIDE, box, drawing, elements, picture_of, text
 from stallmark.report.style import FONT
+from stallmark.report.text import experiment as words
 from stallmark.report.text.device import EMULATED
 
 MARGIN, WIDTH, HEIGHT = 40, 1320, 743  # px: 16 to 9; more variants need more height
@@ -67,7 +68,7 @@ def slide(experiment: ExperimentSummary) -> str:
     for caution in shown:
         lines("said", f"– {caution}", "soft")
     if rest:
-        lines("said", f"{len(rest)} more cautions are in the report.", "soft")
+        lines("said", words.more_cautions(len(rest)), "soft")
     y = max(y + 40, HEIGHT - 2 * MARGIN)
     shapes.append(text(0, y, " · ".join(["Stallmark", *headline(experiment)]), 13, "soft"))
     height = y + 2 * MARGIN

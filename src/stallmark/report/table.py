@@ -11,7 +11,7 @@ from rich.text import Text
 
 from stallmark import format
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.text.device import EMULATED, described
+from stallmark.report.text.device import EMULATED, described, injected
 
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
@@ -142,8 +142,7 @@ def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
 def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Text]:
     """Return the line that names the emulated arrays; empty where there are none."""
     names = described(devices)
-    said = f": {names}. Service times were injected; no product was measured."
-    return [Text.assemble((EMULATED, "bold yellow"), said)] if names else []
+    return [Text.assemble((EMULATED, "bold yellow"), f": {injected(names)}")] if names else []
 
 
 def in_markdown(table: Table) -> list[str]:

@@ -8,14 +8,10 @@ from rich.text import Text
 from stallmark import format
 from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
 from stallmark.report.table import Cell, InTerminal, Table
+from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
 from stallmark.report.text.cause import tests_of_models
 from stallmark.report.text.terms import term
-
-METHOD = (
-    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
-    "reads per transaction, writes, log and the rest stay. Ranges are over what it cannot know."
-)
 
 
 def what_ifs(some: WhatIfs) -> RenderableType:
@@ -24,7 +20,7 @@ def what_ifs(some: WhatIfs) -> RenderableType:
         parts += [_title(one), InTerminal(_predictions(one)), Text("")]
     parts += [Text(sentence(one), style="yellow") for one in some.left_out]
     parts.append(Text(tests_of_models(some)))
-    parts.append(Text(METHOD, style="dim"))
+    parts.append(Text(words.PREDICTED_IN_BRIEF, style="dim"))
     return Group(*parts)
 
 

@@ -1,12 +1,21 @@
-"""The tests whether a series stands still: trend and change of level together, over a horizon."""
+"""The tests whether a series stands still: trend and change of level together over a horizon, or rounds of writes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from stallmark.stats import stationarity
 from stallmark.stats.stationarity import Batches, Change, Trend
-from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, DRIFT_UNKNOWN, UNSTEADY_P
+from stallmark.stats.thresholds import (
+    BATCHES_FEWEST,
+    DRIFT,
+    DRIFT_UNKNOWN,
+    STEADY_ROUNDS,
+    STEADY_ROUNDS_RANGE,
+    STEADY_ROUNDS_SLOPE,
+    UNSTEADY_P,
+)
 
 
 @dataclass(frozen=True)
@@ -82,3 +91,14 @@ def filled(per_second: np.ndarray) -> np.ndarray:
     if not len(known):
         return np.zeros(0)
     return np.interp(np.arange(len(values)), known, values[known])
+
+
+def steady_rounds(rounds_ms: Sequence[float]) -> bool:
+    """Return whether the mean write latencies (ms) of the last STEADY_ROUNDS rounds are steady. Their range, and the
+    rise of a straight line through them, must be small against their mean. False with fewer rounds."""
+    last = np.asarray(rounds_ms[-STEADY_ROUNDS:], dtype=float)
+    if len(last) < STEADY_ROUNDS or last.mean() <= 0:
+        return False
+    slope = np.polyfit(np.arange(len(last)), last, 1)[0]
+    spread, rise = np.ptp(last), abs(slope) * (len(last) - 1)
+    return bool(spread <= STEADY_ROUNDS_RANGE * last.mean() and rise <= STEADY_ROUNDS_SLOPE * last.mean())

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stallmark.record.manifest import Device
+from stallmark.record.manifest.storage import Device
 from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 

@@ -6,7 +6,7 @@ from support.tds.answers import Error, Hold, Rows
 from support.tds.datatypes import INT
 from support.tds.tokens import Column
 
-from stallmark.engines.mssql.showplan import plan_hash
+from stallmark.engines.mssql.queries import plan_hash
 from stallmark.engines.queries import Measures
 from stallmark.errors import CallFailed, ErrorClass
 

@@ -11,8 +11,15 @@ from collections import namedtuple
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.probe.existing import existing_file
-from stallmark.storage.probe.probe_file import LEAST_BYTES, PREFIX, SKIP_BYTES, SUFFIX, own_file, remove_leftovers
+from stallmark.storage.probe.probe_file import (
+    LEAST_BYTES,
+    PREFIX,
+    SKIP_BYTES,
+    SUFFIX,
+    existing_file,
+    own_file,
+    remove_leftovers,
+)
 
 KILLED = """
 import os, sys

@@ -11,7 +11,8 @@ from typing import Any
 from stallmark.analysis.finding import Finding, Kind, info, invalid
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import array_in_words, data_device_label
-from stallmark.record.manifest import Manifest, Step
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.workload import Step
 from stallmark.stats.thresholds import POOL_REACHED
 
 WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory (MB)")
@@ -78,9 +79,9 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
     if manifest.variant.row_versioning is not None:
         yield info(IntentKind.ROW_VERSIONING, on=manifest.variant.row_versioning)
     if pool := manifest.variant.resource_pool:
-        yield info(IntentKind.RESOURCE_POOL, limits={name: value for name, value in pool.items() if value})
+        yield info(IntentKind.RESOURCE_POOL, limits=pool.facts())
     if during := manifest.variant.during:
-        yield info(IntentKind.DURING, maintenance=next(name for name, value in during.items() if value))
+        yield info(IntentKind.DURING, maintenance=during.kind)
     for one in array_in_words(manifest):
         yield info(IntentKind.ARRAY, described=one)
     if log and log != data:

@@ -8,7 +8,7 @@ from typing import Any
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.queries import figures as query_figures
 from stallmark.analysis.queries.summary import REFRESH, Execution, QueryFigures, QueryKind, QueryRunSummary
-from stallmark.record.manifest import Queries
+from stallmark.record.manifest.workload import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES
 

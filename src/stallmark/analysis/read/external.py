@@ -18,7 +18,7 @@ from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ExternalCounter, ExternalSummary
-from stallmark.record.manifest import External
+from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
 

@@ -1,4 +1,4 @@
-"""The state of SQL Server in a measured interval: its pool and memory, its log, tempdb, pending I/O."""
+"""The state of SQL Server in a measured interval: its pool and memory, its log, tempdb, pending I/O, replicas."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.replicas import read_replicas, summarise_replicas
 from stallmark.analysis.read.sample_times import gap_s, sample_times
-from stallmark.analysis.read.server_summary import PoolContent, ServerState
+from stallmark.analysis.read.server_summary import PoolContent, ReplicaState, ServerState
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import GAP_S
 
@@ -36,6 +35,7 @@ WANTED = (
     (GENERAL, "Processes blocked"),
     *((REPLICA, name) for name in ("Transaction Delay", "Mirrored Write Transactions/sec")),
 )
+REPLICA_COLUMNS = ("t", "replica", "commit_mode", "state", "send_queue_bytes", "redo_queue_bytes")
 
 Line = tuple[np.ndarray, np.ndarray]
 """Times (s since run start) and values."""
@@ -114,7 +114,7 @@ class StateViews:
             grants_pending=int(grants.max()) if len(grants) else None,
             commit_delay_ms=delay / delayed if delay is not None and delayed else None,
             delayed_per_s=delayed,
-            replicas=summarise_replicas(self.replicas, interval),
+            replicas=_replica_states(self.replicas, interval),
             cpu_busy_share=float(busy.mean()) if len(busy) else None,
             cpu_process_share=float(process.mean()) if len(process) else None,
             contents=self._contents(interval),
@@ -208,7 +208,7 @@ def read_state_views(record: Record) -> StateViews:
     return StateViews(
         counters=counters,
         node_life=node_life,
-        replicas=read_replicas(record),
+        replicas=_read_replicas(record),
         gap_s=gap_s(record, "performance", times) if times is not None else GAP_S,
         log_used=_line(
             [
@@ -301,3 +301,29 @@ def _inside(line: Line | None, interval: Interval) -> np.ndarray:
         return np.empty(0)
     t, values = line
     return values[(t >= interval.begin) & (t <= interval.end)]
+
+
+def _read_replicas(record: Record) -> list[Mapping[str, Any]]:
+    """Return the rows of the table; none where there is no availability group."""
+    return [row for batch in record.batches("replicas", REPLICA_COLUMNS) for row in batch.to_pylist()]
+
+
+def _replica_states(rows: Sequence[Mapping[str, Any]], interval: Interval) -> list[ReplicaState]:
+    """Return how far every other replica of our database was behind in the interval."""
+    inside = [row for row in rows if interval.begin <= row["t"] <= interval.end]
+    found = []
+    for name in sorted({row["replica"] for row in inside}):
+        own = [row for row in inside if row["replica"] == name]
+        send, redo = ([row[queue] for row in own if row[queue] is not None] for queue in REPLICA_COLUMNS[-2:])
+        found.append(
+            ReplicaState(
+                name,
+                own[-1]["commit_mode"] == "SYNCHRONOUS_COMMIT",
+                sum(row["state"] == "SYNCHRONIZED" for row in own) / len(own),
+                sum(send) / len(send) if send else None,
+                max(send, default=None),
+                sum(redo) / len(redo) if redo else None,
+                max(redo, default=None),
+            )
+        )
+    return found

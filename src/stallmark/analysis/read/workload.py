@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from stallmark.record.manifest import Counted, Manifest, Transaction, Unheard
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Unheard
+from stallmark.record.manifest.workload import Counted, Transaction
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
-from stallmark.record.manifest import Step
+from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
     FAILED,

@@ -12,7 +12,7 @@ from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.step_summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
-from stallmark.record.manifest import Condition
+from stallmark.record.manifest.course import Condition
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.analysis.validity.kinds import ServiceLevelKind
-from stallmark.record.manifest import ServiceLevelObjective
+from stallmark.record.manifest.storage import ServiceLevelObjective
 
 
 class Outcome(StrEnum):

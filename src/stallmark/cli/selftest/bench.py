@@ -20,7 +20,8 @@ from stallmark.experiment.opening import counted
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.loaders import ledger, load
-from stallmark.record.manifest import Counted, Unheard
+from stallmark.record.manifest.course import Unheard
+from stallmark.record.manifest.workload import Counted
 from stallmark.record.reader import Record, find_records
 from stallmark.report import write_report
 from stallmark.report.in_json import experiment_in_json

@@ -18,7 +18,7 @@ import humanize
 
 from stallmark.cli.server import container
 from stallmark.cli.server.container import asked
-from stallmark.cli.server.ending import reason, without_time
+from stallmark.cli.server.ending import last_line, why_ended
 from stallmark.cli.server.order import (
     DATABASE,
     INSIDE,
@@ -251,7 +251,9 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         with asked("The new server could not be watched"):
             running.reload()
             if running.status not in ("created", "running", "restarting"):
-                raise StallmarkError(f"SQL Server ended while it started: {_why_ended(running)}")
+                raise StallmarkError(
+                    f"SQL Server ended while it started: {why_ended(running, running.labels[VERSION_LABEL])}"
+                )
         try:
             server.connect().close()
             return
@@ -266,21 +268,8 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
             pass  # it is not up yet, or has the other password
         if time.monotonic() - began > ready_within_s:
             raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
-        show.advance(time.monotonic() - began, _last_line(running))
+        show.advance(time.monotonic() - began, last_line(running))
         time.sleep(1)
-
-
-def _why_ended(running: Any) -> str:
-    if running.attrs["State"].get("OOMKilled"):
-        return "it needed more memory than its container has; raise --memory."
-    log = running.logs(tail=200).decode(errors="replace")
-    return reason(log, running.labels[VERSION_LABEL], running.client.version().get("KernelVersion", ""))
-
-
-def _last_line(running: Any) -> str:
-    with asked("The new server could not be watched"):
-        lines = running.logs(tail=1).decode(errors="replace").splitlines()
-    return without_time(lines[-1])[:60] if lines else "starting"
 
 
 def _remove_container(client: Any, name: str) -> None:

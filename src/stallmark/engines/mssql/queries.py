@@ -4,13 +4,15 @@ SET STATISTICS XML, which would send the plan behind the answer, makes the serve
 query that it doubles is no measure of storage ("Query profiling infrastructure", Microsoft).
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
+from xml.etree import ElementTree
 
 from stallmark.engines import sql_file
-from stallmark.engines.mssql import showplan
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.sql import rows
@@ -25,6 +27,8 @@ _FORGOTTEN = (
     "the server keeps no plan of them (`optimize for ad hoc workloads` is on, or its plan cache has too little memory)"
 )
 _ROWS, _LOGICAL, _PHYSICAL, _CPU_US, _DOP, _GRANT_KIB, _SPILLS, _PLAN = range(8)
+
+_PLAN_NAMESPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"  # Microsoft, showplanxml.xsd
 
 
 class MssqlQueries:
@@ -94,8 +98,8 @@ class MssqlQueries:
 
     def measures(self, answer: Answer) -> Measures:
         noted = answer.noted or Measures()
-        plan_hash = showplan.plan_hash(answer.plan) if answer.plan else None
-        return replace(noted, rows=answer.rows, plan_hash=plan_hash)
+        shape = plan_hash(answer.plan) if answer.plan else None
+        return replace(noted, rows=answer.rows, plan_hash=shape)
 
     def cancel(self) -> None:
         with suppress(self._error):
@@ -131,3 +135,28 @@ def _measures(row: tuple, wait_ms: Mapping[str, float]) -> Measures:
         actual_dop=None if row[_DOP] is None else max(1, row[_DOP]),
         wait_ms=wait_ms,
     )
+
+
+def plan_hash(xml: str) -> str:
+    """Return a hash of operators, tables and indexes alone: the same on every version and for all parameters. Raise
+    ValueError for what is no plan."""
+    try:
+        plan = ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"not a plan: {error}") from None
+    return hashlib.sha256(json.dumps(_shape(plan)).encode()).hexdigest()[:12]
+
+
+def _shape(element: ElementTree.Element) -> list[Any]:
+    """Operators lie within others at any depth, and an operator's tables above those of the next one."""
+    found: list[Any] = []
+    for child in element:
+        name = child.tag.removeprefix(_PLAN_NAMESPACE)
+        if name == "RelOp":
+            own = [child.get(part) for part in ("PhysicalOp", "LogicalOp", "Parallel")]
+            found.append([own, _shape(child)])
+        elif name == "Object":
+            found.append([child.get(part) for part in ("Table", "Index", "Alias")])
+        else:
+            found += _shape(child)
+    return found

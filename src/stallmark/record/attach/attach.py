@@ -19,7 +19,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
 from stallmark.record.attach.measurements import Measurements, Wanted
-from stallmark.record.manifest import External
+from stallmark.record.manifest.course import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import EXTERNAL

@@ -21,7 +21,6 @@ from stallmark.report.figures import Figure, chart, from_zero, note, places, sid
 from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import comparison as words
-from stallmark.report.text import sentence
 from stallmark.stats.thresholds import CONFIDENCE
 
 GAP = 0.12  # of a figure's width, between two charts side by side
@@ -127,8 +126,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
             + "."
             for bar in bars
         ),
-        method="A bar is the geometric mean over runs, each over its measured interval; a dash beside its middle is "
-        "a run. Intervals of the difference are in the table of ratios.",
+        method=words.BARS,
         chart=made,
         header=["side", "runs", *(f"{bar.title}, {bar.unit}" for bar in bars)],
         rows=[
@@ -199,9 +197,8 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
         title="Over time, side by side",
         unit="",
         emulated=any(side.emulated for side in found.sides),
-        summary=f"Throughput and read time of {drawn} runs in {len(shown)} sides, on common scales.",
-        method=f"Per-second counts since measuring began, in {unit}, warm-up left out; at most some hundred points for "
-        "a run, each the mean of its seconds. Runs of a side lie over one another, later ones paler.",
+        summary=words.over_time(drawn, len(shown)),
+        method=words.over_time_method(unit),
         chart=made,
         header=["side", "run", "seconds", "mean TPS"],
         rows=[
@@ -277,13 +274,13 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         unit="",
         emulated=emulated,
         summary="; ".join(f"{name} {words.change(one)}" for name, one in lines) + ".",
-        method=f"{sentence(pair.method)} {words.adjustment(pair)} Types of transactions are adjusted among themselves.",
+        method=words.ratios_method(pair),
         chart=made,
         header=["figure", "unit", "A", "B", "B to A", f"{percent(CONFIDENCE)} interval", "p adjusted", "runs"],
         rows=[_ratio_row(name, one) for name, one in lines],
         key=[
             KeyItem("difference shown", NEUTRAL, None, "circle"),
-            KeyItem("not shown, or too few runs: hollow", NEUTRAL, None, "circle", opacity=0.35),
+            KeyItem(words.HOLLOW, NEUTRAL, None, "circle", opacity=0.35),
         ],
         wide=True,
     )

@@ -118,15 +118,7 @@ def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
         users = [str(step.users)] if several else []
         began = started.replace("T", " ")[:19]
         rows.append([run, name, *users, began, format.seconds(step.interval.measured_s), *_figures(step)])
-    return Table(
-        header=header,
-        rows=rows,
-        words=frozenset({0, 1}),
-        notes=[
-            "Each figure is over the run’s measured interval. Latency in ms from scheduled to ended; read time in ms "
-            "is volume-weighted (stall ÷ reads) over data files; MB/s is 10⁶ bytes."
-        ],
-    )
+    return Table(header=header, rows=rows, words=frozenset({0, 1}), notes=[words.RUNS])
 
 
 _TITLES = ("TPS", "mean ms", "p99 ms", "reads/tx", "read ms", "IOPS", "MB/s", "CPU")

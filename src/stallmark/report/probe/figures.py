@@ -13,6 +13,7 @@ from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import Pattern, ProbeStep
 from stallmark.report.figures import Figure, chart, from_zero, highest, note
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
+from stallmark.report.text import probe as words
 
 BINS_PER_DECADE = 8
 """Bins of a drawn histogram: fewer hide two humps (hits and misses), more are noise."""
@@ -62,9 +63,9 @@ def _rate(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
         made.add_traces(_marks(run, pattern, curve, rate, _looks(experiment)[run.variant]))
     return _figure(
         experiment, pattern, "rate", "Rate", unit, made,
-        "I/Os that ended within the step, by its seconds.",
+        words.RATE,
         [("", rate)],
-        reading="Circled: it saturates, more outstanding I/Os bring little. Crossed: it collapses.",
+        reading=words.RATE_READING,
     )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
     )
     return _figure(
         experiment, pattern, "latency", "Latency", "ms", made,
-        "From issuing an I/O to its end. A percentile is left out where the sample is too small for it.",
+        words.LATENCY,
         [(name, of) for name, of, _ in shown],
         key=[KeyItem(name, NEUTRAL, dash) for name, _, dash in shown],
     )  # fmt: skip
@@ -135,15 +136,14 @@ def _histogram(
             for step in curve
         )
         + ".",
-        method=f"Share of the I/Os of a step in each of {BINS_PER_DECADE} bins per power of ten.",
+        method=words.histogram_method(BINS_PER_DECADE),
         chart=made,
         header=["outstanding", "I/Os", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "max ms"],
         rows=[
             [str(step.outstanding), format.count(step.ios), *(format.number(ms) for ms in step.latency_ms.values())]
             for step in curve
         ],
-        reading="The stronger a line, the more I/Os were outstanding: "
-        f"{', '.join(str(step.outstanding) for step in curve)}.",
+        reading=words.stronger([step.outstanding for step in curve]),
     )
 
 

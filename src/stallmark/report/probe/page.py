@@ -8,6 +8,7 @@ from stallmark.report.file import write_whole
 from stallmark.report.page import page
 from stallmark.report.probe import figures as probe_charts
 from stallmark.report.probe import tables as probe_tables
+from stallmark.report.text import probe as words
 from stallmark.report.text import sentence
 
 
@@ -50,11 +51,5 @@ def _banner(experiment: ProbeExperiment) -> str | None:
     emulated = [run for run in experiment.runs if run.result.emulated]
     if not emulated:
         return None
-    which = (
-        "All probes" if len(emulated) == len(experiment.runs) else f"{len(emulated)} of {len(experiment.runs)} probes"
-    )
     devices = dict.fromkeys(run.result.device or "" for run in emulated)
-    return (
-        f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
-        "probe sees such a device; they measure no product."
-    )
+    return words.emulated_probes(len(emulated), len(experiment.runs), devices)

@@ -13,6 +13,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.figures import Figure, chart, from_zero, highest, note, rounded
 from stallmark.report.queries.tables import compared, dop, times
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
+from stallmark.report.text import queries as words
 
 MEAN = "mean"
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
@@ -27,14 +28,7 @@ def bars(experiment: ExperimentSummary) -> list[Figure]:
     phase = PHASES[found.phase]
     figures = [_relative(found)] if len(found.variants) > 1 else []
     figures.append(
-        _absolute(
-            found,
-            "seconds",
-            "Run time",
-            "seconds",
-            lambda cell: cell.seconds,
-            f"Seconds from sending a query to its whole answer, in the {phase}.",
-        )
+        _absolute(found, "seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(phase))
     )
     figures.append(
         _absolute(
@@ -43,8 +37,7 @@ def bars(experiment: ExperimentSummary) -> list[Figure]:
             "Read from disk",
             "MB",
             lambda cell: None if cell.read_bytes is None else cell.read_bytes / 1e6,
-            "Pages that were not in the pool, over all workers of a query, as the server counted them; temporary files "
-            "are not among them.",
+            words.READS,
         )
     )
     figures.append(
@@ -54,8 +47,7 @@ def bars(experiment: ExperimentSummary) -> list[Figure]:
             "Waiting for I/O",
             "seconds, summed over workers",
             lambda cell: None if cell.io_wait_ms is None else cell.io_wait_ms / 1000,
-            "What the server says the query waited for reads and writes of data and temporary files. Several workers "
-            "wait at once, so it may be longer than the run time.",
+            words.IO_WAITS,
         )
     )
     return [figure for figure in figures if figure.chart.data]
@@ -126,8 +118,7 @@ def _relative(found: QueryComparison) -> Figure:
             f"{variant.name}: geometric mean {times(variant.relative)} over {variant.compared} queries."
             for variant in others
         ),
-        method=f"Run time of each query in the {PHASES[found.phase]} divided by its run time in {found.baseline}; "
-        "below 1 is faster. Mean: geometric mean of all queries, refreshes left out. Hatched: its plan is another one.",
+        method=words.relative_method(PHASES[found.phase], found.baseline),
         chart=made,
         header=["query", *(variant.name for variant in others)],
         rows=[
@@ -135,7 +126,7 @@ def _relative(found: QueryComparison) -> Figure:
             for query in found.queries
         ]
         + [["geometric mean", *(times(variant.relative) for variant in others)]],
-        reading="Bars below the line are faster, above it slower; hatched ones have another plan.",
+        reading=words.RELATIVE_READING,
         wide=True,
     )
 
@@ -203,8 +194,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
             for variant in found.variants
             if (one := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
         ),
-        method="Run time over how many processes or threads were allowed to work on the query, log scale; how many did "
-        "is in the table of all figures.",
+        method=words.PARALLELISM,
         chart=made,
         header=["DOP", *(variant.name for variant in found.variants)],
         rows=[

@@ -7,6 +7,7 @@ from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryCompariso
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import queries as words
 from stallmark.report.text.device import labelled
 
 WAITS_SHOWN = 3
@@ -54,11 +55,7 @@ def variants(experiment: ExperimentSummary) -> Table:
         *("variant", "device", "pool", "power", "throughput", "composite", "run time", "relative"),
         *("MB/s", "read ms", "hits", "CPU", "device"),
     ]
-    notes = [
-        "Power, throughput and composite are derived from TPC-H and no QphH: queries per hour times the scale factor. "
-        f"Run time and what follows are of the {PHASES[found.phase]}. Relative: geometric mean of the queries’ run "
-        f"times against {found.baseline}; below 1 is faster."
-    ]
+    notes = [words.figures_note(PHASES[found.phase], found.baseline)]
     return Table(
         header,
         rows,
@@ -106,12 +103,9 @@ def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
 
 
 def _notes(found: QueryComparison) -> Iterator[str]:
-    yield (
-        "Run times are seconds from sending a query to its whole answer; of several runs or streams the geometric "
-        f"mean. Plan: whether its shape (operators, tables, indexes) is one that {found.baseline} has too."
-    )
+    yield (words.run_times_note(found.baseline))
     if len(found.dops) > 1:
-        yield f"At a degree of parallelism of {dop(found.dops[0])}; the others stand below."
+        yield words.at_parallelism(dop(found.dops[0]))
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
@@ -123,11 +117,7 @@ def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     found = []
     for variant in compared(experiment).variants:
         rows: list[Sequence[str | Cell]] = [_row(cell) for cell in variant.cells]
-        notes = [
-            "Means of an execution. Pages are of 8 KiB, over all workers; logical: looked at, in the pool or not. "
-            "Waits are summed over the workers of a query, so they may be longer than it. An en dash: the server does "
-            "not tell."
-        ]
+        notes = [words.EXECUTIONS]
         found.append(
             (
                 variant.name,
@@ -202,10 +192,7 @@ def driver(experiment: ExperimentSummary) -> str | None:
         return None
     mean = sum(run.driver_gap_ms or 0 for run in runs) / len(runs)
     most = max(run.driver_gap_most_ms or 0 for run in runs)
-    return (
-        f"Between the end of one query and the start of the next the driver took {format.number(mean)} ms on average "
-        f"and {format.number(most)} ms at most."
-    )
+    return words.driver_gap(mean, most)
 
 
 def _dop_of(variant: QueryVariant, query: str, found: QueryComparison) -> int | None:

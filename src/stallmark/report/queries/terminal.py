@@ -13,6 +13,7 @@ from stallmark.report.labels import step_labels
 from stallmark.report.queries.tables import compared, times
 from stallmark.report.sections.steadiness import outcomes
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, listed
+from stallmark.report.text import queries as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
@@ -25,11 +26,7 @@ def table(experiment: ExperimentSummary) -> RenderableType:
         Text(experiment.answers, style="dim"),
         Text(""),
         InTerminal(_variants(found)),
-        Text(
-            "Power, throughput and composite: derived from TPC-H, no QphH. Relative: geometric mean of run times of "
-            f"the {PHASES[found.phase]} against {found.baseline}.",
-            style="dim",
-        ),
+        Text(words.figures_in_brief(PHASES[found.phase], found.baseline), style="dim"),
         Text(""),
         InTerminal(_queries(found)),
         *([Text(""), listed(levels)] if (levels := outcomes(experiment)) else []),
@@ -76,9 +73,9 @@ def _seconds(cell: QueryCell | None, number: int) -> str | Cell:
 def _below(experiment: ExperimentSummary, found: QueryComparison) -> Iterator[RenderableType]:
     if len(found.variants) > 1:
         names = [f"{chr(ord('A') + number)}: {variant.name}" for number, variant in enumerate(found.variants)]
-        yield Text("; ".join(names) + ". Beside the seconds: relative to A.", style="dim")
+        yield Text(words.letters(names), style="dim")
     if any(cell.plan_changed for variant in found.variants for cell in variant.cells):
-        yield Text("* its plan is another one than in A.", style="dim")
+        yield Text(words.OTHER_PLAN, style="dim")
     blocks = [
         *([listed([("•", sentence(one)) for one in experiment.findings])] if experiment.findings else []),
         *([listed(marked)] if (marked := _marked(experiment)) else []),

@@ -15,6 +15,7 @@ from stallmark.report.figures import Figure, chart, note, values_axis
 from stallmark.report.labels import panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale
 from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
+from stallmark.report.text import device as device_words
 from stallmark.report.text.charts import Panel
 
 HEIGHT = 300
@@ -108,7 +109,7 @@ def _sizes(runs: Sequence[RunSummary]) -> dict[int, str]:
 def _summary(runs: Sequence[RunSummary], counted: bool) -> str:
     most = "" if counted else "at most "
     ends = [f"{run.title}, {most}{format.size(_last(run))}" for run in runs]
-    return f"Active by the end of the run: {'; '.join(ends)}."
+    return device_words.active_in_the_end(ends)
 
 
 def _last(run: RunSummary) -> int:
@@ -118,11 +119,7 @@ def _last(run: RunSummary) -> int:
 
 def _method(runs: Sequence[RunSummary], counted: bool) -> str:
     if not counted:
-        return (
-            "Nobody counts what is active on a real array. The line is a bound: all that the server read from its data "
-            "files and wrote to them since the run began, and no more than the database; what was touched twice is in "
-            "it twice."
-        )
+        return device_words.ACTIVE_AT_MOST
     extents = sorted(
         {
             step.storage.active.extent_bytes
@@ -132,10 +129,7 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
         }
     )
     of = f" of {' or '.join(format.size(one) for one in extents)}" if extents else ""
-    return (
-        f"Different extents{of} that were read or written since the run began, by the device’s own count, warm-up "
-        "included; thin: in the last full minute. What lies below a dotted line fits into it."
-    )
+    return device_words.active_over_time(of)
 
 
 def _rows(run: RunSummary, divisor: float, per: int) -> list[list[str]]:

@@ -8,10 +8,12 @@ from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_label
-from stallmark.record.manifest import HookResult, Manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.storage import HookResult
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import device as device_words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.probe import preconditioned
@@ -32,7 +34,7 @@ def described(experiment: ExperimentSummary) -> Table | None:
             for key in dict.fromkeys(key for one in facts.values() for key in one)
         ),
     ]
-    note = "As the scenario says: nobody can ask an array from a database."
+    note = device_words.DESCRIBED_ARRAY
     return Table(["", *variants], rows, frozenset(range(len(variants) + 1)), [note])
 
 
@@ -63,10 +65,7 @@ def flash(experiment: ExperimentSummary) -> Table | None:
     ]
     header = ["step", "flash", "reads it answered", "ms of these", "ms of the rest", "evicted/s", "moved up"]
     header += ["moved down", "filled"]
-    notes = [
-        "Over the measured interval, by the device’s own counters. Evicted: blocks of a cache per second. Moved: "
-        "extents of a tier that changed places. Filled: at the end."
-    ]
+    notes = [device_words.FLASH]
     return Table(header, rows, frozenset({0, 1}), notes)
 
 
@@ -91,11 +90,7 @@ def active(experiment: ExperimentSummary) -> Table | None:
     ]
     extents = sorted({one.extent_bytes for _, one in steps if one.extent_bytes})
     how = f" in extents of {' or '.join(format.size(one) for one in extents)}" if extents else ""
-    notes = [
-        f"Active: what the server read from its storage or wrote to it, each place once{how}, from the beginning of "
-        "the run; at most: nobody counted, and more bytes were not moved. In a minute: the median over the measured "
-        "interval. Marked: it holds all that was active."
-    ]
+    notes = [device_words.active(how)]
     header = ["step", "active", "in a minute", "database", "array’s DRAM", "flash"]
     return Table(header, rows, frozenset({0}), notes)
 

@@ -18,6 +18,7 @@ from stallmark.report.columns import primary_of, rate
 from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
 from stallmark.report.labels import Axis, panels, step_labels
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
+from stallmark.report.text import charts as words
 from stallmark.report.text.charts import Metric, Panel, known, reading_of, summary_of
 from stallmark.report.text.device import labelled
 
@@ -39,9 +40,10 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "All transactions per second" if primary else "Transactions per second",
             "committed per second",
             [Metric("TPS", lambda s: s.throughput.tps, rate=True)],
-            "Committed transactions of the measured interval divided by its seconds. Sample per point: one "
-            f"measured interval ({_range([s.interval.measured_s for s in experiment.steps], format.seconds)}, "
-            f"{_range([s.throughput.committed for s in experiment.steps], format.number)} commits).",
+            words.throughput_method(
+                _range([s.interval.measured_s for s in experiment.steps], format.seconds),
+                _range([s.throughput.committed for s in experiment.steps], format.number),
+            ),
         ),
         axis_figure(
             experiment,
@@ -49,8 +51,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Latency percentiles",
             "ms",
             percentiles(lambda s: s.latency.percentiles_ms),
-            "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the "
-            "whole measured interval. A percentile the sample is too small for is not drawn.",
+            words.LATENCY,
         ),
         axis_figure(
             experiment,
@@ -58,7 +59,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Physical reads per transaction",
             "reads per commit",
             [Metric("reads per transaction", lambda s: s.storage.reads_per_transaction)],
-            "Reads of data files that left the server, over the measured interval, divided by its commits.",
+            words.READS,
         ),
         axis_figure(
             experiment,
@@ -69,8 +70,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
                 Metric("volume-weighted mean", _of_data_io("read_ms")),
                 Metric("mean of intervals", _of_data_io("read_interval_mean_ms"), "dot", 0.55),
             ],
-            "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of "
-            "the per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones.",
+            words.READ_TIME,
         ),
         axis_figure(
             experiment,
@@ -78,8 +78,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "I/O operations per second",
             "per second, data files",
             [Metric("IOPS", lambda s: rate(s.storage.data, "iops"))],
-            "Reads and writes of data files as the server counts them, over the measured interval; the log is "
-            "not in it.",
+            words.IOPS,
         ),
         axis_figure(
             experiment,
@@ -87,7 +86,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Bandwidth",
             "MB/s, data files",
             [Metric("MB/s", lambda s: rate(s.storage.data, "mb_per_s"))],
-            "Bytes read from and written to data files as the server counts them, over the measured interval.",
+            words.BANDWIDTH,
         ),
     ]
 
@@ -95,18 +94,13 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
 def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
     """Return the chart of the result. The nominal rate is said and not drawn: it may lie far from the measured one."""
     nominal = {s.throughput.nominal_tps for s in experiment.steps if s.throughput.nominal_tps}
-    size = (
-        f" The size of the database stands for {' or '.join(format.number(n) for n in sorted(nominal))} per second."
-        if nominal
-        else ""
-    )
     return axis_figure(
         experiment,
         "primary",
         f"{name} per second",
         "committed per second",
         [Metric(name, lambda s: s.result_tps, rate=True)],
-        f"{name} committed within the measured interval divided by its seconds.{size}",
+        words.primary_method(name, sorted(nominal)),
     )
 
 
@@ -127,7 +121,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
             spoken(name) + (f", limit of p90 {limit:g} s" if (limit := limits[name]) else ""),
             "ms",
             percentiles(of(name), "p90" if limits[name] else "p95"),
-            "Latency of this transaction type, scheduled to ended, retries included (HDR histogram).",
+            words.TRANSACTION_LATENCY,
             height=250,
         )
         for number, name in enumerate(names)
@@ -164,17 +158,17 @@ def axis_figure(
         made.update_layout(margin={"t": 24})
     for place, panel, top in zip(places(len(parts)), parts, tops, strict=True):
         x, y = _x_axis(at, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
-        words, side = f"{unit}{', log scale' * bool(wide)}", _LEFT
+        above, side = f"{unit}{', log scale' * bool(wide)}", _LEFT
         if place:
             y["showticklabels"] = own_scale
-            words, side = "own scale" if own_scale else "same scale", _RIGHT
+            above, side = "own scale" if own_scale else "same scale", _RIGHT
         elif at.title:
             x["title"] = {"text": at.title}
         made.add_traces(_traces(experiment, at, panel, metrics, place))
         made.update_layout({f"xaxis{place}": x, f"yaxis{place}": y})
         if panel.title:
             note(made, "bare device" if place else panel.title, 30, bold=True, yshift=20, **side)
-        note(made, words, yshift=5, **side)
+        note(made, above, yshift=5, **side)
     labels = step_labels(experiment)
     return Figure(
         id=id,

@@ -6,6 +6,7 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import server as words
 
 
 def row_waits(experiment: ExperimentSummary) -> Table | None:
@@ -31,12 +32,9 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
     counted = any(wait.waits_per_s is not None for step in looked for wait in step.waits.row_waits or [])
     width = 8 if counted else 4
     header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
-    note = (
-        "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a "
-        "share of the virtual users, beside whom background sessions wait too."
-    )
+    note = words.ROW_WAITS
     if counted:
-        note += " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
+        note += words.ROW_WAITS_COUNTED
     return Table(header[:width], [row[:width] for row in rows], frozenset({0, 1}), [note])
 
 
@@ -50,7 +48,7 @@ def blocked(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    note = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
+    note = words.BLOCKED
     return Table(["step", "blocked in", "by one in", "wait", "sessions"], rows, frozenset({0, 1, 2, 3}), [note])
 
 
@@ -63,9 +61,6 @@ def deadlocks(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    note = (
-        "As the server’s session system_health wrote them down, warm-up included; the victims were tried again. A "
-        "graph is a file in the run’s folder, which Management Studio draws."
-    )
+    note = words.DEADLOCKS
     header = ["run", "times", "victim in", "others in", "victim’s isolation", "locks", "graph of the first"]
     return Table(header, rows, frozenset({0, 2, 3, 4, 5, 6}), [note])

@@ -14,43 +14,7 @@ from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
 from stallmark.report.text.laws import law_words
 from stallmark.report.text.terms import PART_NAMES
-from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE, MODEL_ERROR
-
-_DIVIDED = (
-    "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
-    "share. Sessions are looked at at random instants; by Little’s law the mean number of them seen in a state, "
-    "divided by the transactions per second, is the time that a transaction spends in it. I/O is what the device’s "
-    "own counters account for: what a session waited beyond that, for a CPU after its I/O was done, stands under "
-    "CPU. Driver and network: what no session was seen in, between two answers of the server."
-)
-_NO_DEVICE = "* The device’s counters are not known: waiting for a CPU after an I/O is in the I/O."
-_ASSOCIATED = (
-    "Series that were seen to move with throughput, and the read time in any case. Strength: correlation of the "
-    "changes of the series with those of throughput, from one stretch of time to the next, with its interval of "
-    f"{percent(CONFIDENCE)} (Fisher’s z over Bartlett’s effective number of pairs); one that spans zero shows no "
-    "connection. Lag: by how much throughput follows, where the cross-correlation of the pre-whitened changes per "
-    "second is largest (interval: block bootstrap). Elasticity: percent of throughput per percent of the series, "
-    "least squares on changes of logarithms, the interval by Newey and West; scatter draws it towards 0. Expected: "
-    "what the part’s share of the response time promises."
-)
-_PREDICTED = (
-    "Result TPS if a read took so long on average, queueing included; reads per transaction, writes, log and "
-    "everything else as measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores "
-    "(mean value analysis), and waiting for locks shrinks with the rest. The range is over what the model cannot "
-    "know (whether locks shrink, whether the CPU queues, reads by sessions or by counters, whose CPU time it is), "
-    f"with twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
-    "or halving of the read time. That allowance was chosen after eight runs on the embedded server and held in six of "
-    "six pairs of nine fresh ones on an idle machine (benchmarks/causes.py); on a machine with other work four of six "
-    "were outside."
-)
-_LAWS = (
-    "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "
-    "Open: the sides need not agree more closely, for the reason given."
-)
-_CHANGED = (
-    f"Means over runs. The interval ({percent(CONFIDENCE)}) is of the change, Student’s t over runs; en dash with one "
-    "run of a side. Share: of the change in response time, where one was shown; parts may go the other way."
-)
+from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 
 
 def where(experiment: ExperimentSummary) -> Table | None:
@@ -72,7 +36,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
         )
     if not rows:
         return None
-    notes = [_DIVIDED] + [_NO_DEVICE] * (not all(budget.device_known for _, budget in known))
+    notes = [words.RESPONSE_DIVIDED] + [words.DEVICE_NOT_KNOWN] * (not all(budget.device_known for _, budget in known))
     header = ["step", "response ms", *(PART_NAMES[name] for name in parts), "transactions", "looks at sessions"]
     return Table(header, rows, frozenset({0}), notes)
 
@@ -89,7 +53,7 @@ def what_if(experiment: ExperimentSummary) -> Table | None:
     ]
     header = ["step", "read ms measured", "by", "TPS measured", *(f"{format.number(ms)} ms" for ms in times)]
     return Table(
-        header, rows, frozenset({0, 2}), [_PREDICTED], [("", 1), ("As it was", 3), ("If reads took", len(times))]
+        header, rows, frozenset({0, 2}), [words.PREDICTED], [("", 1), ("As it was", 3), ("If reads took", len(times))]
     )
 
 
@@ -138,7 +102,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     header = ["step", "law", "one side", "other side", "unit", "apart", "allowed", "", "in words"]
-    return Table(header, rows, frozenset({0, 1, 2, 3, 4, 7, 8}), [_LAWS])
+    return Table(header, rows, frozenset({0, 1, 2, 3, 4, 7, 8}), [words.LAWS_NOTE])
 
 
 def associations(experiment: ExperimentSummary) -> Table | None:
@@ -170,8 +134,8 @@ def associations(experiment: ExperimentSummary) -> Table | None:
         *("step", "series", "unit", "strength", "changes", "", "lag s", "elasticity"),
         *(f"changes of {format.seconds(ASSOCIATION_BIN_S)}", "expected"),
     ]
-    left_out = f"{others} further series of these steps showed no connection (log, writes, locks, CPU)."
-    return Table(header, rows, frozenset({0, 1, 2, 5}), [_ASSOCIATED] + [left_out] * (others > 0))
+    left_out = words.further_series(others)
+    return Table(header, rows, frozenset({0, 1, 2, 5}), [words.ASSOCIATED] + [left_out] * (others > 0))
 
 
 def parts(cause: Cause) -> Table | None:
@@ -199,7 +163,7 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
         rows.append([*row, format.signed_share(one.share)] if with_share else [*row, method])
     last = "share of the change" if with_share else "method"
     header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
-    note = [_CHANGED, f"Method: {words.evidence_words(some[0])[2]}."] if with_share else []
+    note = [words.CHANGED, f"Method: {words.evidence_words(some[0])[2]}."] if with_share else []
     return Table(header, rows, frozenset({0, 1} if with_share else {0, 1, 7}), note)
 
 
@@ -221,7 +185,7 @@ def tests(cause: Cause) -> Table | None:
     if not rows:
         return None
     header = ["model of", "asked about", "read ms of that", "predicted TPS", "measured TPS", "error", "", "runs"]
-    note = "What the model of one side says of the read time that the other side had, beside what that side really did."
+    note = words.TESTS_OF_MODELS
     return Table(header, rows, frozenset({0, 1, 6}), [note])
 
 

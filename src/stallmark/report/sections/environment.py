@@ -6,9 +6,11 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
-from stallmark.record.manifest import Manifest, Server
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.server import Server
 from stallmark.redact import names_secret
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import read as read_words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
@@ -65,11 +67,7 @@ def runs(experiment: ExperimentSummary) -> Table:
         ["run", "record", "started (UTC)", "status", "pool set", "reached", "cache", "growth", "cost", "dated to ms"],
         [_run_row(run) for run in experiment.runs],
         frozenset({0, 1, 2, 3, 6}),
-        [
-            "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the "
-            "database over the run. Cost: CPU of all collectors, as a share of one core. Dated: samples have the "
-            "server’s time, whose offset and drift from the driver’s clock are known to so many milliseconds."
-        ],
+        [read_words.RUNS],
     )
 
 

@@ -7,6 +7,7 @@ from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.format import spoken
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import read as read_words
 from stallmark.report.text import sentence
 
 
@@ -31,7 +32,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
         return None
     header = [*("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message")]
     bursts = [f"{labels[s.key]}: {sentence(burst)}" for s in experiment.steps for burst in s.validity.bursts]
-    tried = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
+    tried = read_words.TRIED_AGAIN
     return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
 
 

@@ -12,6 +12,7 @@ from stallmark.report.figures import Figure, from_zero, highest, note, places, s
 from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import charts as words
 from stallmark.report.text import sentence
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
@@ -69,10 +70,10 @@ def correlations(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    words = ["run"] * several + ["name", "what", "counter"]
-    header = [*words, "mean", "interval", "n", "r", "95 % interval"]
-    unknown = f"{format.NONE}: too few samples within measured intervals, or a counter that never changed."
-    return Table(header, list(rows), frozenset(range(len(words))), [unknown])
+    names = ["run"] * several + ["name", "what", "counter"]
+    header = [*names, "mean", "interval", "n", "r", "95 % interval"]
+    unknown = words.NOT_CORRELATED
+    return Table(header, list(rows), frozenset(range(len(names))), [unknown])
 
 
 def hints(experiment: ExperimentSummary) -> list[str]:
@@ -128,8 +129,7 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
         unit="",
         emulated=any(step.emulated for step in run.steps),
         summary=_summary(run, source),
-        method="Throughput by Stallmark’s clock, every second or means of several; the counters by the clock of "
-        f"{source.name}, each sample drawn at the end of its interval. Warm-up is shaded.",
+        method=words.external_method(source.name),
         chart=made,
         header=[f"{unit} from", *(title for title, _, _ in drawn)],
         rows=list(_rows(drawn, span, divisor)),

@@ -10,6 +10,7 @@ from stallmark.report.labels import step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
 from stallmark.report.text import sentence
+from stallmark.report.text import server as words
 
 FILE_KINDS = {"data": "data", "wal": "log", "temp": "tempdb", "foreign": "another database"}
 
@@ -38,10 +39,7 @@ def files(experiment: ExperimentSummary) -> Table | None:
         ["step", "file", "of", *each, *each, "times grown"],
         rows,
         frozenset({0, 1, 2}),
-        [
-            "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds and "
-            "with the wait for a CPU in them: below 1 ms they say little."
-        ],
+        [words.FILES],
         [("", 3), ("Reads", 4), ("Writes", 4), ("", 1)],
     )
 
@@ -69,7 +67,7 @@ def volumes(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     header = ["step", "volume", "queue", "reads/s", "ms per read", "writes/s", "ms per write"]
-    note = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
+    note = words.VOLUMES
     return Table(header, rows, frozenset({0, 1}), [note])
 
 
@@ -96,12 +94,7 @@ def memory(experiment: ExperimentSummary) -> Table | None:
             format.size(state.pool_bytes),
             format.size(state.stolen_bytes),
         ],
-        "Page life: the least seen of the server’s estimate of how long a page stays, also by NUMA node if there are "
-        "several. Ahead: of the pages read, those read before they were asked for. Lazy writes, checkpoint and "
-        "background: pages written to make room, by checkpoints, and by the background writer (indirect checkpoints). "
-        "Free list stalls: a read had to wait for a free page. Total and target: of the whole server, at the "
-        "interval’s end. Pool: what held pages of databases, on average, and is the axis of charts; stolen: what the "
-        "server used for anything else (plans, locks, grants).",
+        words.MEMORY,
         [("", 1), ("Buffer pool, pages", 9), ("Memory", 4)],
     )
 
@@ -130,10 +123,7 @@ def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
             format.number(state.blocked),
             format.count(state.grants_pending),
         ],
-        "Waits: commits that waited for a flush, and how long. Used: the most seen. Grown: how often its files grew. "
-        "Kept by: what most often kept the log from being reused. Pending and runnable (waiting for a CPU): means of "
-        "looks at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
-        "average. Grants pending: queries that waited for memory, the most seen.",
+        words.LOG_AND_TEMPDB,
         [("", 1), ("Log of our database", 8), ("", 3), ("Server", 3)],
     )
 
@@ -164,11 +154,7 @@ def replicas(experiment: ExperimentSummary) -> Table | None:
         ["step", "replica", "commits", "synchronized", *("mean", "most") * 2, "delayed/s", "ms each"],
         rows,
         frozenset({0, 1, 2}),
-        [
-            "As the primary saw them. Not sent: log that was still to go to the replica. Not redone: log that it had "
-            "and had not applied. Synchronized: of the looks. Delayed: commits that waited for replicas, and how long "
-            "each waited (Transaction Delay ÷ Mirrored Write Transactions)."
-        ],
+        [words.REPLICAS],
         [("", 4), ("Not sent", 2), ("Not redone", 2), ("Commits", 2)],
     )
 
@@ -215,7 +201,7 @@ def pool_contents(experiment: ExperimentSummary) -> Table | None:
         ["step", "database", "pages", "in the pool", "dirty", "mean read ms"],
         rows,
         frozenset({0, 1, 2}),
-        ["As the last look in the measured interval found it. Mean read: of what the reads of these very pages took."],
+        [words.POOL_CONTENTS],
     )
 
 
@@ -241,11 +227,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
         ["step", "wait", "class", "waits", "resource ms/s", "signal ms/s", "mean resource ms"],
         rows,
         frozenset({0, 1, 2}),
-        [
-            "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. "
-            "Signal: what was waited for had come, and the task waited for a CPU. Waits that hold nobody up are left "
-            "out."
-        ],
+        [words.SERVER_WAITS],
     )
 
 
@@ -273,11 +255,7 @@ def procedures(experiment: ExperimentSummary) -> Table | None:
         ["step", "procedure", "executions", "covered", *each],
         rows,
         frozenset({0, 1}),
-        [
-            "Reads and writes are pages of 8 KiB. Covered: executions the server still had the counts of, of the "
-            "transactions that ended; a plan that left the cache took its counts along, and retries make it more "
-            "than all."
-        ],
+        [words.PROCEDURES],
         [("", 4), ("Per execution", 4)],
     )
 
@@ -299,13 +277,9 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         for step, one in found
     ]
     notes = [
-        "Every I/O by its duration, as the server saw it: the percentile is the least duration that so many I/Os did "
-        "not exceed, from the difference of the histogram between the ends of the measured interval. Covered: of the "
-        "I/Os that the file counters counted. Durations are whole numbers of "
-        + " or ".join(
+        words.io_latency(
             sorted({_RESOLUTIONS[one.resolution_ms] for _, one in found if one.resolution_ms}) or ["their unit"]
-        )
-        + "; < means less than one.",
+        ),
         *dict.fromkeys(
             f"{format.NONE}? {labels[step.key]}, {one.operation}: {sentence(one.doubt)}"
             for step, one in found
@@ -364,10 +338,6 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
         ["step", "procedure", "statements", *each, "longest waits, ms/s"],
         rows,
         frozenset({0, 1, 8}),
-        [
-            "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and "
-            "writes are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, "
-            "Tran Log IO a log write."
-        ],
+        [words.QUERY_STORE],
         [("", 3), ("Per statement executed", 5), ("", 1)],
     )

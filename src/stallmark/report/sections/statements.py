@@ -7,6 +7,7 @@ from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import server as words
 
 TOP = 3
 _BY: tuple[Callable[[StatementSummary], float], ...] = (
@@ -56,11 +57,7 @@ def statements(experiment: ExperimentSummary) -> Table | None:
         header,
         rows,
         frozenset({0, 1, 2, 10}),
-        [
-            f"The {TOP} statements that read most, that computed most, and that waited most (beyond its CPU time) "
-            "as the plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one "
-            "executed most first; each plan is a file in the record’s folder `plans`, which Management Studio opens."
-        ],
+        [words.statements(TOP)],
         [("", 4), ("Share of all statements’", 3), ("Per execution", 3), ("", 1)],
     )
 

@@ -11,6 +11,7 @@ from stallmark.format import signed
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
+from stallmark.report.text import steady as steady_words
 from stallmark.report.text.steady import method
 from stallmark.report.text.terms import term
 
@@ -125,7 +126,7 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
         return None
     header = ["step", "service level", "outcome", "judged by", "read ms", "reads", "ideal", "source"]
     notes = (
-        ["Mean only: the server keeps no histogram of single reads, and a mean shows no percentile."]
+        [steady_words.MEAN_ONLY]
         if any(step.validity.slo and step.validity.slo.figure == MEAN_ONLY for step in experiment.steps)
         else []
     )
@@ -186,11 +187,7 @@ def _cycles(step: StepSummary) -> str:
 def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
     """Return notes on how checkpoint cycles were recognised, and their effect on the figures."""
     known = [step.interval.cycles for step in experiment.steps if step.interval.cycles]
-    notes = [
-        f"Checkpoint cycles: from {term(cycles.shown_by)}, read every {cycles.resolution_s:g} s. Figures are over "
-        "whole cycles where there are three or more."
-        for cycles in known[:1]
-    ]
+    notes = [steady_words.cycles_shown(cycles.shown_by, cycles.resolution_s) for cycles in known[:1]]
     return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))
 
 

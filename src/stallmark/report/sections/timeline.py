@@ -17,15 +17,16 @@ from stallmark.report.figures import Figure, highest, note, places, stacked, val
 from stallmark.report.labels import panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
 from stallmark.report.style import KeyItem, Look, dash_of, looks, plain
+from stallmark.report.text import charts as words
 from stallmark.report.text.charts import Panel
 
 RESPONSE = (
-    ("read_ms", "read time", "read time, ms per read of a data file"),
-    ("read_stall_ms_per_s", "read stall", "read stall, ms summed over all users per second"),
+    ("read_ms", "read time", words.LINE_READ_TIME),
+    ("read_stall_ms_per_s", "read stall", words.LINE_READ_STALL),
 )
 WRITTEN = (
-    ("checkpoint_pages", "checkpoints", "pages per second that checkpoints wrote"),
-    ("background_pages", "background writer", "pages per second that the background writer wrote"),
+    ("checkpoint_pages", "checkpoints", words.LINE_CHECKPOINTS),
+    ("background_pages", "background writer", words.LINE_BACKGROUND_WRITER),
 )
 _RATES = ("primary_tps", "tps")
 PLOT, GAP, HEAD, FOOT = 137, 31, 52, 46  # px: a plot, between two, above the first, and the axis below
@@ -44,7 +45,7 @@ def lines(runs: Sequence[RunSummary]) -> list[Drawn]:
             ("tps", "all tx", "all committed transactions per second"),
         ]
     if any(run.series.flash_share is not None for run in runs):
-        found.append(("flash_share", "from flash", "share of the reads that flash answered"))
+        found.append(("flash_share", "from flash", words.LINE_FLASH_SHARE))
     written = [drawn for drawn in WRITTEN if any(np.nansum(run.series.line(drawn[0])) > 0 for run in runs)]
     return [*found, *RESPONSE, *written]
 
@@ -87,15 +88,13 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         note(made, panel.title, 44, bold=True, yshift=34)
     _mark_warm_up(made, runs, divisor, places(len(drawn)))
     widest = max(widths.values())
-    density = f"Drawn as means of {format.seconds(widest)} each." if widest > 1 else "Every second is drawn."
     return Figure(
         id="time-emulated" if panel.emulated else "time",
         title="Throughput and read stall over time" + (f", {panel.title}" if bare else ""),
         unit="",
         emulated=panel.emulated,
         summary=_summary(runs, panel),
-        method="Per-second counters; all runs begin at the start of their first measured interval. Warm-up is "
-        "shaded and drawn thin, and is in none of the figures above. " + density,
+        method=words.timeline_method(widest),
         chart=made,
         header=["run", unit, "users", *(name for _, name, _ in drawn)],
         rows=list(_rows(runs, divisor)),
@@ -173,8 +172,8 @@ def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plo
         if number == 0 and measure > begin:
             note(made, "warm-up", x=(begin - zero) / divisor, **small)
         if len(shared) > 1:
-            words = f"{step.users}" if number else f"users: {step.users}"
-            note(made, words, x=((measure + end) / 2 - zero) / divisor, xanchor="center", **small)
+            label = f"{step.users}" if number else f"users: {step.users}"
+            note(made, label, x=((measure + end) / 2 - zero) / divisor, xanchor="center", **small)
     made.update_layout(shapes=shapes)
 
 

@@ -11,6 +11,9 @@ from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
 from stallmark.report.labels import step_labels
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
+from stallmark.report.text import gates as gate_words
+from stallmark.report.text import queries as query_words
+from stallmark.report.text import read as read_words
 from stallmark.stats.thresholds import SAMPLES_BEYOND
 
 HEADER = [
@@ -122,7 +125,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
         rows,
         frozenset({0}),
         [
-            "Red: more than a tenth took longer than the limit.",
+            gate_words.P90_LIMITS,
             *percentile_notes(t.latency_ms.get("p90") for s in steps for t in s.transactions if t.limit_s),
         ],
     )
@@ -180,19 +183,13 @@ def _mean(of: TransactionReads, value: float | None) -> Cell | str:
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     few = any(one.too_few for step in steps for one in step.reads)
-    return [f"{format.NONE}* fewer than {SAMPLES_BEYOND} were looked at."] if few else []
+    return [read_words.too_few(SAMPLES_BEYOND)] if few else []
 
 
 def _of_reads(steps: Sequence[StepSummary]) -> str:
     if all(one.sampled for step in steps for one in step.reads):
-        return (
-            "I/Os that a transaction’s own session asked for, from a random sample of transactions (“counted”): one "
-            "may bring several blocks, and what others read for it is not in it."
-        )
-    return (
-        "Pages of 8 KiB, as the plan cache counted them for the procedures that a transaction calls, for each that "
-        "ended. Where a plan left the cache it is too little: “Procedures” tells how many executions are covered."
-    )
+        return read_words.READS_SAMPLED
+    return read_words.READS_BY_PROCEDURE
 
 
 def service_times(experiment: ExperimentSummary) -> Table:
@@ -207,12 +204,6 @@ def service_times(experiment: ExperimentSummary) -> Table:
         frozenset({0, 1}),
         percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.service_ms)),
     )
-
-
-STREAMS_NOTES = [
-    "Queries per hour: of all streams together, those that ended within the measured interval; no TPC figure. "
-    "A query's time is the geometric mean of its executions (how many: in brackets), in seconds."
-]
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
@@ -230,4 +221,4 @@ def streams(experiment: ExperimentSummary) -> Table | None:
     for name in names:
         found = [next((one for one in streams.queries if one.name == name), None) for _, streams in steps]
         rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
-    return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=STREAMS_NOTES)
+    return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=[query_words.CONCURRENT_STREAMS])

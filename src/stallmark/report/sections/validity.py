@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.step_summary import Gate
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.analysis.validity.over_steps import gate_verdicts
+from stallmark.analysis.validity.gates import gate_verdicts
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import gates as gate_words
 from stallmark.report.text.gates import allowed, asks, figure
 from stallmark.report.text.terms import term
 
@@ -29,7 +30,7 @@ def gates(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     header = ["gate", "verdict", "found", "allowed", "what must hold"]
-    several = ["Found: in the step that is nearest to failing the gate, or fails it by most."]
+    several = [gate_words.NEAREST_TO_FAILING]
     return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
 
 

@@ -14,6 +14,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.figures import Figure, note, places, rounded, stacked
 from stallmark.report.labels import panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
+from stallmark.report.text import charts as words
 from stallmark.report.text.charts import Panel
 from stallmark.stats.correlation import Correlation
 
@@ -31,14 +32,6 @@ WAIT_NAMES = {
     "other": "other",
 }
 assert set(WAIT_NAMES) == set(WAIT_CLASSES)
-EXPLAINED = {
-    "replica": "Replica: a commit waited until another server had the log.",
-    "latch": "Latch: waiting for a page or a structure in memory.",
-    "memory": "Memory: waiting for a grant or an allocation of memory.",
-    "parallel": "Parallel: workers of a query waiting for each other.",
-    "worker": "Worker: no thread was free to run it.",
-}
-"""Classes that are shown only where anybody waited so."""
 ROW, HEAD, FOOT = 26, 30, 42  # px: a row, a panel's title, the axis below
 
 
@@ -50,7 +43,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
     labels = step_labels(experiment)
     parts = panels(steps)
     seen = {name for s in steps for name, share in (s.waits.share or {}).items() if share}
-    order = [name for name in WAIT_NAMES if name not in EXPLAINED or name in seen]
+    order = [name for name in WAIT_NAMES if name not in words.WAITS_EXPLAINED or name in seen]
     made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
     made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
     for place, panel in zip(places(len(parts)), parts, strict=True):
@@ -76,11 +69,9 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         unit="share of the users’ sampled time",
         emulated=any(p.emulated for p in parts),
         summary=_wait_summary(steps, labels),
-        method="Each poll reads the state of every user’s session; the share is of all observations in the "
-        "measured interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another "
-        "transaction. CPU: running or ready to run. Client: the server waited for the user. "
-        + "".join(f"{text} " for name, text in EXPLAINED.items() if name in order)
-        + "A share of time is not a cause: what remains when the I/O is faster may wait for something else.",
+        method=words.WAITS
+        + "".join(f"{text} " for name, text in words.WAITS_EXPLAINED.items() if name in order)
+        + words.WAITS_ARE_NO_CAUSE,
         chart=made,
         header=["step", *(WAIT_NAMES[n] for n in order), "most frequent waits"],
         rows=[
@@ -140,16 +131,14 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     return Figure(
         id=f"correlation-{number}",
         title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
-        unit="correlation of per-second changes, with its 95 % interval",
+        unit=words.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
         summary=" ".join(
             f"{labels[s.key]}: r {_signed(c.r)}, 95 % from {_signed(c.low)} to {_signed(c.high)}."
             for s in steps
             for c in [found[s.key]]
         ),
-        method=f"Pearson’s r of the changes from one second to the next (differenced series, so that a common "
-        f"trend does not pass for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is "
-        "the number of changes. Near zero with a saturated device is expected: users wait all the time.",
+        method=words.correlation_method(unit),
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[

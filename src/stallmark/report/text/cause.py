@@ -17,6 +17,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import number, per_transaction, percent, quoted, signed_share
 from stallmark.report.text import NameFirst, clause, says
 from stallmark.report.text.terms import PART_NAMES, term
+from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
 
 @says(NoteKind.NOT_LOOKED_AT)
@@ -290,3 +291,53 @@ def tests_of_models(found: WhatIfs) -> str:
         f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
         f"{signed_share(min(errors))} to {signed_share(max(errors))}, {held} within the range."
     )
+
+
+# How to read the tables of causes. ----------------------------------------------------------------------------
+
+RESPONSE_DIVIDED = (
+    "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
+    "share. Sessions are looked at at random instants; by Little’s law the mean number of them seen in a state, "
+    "divided by the transactions per second, is the time that a transaction spends in it. I/O is what the device’s "
+    "own counters account for: what a session waited beyond that, for a CPU after its I/O was done, stands under "
+    "CPU. Driver and network: what no session was seen in, between two answers of the server."
+)
+DEVICE_NOT_KNOWN = "* The device’s counters are not known: waiting for a CPU after an I/O is in the I/O."
+ASSOCIATED = (
+    "Series that were seen to move with throughput, and the read time in any case. Strength: correlation of the "
+    "changes of the series with those of throughput, from one stretch of time to the next, with its interval of "
+    f"{percent(CONFIDENCE)} (Fisher’s z over Bartlett’s effective number of pairs); one that spans zero shows no "
+    "connection. Lag: by how much throughput follows, where the cross-correlation of the pre-whitened changes per "
+    "second is largest (interval: block bootstrap). Elasticity: percent of throughput per percent of the series, "
+    "least squares on changes of logarithms, the interval by Newey and West; scatter draws it towards 0. Expected: "
+    "what the part’s share of the response time promises."
+)
+PREDICTED = (
+    "Result TPS if a read took so long on average, queueing included; reads per transaction, writes, log and "
+    "everything else as measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores "
+    "(mean value analysis), and waiting for locks shrinks with the rest. The range is over what the model cannot "
+    "know (whether locks shrink, whether the CPU queues, reads by sessions or by counters, whose CPU time it is), "
+    f"with twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
+    "or halving of the read time. That allowance was chosen after eight runs on the embedded server and held in six of "
+    "six pairs of nine fresh ones on an idle machine (benchmarks/causes.py); on a machine with other work four of six "
+    "were outside."
+)
+LAWS_NOTE = (
+    "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "
+    "Open: the sides need not agree more closely, for the reason given."
+)
+CHANGED = (
+    f"Means over runs. The interval ({percent(CONFIDENCE)}) is of the change, Student’s t over runs; en dash with one "
+    "run of a side. Share: of the change in response time, where one was shown; parts may go the other way."
+)
+PREDICTED_IN_BRIEF = (
+    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
+    "reads per transaction, writes, log and the rest stay. Ranges are over what it cannot know."
+)
+TESTS_OF_MODELS = (
+    "What the model of one side says of the read time that the other side had, beside what that side really did."
+)
+
+
+def further_series(count: int) -> str:
+    return f"{count} further series of these steps showed no connection (log, writes, locks, CPU)."

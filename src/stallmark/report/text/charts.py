@@ -63,3 +63,86 @@ def reading_of(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -
 
 def known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
+
+
+def throughput_method(measured: str, commits: str) -> str:
+    """Return the method of the chart of throughput, with the length and the commits of the intervals behind it."""
+    return (
+        "Committed transactions of the measured interval divided by its seconds. Sample per point: one measured "
+        f"interval ({measured}, {commits} commits)."
+    )
+
+
+def primary_method(name: str, nominal: Sequence[float]) -> str:
+    """Return the method of the chart of the primary transaction; `nominal` are the rates of the databases' sizes."""
+    rates = " or ".join(map(format.number, nominal))
+    size = f" The size of the database stands for {rates} per second." if nominal else ""
+    return f"{name} committed within the measured interval divided by its seconds.{size}"
+
+
+LATENCY = (
+    "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the whole "
+    "measured interval. A percentile the sample is too small for is not drawn."
+)
+TRANSACTION_LATENCY = "Latency of this transaction type, scheduled to ended, retries included (HDR histogram)."
+READS = "Reads of data files that left the server, over the measured interval, divided by its commits."
+READ_TIME = (
+    "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of the "
+    "per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones."
+)
+IOPS = "Reads and writes of data files as the server counts them, over the measured interval; the log is not in it."
+BANDWIDTH = "Bytes read from and written to data files as the server counts them, over the measured interval."
+LINE_READ_TIME = "read time, ms per read of a data file"
+LINE_READ_STALL = "read stall, ms summed over all users per second"
+LINE_CHECKPOINTS = "pages per second that checkpoints wrote"
+LINE_BACKGROUND_WRITER = "pages per second that the background writer wrote"
+LINE_FLASH_SHARE = "share of the reads that flash answered"
+WAITS_EXPLAINED = {
+    "replica": "Replica: a commit waited until another server had the log.",
+    "latch": "Latch: waiting for a page or a structure in memory.",
+    "memory": "Memory: waiting for a grant or an allocation of memory.",
+    "parallel": "Parallel: workers of a query waiting for each other.",
+    "worker": "Worker: no thread was free to run it.",
+}
+"""Classes that are shown only where anybody waited so."""
+CORRELATION_UNIT = "correlation of per-second changes, with its 95 % interval"
+WAITS = (
+    "Each poll reads the state of every user’s session; the share is of all observations in the measured "
+    "interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another transaction. CPU:"
+    " running or ready to run. Client: the server waited for the user. "
+)
+WAITS_ARE_NO_CAUSE = "A share of time is not a cause: what remains when the I/O is faster may wait for something else."
+
+
+def correlation_method(unit: str) -> str:
+    """Return the method of the chart of correlations; `unit` is that of the stall."""
+    return (
+        "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend does not "
+        f"pass for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of changes. "
+        "Near zero with a saturated device is expected: users wait all the time."
+    )
+
+
+NOT_CORRELATED = f"{format.NONE}: too few samples within measured intervals, or a counter that never changed."
+
+
+def external_method(name: str) -> str:
+    """Return the method of the chart of a file of another tool."""
+    return (
+        f"Throughput by Stallmark’s clock, every second or means of several; the counters by the clock of {name}, each "
+        "sample drawn at the end of its interval. Warm-up is shaded."
+    )
+
+
+def in_words(unit: str, rows: Sequence[str]) -> str:
+    """Return the first picture of a report in words, for readers who cannot see it."""
+    return f"{unit} and mean response time. {'; '.join(rows)}."
+
+
+def timeline_method(widest_s: int) -> str:
+    """Return the method of the chart over time, of which a point is the mean of at most `widest_s` seconds."""
+    density = f"Drawn as means of {format.seconds(widest_s)} each." if widest_s > 1 else "Every second is drawn."
+    return (
+        "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
+        f"drawn thin, and is in none of the figures above. {density}"
+    )

@@ -5,6 +5,7 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.compare.metrics import SHARE
+from stallmark.analysis.compare.plan import RunsPlan
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
@@ -280,3 +281,55 @@ def _(of: int, steps: bool, left_out: Mapping[str, int]) -> str:
     why = {"driver_bound": "with the driver as the bottleneck"}
     counted = [f"{count} {why.get(reason, reason)}" for reason, count in left_out.items()]
     return f"Left out of {of} {what}: {listed(counted)}."
+
+
+BARS = (
+    "A bar is the geometric mean over runs, each over its measured interval; a dash beside its middle is a "
+    "run. Intervals of the difference are in the table of ratios."
+)
+
+
+def over_time(runs: int, sides: int) -> str:
+    return f"Throughput and read time of {runs} runs in {sides} sides, on common scales."
+
+
+def over_time_method(unit: str) -> str:
+    """Return the method of the chart over time; `unit` is that of its axis."""
+    return (
+        f"Per-second counts since measuring began, in {unit}, warm-up left out; at most some hundred points for a run, "
+        "each the mean of its seconds. Runs of a side lie over one another, later ones paler."
+    )
+
+
+def ratios_method(pair: PairComparison) -> str:
+    return f"{sentence(pair.method)} {adjustment(pair)} Types of transactions are adjusted among themselves."
+
+
+HOLLOW = "not shown, or too few runs: hollow"
+RUNS = (
+    "Each figure is over the run’s measured interval. Latency in ms from scheduled to ended; read time in ms "
+    "is volume-weighted (stall ÷ reads) over data files; MB/s is 10⁶ bytes."
+)
+
+
+def enough_runs(plan: RunsPlan) -> str:
+    """Return how many runs show the wanted difference."""
+    wanted = f"{plan.difference * 100:g} %"
+    if plan.runs is None:
+        return f"No number of runs that anybody makes shows {wanted}: runs scatter by {amount(plan.spread)} %."
+    said = f"{plan.runs} runs of each variant show a difference of {wanted} (power {percent(POWER)})."
+    if plan.runs_low != plan.runs_high:
+        most = plan.runs_high if plan.runs_high is not None else "far more"
+        said += f" Were the scatter at the ends of its interval, it would be {plan.runs_low} or {most}."
+    return said
+
+
+def scatter(plan: RunsPlan) -> str:
+    """Return the scatter that a plan of runs rests on, and its method."""
+    return (
+        f"Scatter of {plan.primary} from run to run: {amount(plan.spread)} % (standard deviation of ln; "
+        f"{percent(CONFIDENCE)} interval {amount(plan.spread_low)} to {amount(plan.spread_high)} %), pooled over "
+        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. Paired t-test, two-sided {percent(1 - CONFIDENCE)}, "
+        f"by the noncentral t distribution; a verdict needs {REPLICATES} runs of each in any case."
+        f"{f' {sentence(plan.left_out)}' if plan.left_out else ''}"
+    )

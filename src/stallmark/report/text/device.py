@@ -1,6 +1,6 @@
 """The wording of the verdict on a step's device: is it the bottleneck?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stallmark.analysis.cause.device_verdict import DeviceKind, JudgedDevice
@@ -116,3 +116,45 @@ def _rests_on(
     spent = [f"{percent(share)} {'' if n else 'of their time '}{doing}" for n, (share, doing) in enumerate(parts)]
     own = f" ({percent(device_share)} of that I/O in the device itself)" if device_share < DEVICE_OWN else ""
     return f"users spent {listed(spent)}{own}" + (f" while {listed(loads)}" if loads else "")
+
+
+# How to read the tables of arrays, and the chart of what was active. ------------------------------------------
+
+DESCRIBED_ARRAY = "As the scenario says: nobody can ask an array from a database."
+FLASH = (
+    "Over the measured interval, by the device’s own counters. Evicted: blocks of a cache per second. Moved: "
+    "extents of a tier that changed places. Filled: at the end."
+)
+
+
+def active(how: str) -> str:
+    """Return how to read the table of active sets; `how` says in which extents they were counted."""
+    return (
+        f"Active: what the server read from its storage or wrote to it, each place once{how}, from the beginning of "
+        "the run; at most: nobody counted, and more bytes were not moved. In a minute: the median over the measured "
+        "interval. Marked: it holds all that was active."
+    )
+
+
+ACTIVE_AT_MOST = (
+    "Nobody counts what is active on a real array. The line is a bound: all that the server read from its data "
+    "files and wrote to them since the run began, and no more than the database; what was touched twice is in it "
+    "twice."
+)
+
+
+def active_over_time(of: str) -> str:
+    """Return how the active set was counted; `of` names the size of its extents."""
+    return (
+        f"Different extents{of} that were read or written since the run began, by the device’s own count, warm-up "
+        "included; thin: in the last full minute. What lies below a dotted line fits into it."
+    )
+
+
+def active_in_the_end(runs: Sequence[str]) -> str:
+    return f"Active by the end of the run: {'; '.join(runs)}."
+
+
+def injected(names: str) -> str:
+    """Return the line below figures of these emulated arrays."""
+    return f"{names}. Service times were injected; no product was measured."

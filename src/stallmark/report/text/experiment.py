@@ -248,3 +248,19 @@ def _pool(pool_bytes: int | None, pool_share: float | None) -> str:
     if pool_share is None:
         return size(pool_bytes)
     return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
+
+
+NO_FINDING = "No finding: the record does not support one."
+
+
+def emulated_runs(emulated: int, runs: int) -> str:
+    """Return the sentence about runs on emulated arrays."""
+    which = "All runs" if emulated == runs else f"{emulated} of {runs} runs"
+    return (
+        f"{which} used a device whose service times Stallmark injected. They show how this database responds to such a "
+        "device; they measure no product."
+    )
+
+
+def more_cautions(count: int) -> str:
+    return f"{count} more cautions are in the report."

@@ -189,3 +189,9 @@ def _mostly(transaction: str, rate: float) -> str:
 def _share(value: float) -> str:
     """Return a share in percent with two digits, as thresholds of a few per cent need."""
     return f"{value * 100:.2g} %" if value < 0.1 else percent(value)
+
+
+# How to read the tables of gates and limits. ------------------------------------------------------------------
+
+P90_LIMITS = "Red: more than a tenth took longer than the limit."
+NEAREST_TO_FAILING = "Found: in the step that is nearest to failing the gate, or fails it by most."

@@ -1,13 +1,13 @@
 """The wording of probes of raw storage: saturation, drift, their reach, and the database's share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.kinds import Differs, ProbeKind
 from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, percent, signed, size
-from stallmark.record.manifest import Precondition
+from stallmark.record.manifest.storage import Precondition
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT
@@ -285,3 +285,25 @@ def _marks(
 
 def _several(depths: Sequence[int]) -> str:
     return listed([str(depth) for depth in depths])
+
+
+RATE = "I/Os that ended within the step, by its seconds."
+RATE_READING = "Circled: it saturates, more outstanding I/Os bring little. Crossed: it collapses."
+LATENCY = "From issuing an I/O to its end. A percentile is left out where the sample is too small for it."
+
+
+def histogram_method(bins: int) -> str:
+    return f"Share of the I/Os of a step in each of {bins} bins per power of ten."
+
+
+def emulated_probes(emulated: int, probes: int, devices: Iterable[str]) -> str:
+    """Return the sentence about probes of emulated arrays."""
+    which = "All probes" if emulated == probes else f"{emulated} of {probes} probes"
+    return (
+        f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
+        "probe sees such a device; they measure no product."
+    )
+
+
+def stronger(outstanding: Sequence[int]) -> str:
+    return f"The stronger a line, the more I/Os were outstanding: {', '.join(map(str, outstanding))}."

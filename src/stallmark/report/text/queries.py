@@ -1,6 +1,6 @@
 """The wording of findings on runs of queries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.queries.findings import MANY
@@ -124,3 +124,88 @@ def _are(count: int) -> str:
 
 def _ratios(queries: Mapping[str, float]) -> str:
     return listed([f"{query} {times(ratio)}" for query, ratio in queries.items()])
+
+
+CONCURRENT_STREAMS = (
+    "Queries per hour: of all streams together, those that ended within the measured interval; no TPC figure. A "
+    "query's time is the geometric mean of its executions (how many: in brackets), in seconds."
+)
+
+
+def run_time_method(phase: str) -> str:
+    return f"Seconds from sending a query to its whole answer, in the {phase}."
+
+
+def relative_method(phase: str, baseline: str) -> str:
+    """Return the method of the chart of run times relative to the baseline."""
+    return (
+        f"Run time of each query in the {phase} divided by its run time in {baseline}; below 1 is faster. Mean: "
+        "geometric mean of all queries, refreshes left out. Hatched: its plan is another one."
+    )
+
+
+READS = (
+    "Pages that were not in the pool, over all workers of a query, as the server counted them; temporary "
+    "files are not among them."
+)
+IO_WAITS = (
+    "What the server says the query waited for reads and writes of data and temporary files. Several workers "
+    "wait at once, so it may be longer than the run time."
+)
+RELATIVE_READING = "Bars below the line are faster, above it slower; hatched ones have another plan."
+PARALLELISM = (
+    "Run time over how many processes or threads were allowed to work on the query, log scale; how many did "
+    "is in the table of all figures."
+)
+
+
+def figures_note(phase: str, baseline: str) -> str:
+    """Return how to read the table of variants."""
+    return (
+        "Power, throughput and composite are derived from TPC-H and no QphH: queries per hour times the scale factor. "
+        f"Run time and what follows are of the {phase}. Relative: geometric mean of the queries’ run times against "
+        f"{baseline}; below 1 is faster."
+    )
+
+
+def run_times_note(baseline: str) -> str:
+    """Return how to read the table of queries."""
+    return (
+        "Run times are seconds from sending a query to its whole answer; of several runs or streams the geometric "
+        f"mean. Plan: whether its shape (operators, tables, indexes) is one that {baseline} has too."
+    )
+
+
+def at_parallelism(degree: str) -> str:
+    return f"At a degree of parallelism of {degree}; the others stand below."
+
+
+EXECUTIONS = (
+    "Means of an execution. Pages are of 8 KiB, over all workers; logical: looked at, in the pool or not. "
+    "Waits are summed over the workers of a query, so they may be longer than it. An en dash: the server does"
+    " not tell."
+)
+
+
+def driver_gap(mean_ms: float, most_ms: float) -> str:
+    """Return the driver's own time between two queries, as a sentence."""
+    return (
+        f"Between the end of one query and the start of the next the driver took {number(mean_ms)} ms on average and "
+        f"{number(most_ms)} ms at most."
+    )
+
+
+def figures_in_brief(phase: str, baseline: str) -> str:
+    """Return how to read the table of variants, for a terminal."""
+    return (
+        "Power, throughput and composite: derived from TPC-H, no QphH. Relative: geometric mean of run times of the "
+        f"{phase} against {baseline}."
+    )
+
+
+OTHER_PLAN = "* its plan is another one than in A."
+
+
+def letters(variants: Sequence[str]) -> str:
+    """Return the line that says which variant each letter is."""
+    return f"{'; '.join(variants)}. Beside the seconds: relative to A."

@@ -1,7 +1,7 @@
 """The wording of faults in recorded data, and of facts that follow from them at once."""
 
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.format import listed, number, percent, size, spoken
+from stallmark.format import NONE, listed, number, percent, size, spoken
 from stallmark.report.text import NameFirst, says
 from stallmark.stats.thresholds import BURST
 
@@ -88,3 +88,28 @@ def _(
 
 def _active(active_bytes: int, at_most: bool) -> str:
     return f"{size(active_bytes)}{' at most' if at_most else ''}"
+
+
+# How to read tables of a run’s transactions, errors and collectors. -------------------------------------------
+
+READS_SAMPLED = (
+    "I/Os that a transaction’s own session asked for, from a random sample of transactions (“counted”): one may "
+    "bring several blocks, and what others read for it is not in it."
+)
+READS_BY_PROCEDURE = (
+    "Pages of 8 KiB, as the plan cache counted them for the procedures that a transaction calls, for each that "
+    "ended. Where a plan left the cache it is too little: “Procedures” tells how many executions are covered."
+)
+
+
+def too_few(samples: int) -> str:
+    """Return the footnote of a figure whose sample is smaller than `samples`."""
+    return f"{NONE}* fewer than {samples} were looked at."
+
+
+RUNS = (
+    "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the database "
+    "over the run. Cost: CPU of all collectors, as a share of one core. Dated: samples have the server’s time, "
+    "whose offset and drift from the driver’s clock are known to so many milliseconds."
+)
+TRIED_AGAIN = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."

@@ -1,5 +1,7 @@
 """The wording of cautions that come from the server itself."""
 
+from collections.abc import Sequence
+
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.format import listed, percent, quoted
 from stallmark.report.text import says
@@ -70,4 +72,76 @@ def _(steps: list[str] | None, statistics: list[str]) -> str:
         f"Statistics were counted anew while {_steps(steps)} was measured ({some}{more}): that was read from the same "
         "storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` "
         "below `database`."
+    )
+
+
+# How to read the tables of the server’s counters. -------------------------------------------------------------
+
+FILES = (
+    "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds and with "
+    "the wait for a CPU in them: below 1 ms they say little."
+)
+MEMORY = (
+    "Page life: the least seen of the server’s estimate of how long a page stays, also by NUMA node if there are "
+    "several. Ahead: of the pages read, those read before they were asked for. Lazy writes, checkpoint and "
+    "background: pages written to make room, by checkpoints, and by the background writer (indirect checkpoints)."
+    " Free list stalls: a read had to wait for a free page. Total and target: of the whole server, at the "
+    "interval’s end. Pool: what held pages of databases, on average, and is the axis of charts; stolen: what the "
+    "server used for anything else (plans, locks, grants)."
+)
+LOG_AND_TEMPDB = (
+    "Waits: commits that waited for a flush, and how long. Used: the most seen. Grown: how often its files grew. "
+    "Kept by: what most often kept the log from being reused. Pending and runnable (waiting for a CPU): means of "
+    "looks at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
+    "average. Grants pending: queries that waited for memory, the most seen."
+)
+REPLICAS = (
+    "As the primary saw them. Not sent: log that was still to go to the replica. Not redone: log that it had and "
+    "had not applied. Synchronized: of the looks. Delayed: commits that waited for replicas, and how long each "
+    "waited (Transaction Delay ÷ Mirrored Write Transactions)."
+)
+POOL_CONTENTS = "As the last look in the measured interval found it. Mean read: of these very pages."
+SERVER_WAITS = (
+    "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. Signal:"
+    " what was waited for had come, and the task waited for a CPU. Waits that hold nobody up are left out."
+)
+ROW_WAITS = (
+    "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a"
+    " share of the virtual users, beside whom background sessions wait too."
+)
+ROW_WAITS_COUNTED = " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
+PROCEDURES = (
+    "Reads and writes are pages of 8 KiB. Covered: executions the server still had the counts of, of the "
+    "transactions that ended; a plan that left the cache took its counts along, and retries make it more than "
+    "all."
+)
+QUERY_STORE = (
+    "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and "
+    "writes are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, Tran"
+    " Log IO a log write."
+)
+VOLUMES = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
+BLOCKED = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
+DEADLOCKS = (
+    "As the server’s session system_health wrote them down, warm-up included; the victims were tried again. A "
+    "graph is a file in the run’s folder, which Management Studio draws."
+)
+
+
+def statements(top: int) -> str:
+    """Return how to read the table of the `top` statements by each measure."""
+    return (
+        f"The {top} statements that read most, that computed most, and that waited most (beyond its CPU time) as the "
+        "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one executed most "
+        "first; each plan is a file in the record’s folder `plans`, which Management Studio opens."
+    )
+
+
+def io_latency(units: Sequence[str]) -> str:
+    """Return how to read the percentiles of I/Os, whose durations are whole numbers of these units."""
+    return (
+        "Every I/O by its duration, as the server saw it: the percentile is the least duration that so many I/Os did "
+        "not exceed, from the difference of the histogram between the ends of the measured interval. Covered: of the "
+        f"I/Os that the file counters counted. Durations are whole numbers of {' or '.join(units)}; < means less than "
+        "one."
     )

@@ -1,5 +1,6 @@
 """The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over."""
 
+from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
 from stallmark.format import by, percent, signed
@@ -98,3 +99,16 @@ def _interval(low: float, high: float) -> str:
 
 def _chance(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+# How to read the tables of steadiness and of the service level. -----------------------------------------------
+
+MEAN_ONLY = "Mean only: the server keeps no histogram of single reads, and a mean shows no percentile."
+
+
+def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
+    """Return how checkpoint cycles were recognised, and their effect on the figures."""
+    return (
+        f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over whole cycles where there "
+        "are three or more."
+    )

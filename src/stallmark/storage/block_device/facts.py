@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import EmulatedArray
+from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.storage.block_device.path import ReadTimes
 from stallmark.storage.emulator import ArrayCounters, ArrayModel
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
-from stallmark.record.manifest import EmulatedArray
+from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import stallmark
 from stallmark.record import machine
-from stallmark.record.manifest import AskedStep, Manifest, ProbePlan, Scenario, Variant
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.storage import AskedStep, ProbePlan
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter

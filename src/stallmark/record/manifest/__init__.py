@@ -1,0 +1,91 @@
+"""The manifest of a run record: everything that decides its figures, and no secret.
+
+One model for runs of transactions, runs of queries and probes of storage; what a kind of run lacks is
+None or empty. Its parts are in the modules beside. `manifest.json` is replaced whole with every change, and nothing
+else reads or writes it.
+"""
+
+from typing import Final, Literal, Self
+
+from pydantic import model_validator
+
+from stallmark.record.manifest.course import (
+    Collector,
+    Condition,
+    Ended,
+    External,
+    LeftWaiting,
+    LoadMachine,
+    Machine,
+    Unheard,
+)
+from stallmark.record.manifest.part import ManifestPart, Moment
+from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.server import Database, Memory, Server
+from stallmark.record.manifest.storage import (
+    Array,
+    Devices,
+    HookResult,
+    Precondition,
+    ProbePlan,
+    Probes,
+    ServiceLevelObjective,
+)
+from stallmark.record.manifest.workload import ConcurrentStreams, Queries, Step, Workload
+from stallmark.record.probe import ProbeResult
+
+FORMAT: Final = 2
+
+
+class Manifest(ManifestPart):
+    """The manifest. `sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again` marks the
+    first variant, repeated at the end. The keys of `external` are the endings of the names of its tables."""
+
+    format: Literal[2] = FORMAT
+    kind: Literal["transactions", "queries", "probe"] = "transactions"
+    status: Literal["running", "complete", "incomplete"] = "running"
+    incomplete_because: str | None = None
+    stallmark: str = ""
+    experiment: str = ""
+    sequence: int | None = None
+    repeat: int = 1
+    block: int = 1
+    again: bool = False
+    resumed_after_s: float | None = None
+    """Seconds between the last whole run of the experiment and its resumption with this one."""
+    started: Moment
+    scenario: Scenario = Scenario()
+    variant: Variant = Variant()
+    steps: tuple[Step, ...] = ()
+    workload: Workload = Workload()
+    queries: Queries | None = None
+    concurrent_streams: ConcurrentStreams | None = None
+    server: Server = Server()
+    memory: Memory = Memory()
+    database: Database = Database()
+    cache_start: str | None = None
+    reset: str | None = None
+    service_level: ServiceLevelObjective | None = None
+    devices: Devices = Devices()
+    array: Array | None = None
+    hook: HookResult | None = None
+    precondition: Precondition | None = None
+    probes: Probes = Probes()
+    probe: ProbeResult | None = None
+    """The tool, device and file of a probe; its steps are in the tables."""
+    probe_plan: ProbePlan | None = None
+    collectors: dict[str, Collector] = {}
+    conditions: tuple[Condition, ...] = ()
+    machine: Machine = Machine()
+    load_machines: tuple[LoadMachine, ...] = ()
+    unheard: Unheard = Unheard()
+    left_waiting: LeftWaiting = LeftWaiting()
+    external: dict[str, External] = {}
+    notes: tuple[str, ...] = ()
+    ended: Ended | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> Self:
+        if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
+            raise ValueError(f"kind {self.kind} does not fit the rest")
+        return self

@@ -1,0 +1,33 @@
+"""What every part of the manifest is: immutable, validated, and strict about names."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
+"""A moment in UTC, ISO 8601."""
+
+
+def now() -> Moment:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class ManifestPart(BaseModel):
+    """A part of the manifest. It is immutable: `changed` returns another."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def changed(self, **fields: Any) -> Self:
+        """Return a copy with these fields replaced, validated as on reading."""
+        return self.model_validate(dict(self) | fields)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the names and values of all that is known, for people."""
+        return self.model_dump(mode="json", exclude_none=True)

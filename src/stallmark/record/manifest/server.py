@@ -1,0 +1,34 @@
+"""The database server in the manifest of a run: what it is, its memory, and the size of the database."""
+
+from stallmark.record.manifest.part import ManifestPart
+
+
+class Server(ManifestPart):
+    """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
+    files are; `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with
+    its words. `at_own_address`: it was reached at an address of the driver's machine, which a tunnel has as well; None
+    where that is not known."""
+
+    product: str = ""
+    version: str = ""
+    settings: dict[str, str] = {}
+    placement: dict[str, str] = {}
+    momentary: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
+    at_own_address: bool | None = None
+
+
+class Memory(ManifestPart):
+    """The buffer pool: as configured for the run, as the server reported it then, and as it was before."""
+
+    configured_bytes: int | None = None
+    reached_bytes: int | None = None
+    original_bytes: int | None = None
+
+
+class Database(ManifestPart):
+    """The size of the database in bytes. `compressibility`: ratio by LZ4 on sampled pages; 2.0 means 2 to 1."""
+
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    compressibility: float | None = None

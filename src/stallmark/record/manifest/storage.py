@@ -1,0 +1,134 @@
+"""The storage in the manifest of a run: devices, the array, and what was done to it and measured of it."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from stallmark.record.manifest.part import ManifestPart
+from stallmark.record.probe import ProbeResult
+
+Role = Literal["data", "wal"]
+
+
+class ServiceLevelObjective(ManifestPart):
+    """A limit on the time of reads. `name`: a ready-made level, or "read" for a limit of the scenario's own."""
+
+    name: str
+    read_ms: float
+    ideal_ms: float | None = None
+    percentile: str
+
+
+class Flash(ManifestPart):
+    """The flash of an emulated array; only a tier has `cycle_s` and `move`."""
+
+    size: int
+    read_ms: float
+    write_ms: float
+    mb_per_s: float
+    channels: int
+    cycle_s: float | None = None
+    move: int | None = None
+
+
+class EmulatedArray(ManifestPart):
+    """An array that Stallmark emulated, in the server's processes or as a block device of the system."""
+
+    block_device: bool = False
+    name: str | None = None
+    spindles: int
+    read_ms: float | None = None
+    write_ms: float | None = None
+    sync_ms: float | None = None
+    mb_per_s: float | None = None
+    rpm: float | None = None
+    seek_ms: float | None = None
+    cache: Flash | None = None
+    tier: Flash | None = None
+
+
+class Device(ManifestPart):
+    """The storage under a set of files: a block device as the system describes it, an emulated array, or both. `disk`:
+    the whole disk, also of a partition. `why`: the reason why nothing is known of it."""
+
+    name: str | None = None
+    disk: str | None = None
+    model: str | None = None
+    rotational: bool | None = None
+    scheduler: str | None = None
+    write_cache: str | None = None
+    emulated_array: EmulatedArray | None = None
+    why: str | None = None
+
+    @property
+    def emulated_in_process(self) -> EmulatedArray | None:
+        """Return the emulated array, unless it is a block device, whose I/O the kernel counts as of any other."""
+        array = self.emulated_array
+        return None if array is None or array.block_device else array
+
+
+class Devices(ManifestPart):
+    """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
+    `folders`: where they lay."""
+
+    data: Device | None = None
+    wal: Device | None = None
+    folders: dict[Role, str] = {}
+
+    def of(self, role: Role) -> Device:
+        return (self.data if role == "data" else self.wal) or Device()
+
+
+class Array(ManifestPart):
+    """A real array as the scenario describes it; further keys are the operator's words."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str]
+
+    raid: str | None = None
+    drives: str | None = None
+    firmware: str | None = None
+    write_cache: str | None = None
+    reduction: str | None = None
+    dram_bytes: int | None = None
+    flash_cache_bytes: int | None = None
+    flash_tier_bytes: int | None = None
+
+
+class HookResult(ManifestPart):
+    """The result of a hook before the variant: a command with its output, or a question with its answer."""
+
+    command: tuple[str, ...] | None = None
+    output: str = ""
+    ask: str | None = None
+    answer: str | None = None
+    seconds: float
+
+
+class Precondition(ManifestPart):
+    """The preconditioning of storage: a file was filled, then overwritten at random in rounds until the mean write time
+    was steady."""
+
+    size_bytes: int
+    round_s: float
+    rounds_ms: Annotated[tuple[float, ...], Field(min_length=1)]
+    steady: bool
+
+
+class Probes(ManifestPart):
+    """Probes of the storage around the run."""
+
+    before: ProbeResult | None = None
+    after: ProbeResult | None = None
+
+
+class AskedStep(ManifestPart):
+    pattern: str
+    outstanding: int
+
+
+class ProbePlan(ManifestPart):
+    """The planned steps of a probe, each of `seconds`."""
+
+    seconds: float
+    steps: tuple[AskedStep, ...]

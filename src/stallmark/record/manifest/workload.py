@@ -1,0 +1,102 @@
+"""The load of a run in its manifest: the workload, its transactions or queries, and the steps."""
+
+from typing import Any, Literal
+
+from stallmark.record.manifest.part import ManifestPart
+
+
+class Waited(ManifestPart):
+    """The wait of a step for a steady state, after its ramp and before it was measured."""
+
+    until: Literal["steady"] = "steady"
+    at_least_s: float
+    at_most_s: float
+    seconds: float
+    steady: bool
+
+
+class Step(ManifestPart):
+    """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; `measure_s` to
+    `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together."""
+
+    name: str
+    users: int
+    begin_s: float
+    measure_s: float
+    end_s: float
+    arrivals: Literal["closed", "fixed", "poisson"] = "closed"
+    rate: float | None = None
+    think_ms: float | None = None
+    phase: str | None = None
+    waited: Waited | None = None
+
+
+class Follows(ManifestPart):
+    """The transaction that another one follows: every one of `transaction` gives rise to `each` of that other, on
+    average."""
+
+    transaction: str
+    each: float
+
+
+class Transaction(ManifestPart):
+    """A transaction type that may occur. `cards`: its cards in the deck; for a follower, how many come of one whole
+    deck."""
+
+    name: str
+    cards: int | float = 0
+    source: Literal["users", "followers", "timer"] = "users"
+    limit_s: float | None = None
+    reads_only: bool = False
+    follows: Follows | None = None
+    every_s: float | None = None
+
+
+class Opening(ManifestPart):
+    """The transaction that was executed once before the run, and its result."""
+
+    name: str
+    done: dict[str, Any] = {}
+
+
+class Counted(ManifestPart):
+    """A number in the database that grows by one with each commit, before and after the run."""
+
+    before: int
+    after: int | None = None
+
+
+class Workload(ManifestPart):
+    """The workload of a run. `scale` is in the workload's own measures; `background_sessions` execute what no virtual
+    user starts."""
+
+    name: str = ""
+    scale: dict[str, int | float] = {}
+    seed: int | None = None
+    mix: dict[str, float] | None = None
+    locality: float = 0.0
+    version: int | None = None
+    transactions: tuple[Transaction, ...] = ()
+    primary: str | None = None
+    nominal_rate: float | None = None
+    background_sessions: int = 0
+    opening: Opening | None = None
+    counted: dict[str, Counted] = {}
+
+
+class Queries(ManifestPart):
+    """The plan of a run of queries. `dops`: degrees of parallelism; None is the server's own setting."""
+
+    run: str
+    phases: tuple[str, ...] = ()
+    streams: int | None = None
+    refresh: bool = False
+    dops: tuple[int | None, ...] = (None,)
+    timeout_s: float | None = None
+
+
+class ConcurrentStreams(ManifestPart):
+    """Streams of queries that ran at the same time as the users."""
+
+    streams: int
+    timeout_s: float | None = None
