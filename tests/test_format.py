@@ -59,3 +59,7 @@ def test_a_difference_from_nothing_is_not_a_number():
     assert format.difference(0, 5) is None
     assert format.difference(None, 5) is None
     assert format.signed_share(format.difference(100, 98)) == "−2.0" + format.NBSP + "%"
+
+
+def test_a_correlation_has_its_sign_and_two_digits():
+    assert [format.coefficient(r) for r in (0.617, -0.05, 0)] == ["+0.62", "−0.05", "+0.00"]

@@ -144,6 +144,11 @@ def signed(share: float) -> str:
     return f"{'−' if share < 0 and float(text.replace(',', '')) else '+'}{text} %"
 
 
+def coefficient(value: float) -> str:
+    """A correlation: "+0.62", "−0.05"."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
 def by(share: float) -> str:
     """A change as a verb: "rose by 18 %", "fell by 3.1 %"."""
     return f"{'fell' if share < 0 else 'rose'} by {signed(abs(share)).removeprefix('+')}"

@@ -132,9 +132,9 @@ def test_predictions_are_of_the_measured_step(slow):
         ("io", "IO:AioIoCompletion", "read"),
         ("io", "IPC:BufferIO", "read"),
         ("io", "PAGEIOLATCH_SH", "read"),
-        ("io", "IO:DataFileWrite", "other I/O"),
-        ("io", "IO:BuffileRead", "other I/O"),  # of a temporary file
-        ("io", "ASYNC_IO_COMPLETION", "other I/O"),
+        ("io", "IO:DataFileWrite", "other_io"),
+        ("io", "IO:BuffileRead", "other_io"),  # of a temporary file
+        ("io", "ASYNC_IO_COMPLETION", "other_io"),
         ("wal", "LWLock:WALWrite", "log"),
         ("lock", "LCK_M_X", "lock"),
         ("cpu", "runnable", "cpu"),

@@ -95,7 +95,7 @@ def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None)
     """Runs that waited for `ms` of writes per transaction, where the server counted so many of so long in all. The log
     lies on the same device."""
     data = replace(step.storage.data, writes=writes, write_ms=write_ms)
-    return [changed_step(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})]
+    return [changed_step(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other_io": ms})]
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, write
             before, after = reason.facts["per_transaction"]
             assert reason.facts["figure"] == Figure.WRITES and (after < before) == fewer
         else:
-            assert reason.kind == ChangeKind.WAITED_FOR and reason.facts == {"part": "other I/O", "fewer": fewer}
+            assert reason.kind == ChangeKind.WAITED_FOR and reason.facts == {"part": "other_io", "fewer": fewer}
 
 
 def test_longer_writes_are_the_devices_doing_however_many_there_are(slow):
     many = round(2 * slow.throughput.tps * slow.storage.data.seconds)
     cause = explain(of_writes(slow, 8.0, many, 4.0), of_writes(slow, 24.0, many // 2, 12.0))
     assert cause.storage == Storage.CAUSE and cause.finding.facts["io_share"] == pytest.approx(1)
-    assert io_reason(cause).facts == {"part": "other I/O", "per_transaction_ms": pytest.approx([8, 24])}
+    assert io_reason(cause).facts == {"part": "other_io", "per_transaction_ms": pytest.approx([8, 24])}
 
 
 def of_syncs(step: StepSummary, ms: float, syncs: int, sync_ms: float | None) -> list[StepSummary]:
@@ -131,7 +131,7 @@ def of_syncs(step: StepSummary, ms: float, syncs: int, sync_ms: float | None) ->
 
 def test_where_the_log_has_a_device_of_its_own_both_are_timed_by_their_devices(slow):
     """The server's time of a write has waiting for a CPU in it; the part of the response time has not."""
-    a, b = repeated(slow, THREE, **{"other I/O": 5.0}), repeated(slow, THREE, **{"other I/O": 40.0})
+    a, b = repeated(slow, THREE, **{"other_io": 5.0}), repeated(slow, THREE, **{"other_io": 40.0})
     server = [changed_step(step, data_io=replace(step.storage.data, write_ms=40.0)) for step in b]
     assert slow.storage.wal_device and explain(a, server).storage == Storage.NOT_THE_CAUSE
     device = [changed_step(step, device_io=replace(step.storage.data_device, write_ms=32.0)) for step in b]
@@ -180,7 +180,7 @@ def test_the_same_twice_explains_nothing(slow):
 
 
 def test_two_devices_that_nobody_waits_for_are_not_the_cause(slow):
-    parts = {"read": 0.5, "log": 0.5, "other I/O": 0.0, "cpu": 8.0}
+    parts = {"read": 0.5, "log": 0.5, "other_io": 0.0, "cpu": 8.0}
     cause = explain(repeated(slow, THREE, **parts), repeated(slow, (-0.015, 0.005, 0.01), **parts))
     assert (cause.storage, cause.finding.kind) == (Storage.NOT_THE_CAUSE, CauseKind.LITTLE_IO)
     assert cause.finding.facts["other_part"] == "cpu" and cause.finding.facts["cpu_share"]

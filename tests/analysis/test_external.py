@@ -56,44 +56,44 @@ def attached(run: Path, write: external_files.Write, every: int = 1, clock_s: fl
 @pytest.mark.parametrize(
     ("counter", "kind"),
     [
-        ("PhysicalDisk Avg. Disk sec/Read", "read latency"),
-        ("LogicalDisk Avg. Disk sec/Write", "write latency"),
+        ("PhysicalDisk Avg. Disk sec/Read", "read_latency"),
+        ("LogicalDisk Avg. Disk sec/Write", "write_latency"),
         ("PhysicalDisk Avg. Disk sec/Transfer", "latency"),
         ("PhysicalDisk Disk Transfers/sec", "IOPS"),
-        ("PhysicalDisk Disk Reads/sec", "read IOPS"),
+        ("PhysicalDisk Disk Reads/sec", "read_IOPS"),
         ("PhysicalDisk Disk Bytes/sec", "throughput"),
-        ("PhysicalDisk Disk Write Bytes/sec", "write throughput"),
+        ("PhysicalDisk Disk Write Bytes/sec", "write_throughput"),
         ("PhysicalDisk Avg. Disk Queue Length", "queue"),
         ("PhysicalDisk Avg. Disk Bytes/Read", ""),
         ("PhysicalDisk % Disk Read Time", ""),
         ("PhysicalDisk Split IO/Sec", ""),
-        ("SQLServer:Buffer Manager Buffer cache hit ratio", "cache hits"),
+        ("SQLServer:Buffer Manager Buffer cache hit ratio", "cache_hits"),
         ("SQLServer:Buffer Manager Page reads/sec", ""),
         ("Memory Page Reads/sec", ""),
         ("Process IO Read Bytes/sec", ""),
         ("Network Interface Bytes Total/sec", ""),
-        ("r_await", "read latency"),
+        ("r_await", "read_latency"),
         ("d_await", ""),
-        ("r/s", "read IOPS"),
+        ("r/s", "read_IOPS"),
         ("rrqm/s", ""),
-        ("wkB/s", "write throughput"),
+        ("wkB/s", "write_throughput"),
         ("aqu-sz", "queue"),
         ("rareq-sz", ""),
         ("disk tps", "IOPS"),
         ("disk await", "latency"),
-        ("io io-writes wtps", "write IOPS"),
+        ("io io-writes wtps", "write_IOPS"),
         ("io io-discard dtps", ""),
-        ("us/op (read)", "read latency"),
+        ("us/op (read)", "read_latency"),
         ("Queue us/op", ""),
-        ("B/s (write)", "write throughput"),
-        ("op/s (read)", "read IOPS"),
-        ("Read Response Time", "read latency"),
+        ("B/s (write)", "write_throughput"),
+        ("op/s (read)", "read_IOPS"),
+        ("Read Response Time", "read_latency"),
         ("Peak Read Response Time", ""),
         ("Total IO Rate", "IOPS"),
         ("Total Data Rate", "throughput"),
-        ("Read Hits", "cache hits"),
-        ("usec_per_write_op", "write latency"),
-        ("reads_per_sec", "read IOPS"),
+        ("Read Hits", "cache_hits"),
+        ("usec_per_write_op", "write_latency"),
+        ("reads_per_sec", "read_IOPS"),
     ],
 )  # fmt: skip
 def test_what_counters_say(counter, kind):
@@ -110,7 +110,7 @@ def test_the_instance_that_did_most_is_drawn_and_not_the_total_of_all():
         *(sampled("r_await", v, i) for i, v in (("sda", 1.0), ("nvme0n1", 2.0), ("_Total", 1.9))),
     ]
     assert [(kind, one.instance) for kind, one in choose(counters)] == [
-        ("read latency", "nvme0n1"),
+        ("read_latency", "nvme0n1"),
         ("IOPS", "nvme0n1"),
     ]
 
@@ -128,14 +128,14 @@ def test_reads_and_writes_make_iops_and_units_become_common_ones():
     )
     assert (chosen["IOPS"].counter, chosen["IOPS"].values[0]) == ("r/s + w/s", 15)
     assert (chosen["throughput"].unit, chosen["throughput"].values[0]) == ("MB/s", pytest.approx(1.024))
-    assert (chosen["read latency"].unit, chosen["read latency"].values[0]) == ("ms", pytest.approx(4.0))
+    assert (chosen["read_latency"].unit, chosen["read_latency"].values[0]) == ("ms", pytest.approx(4.0))
 
 
 def test_at_most_six_are_drawn_the_rest_named_and_a_missing_table_leaves_the_other_figures(copied):
     summary = attached(copied, external_files.perfmon)
     (run,) = summary.runs
     (source,) = run.external
-    kinds = ["read latency", "write latency", "IOPS", "throughput", "queue"]
+    kinds = ["read_latency", "write_latency", "IOPS", "throughput", "queue"]
     assert [counter.kind for counter in source.counters] == kinds
     assert {counter.instance for counter in source.counters} == {"1 D:"}
     assert source.others == ["Memory Available MBytes"]

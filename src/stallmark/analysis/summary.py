@@ -50,7 +50,7 @@ class Series:
 class ExternalCounter:
     """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
 
-    kind: str  # what it says of storage: "read latency", "write latency", "IOPS", "throughput", "queue", "cache hits"
+    kind: str  # what it says of storage: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
     name: str  # as its tool calls it
     instance: str
     unit: str

@@ -185,3 +185,17 @@ def _choice(workload: str, scale: str, seed: int):
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
+
+
+def experiment_options(command: Callable) -> Callable:
+    """Add the folder of an experiment, by default of the one begun last in `--out`."""
+    out_dir = click.option(
+        "--out",
+        "out_dir",
+        type=click.Path(path_type=Path),
+        default=Path("stallmark-runs"),
+        show_default=True,
+        help="Where the experiment begun last is looked for.",
+    )
+    exists = click.Path(path_type=Path, exists=True)
+    return click.argument("folder", metavar="[RUNS/…]", required=False, type=exists)(out_dir(command))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, err, escape, tell, web_option
+from stallmark.cli.common import Command, err, escape, experiment_options, tell, web_option
 from stallmark.experiment.stopping import Stopped
 
 if TYPE_CHECKING:
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="[RUNS/…]", required=False, type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-    help="Where the experiment begun last is looked for.",
-)  # fmt: skip
+@experiment_options
 @web_option(default="8089", help="The port; another address of this machine needs a token, which is said.")
 def live(folder: Path | None, out_dir: Path, web: "Address") -> None:
     """Show an experiment in a browser, from its records: also one that was started without --web."""

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark import format
-from stallmark.cli.common import Command, escape, json_option, out, tell
+from stallmark.cli.common import Command, escape, experiment_options, json_option, out, tell
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="[RUNS/…]", required=False, type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-    help="Where the experiment begun last is looked for.",
-)  # fmt: skip
+@experiment_options
 @json_option
 def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     """Say how far an experiment is: from its records, also on another machine that sees their folder."""

@@ -96,6 +96,16 @@ class ServerConnection(ABC):
 
 EPOCH = column("epoch", pa.string(), "changes where the counters began anew; no difference is taken across a change")
 SERVER_TIME = column("server_time", pa.float64(), "the server's clock, since 1970", "s")
+SERVER_CLOCK = [SERVER_TIME, EPOCH]
+TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
+STALLS = (
+    column("reads", COUNT, "reads so far", "I/Os"),
+    column("read_bytes", COUNT, "bytes read so far"),
+    column("read_stall_ms", MS, "what these reads took, summed"),
+    column("writes", COUNT, "writes so far", "I/Os"),
+    column("write_bytes", COUNT, "bytes written so far"),
+    column("write_stall_ms", MS, "what these writes took, summed"),
+)
 WAITS = {"wait_class": "io, wal, lock, cpu, client and so on", "event": "the server's name of the wait"}
 
 

@@ -14,7 +14,7 @@ from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 
-_SERVED = ("read", "log", "other I/O", "lock", "cpu", "rest")
+_SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")
 
 
 def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:

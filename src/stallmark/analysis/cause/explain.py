@@ -30,7 +30,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 
-_NUMBERS = {"read": Figure.READS, "log": Figure.SYNCS, "other I/O": Figure.WRITES}
+_NUMBERS = {"read": Figure.READS, "log": Figure.SYNCS, "other_io": Figure.WRITES}
 _KINDS = {
     Storage.CAUSE: CauseKind.STORAGE,
     Storage.NOT_THE_CAUSE: CauseKind.NOT_STORAGE,

@@ -104,7 +104,7 @@ def _demands(
         cpu_ms=used * 1000 / rate if used else None,
         cpu_seen_ms=min(used, seen[1]) * 1000 / rate if seen else None,
         cores=cores,
-        fixed_ms=sum(part[name] for name in ("log", "other I/O", "client", "queue", "rest")),
+        fixed_ms=sum(part[name] for name in ("log", "other_io", "client", "queue", "rest")),
         spread=relative_spread(load, interval),
     )
 

@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from stallmark.analysis.finding import Finding, Kind
 
-PARTS = ("read", "log", "other I/O", "lock", "cpu", "client", "queue", "rest")
+PARTS = ("read", "log", "other_io", "lock", "cpu", "client", "queue", "rest")
 """Parts of a transaction's response time, in the order in which they are shown."""
 
-STORAGE = ("read", "log", "other I/O")
+STORAGE = ("read", "log", "other_io")
 """The parts that a faster device shortens."""
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-KINDS = ("read latency", "write latency", "IOPS", "throughput", "queue", "cache hits")
+KINDS = ("read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits")
 """Kinds that the report draws, one chart each, in this order."""
 
 _OTHERWISE = {  # where a tool counts reads and writes apart
-    "IOPS": ("read IOPS", "write IOPS"),
-    "throughput": ("read throughput", "write throughput"),
+    "IOPS": ("read_IOPS", "write_IOPS"),
+    "throughput": ("read_throughput", "write_throughput"),
 }
 
 _NOT = re.compile(
@@ -26,7 +26,7 @@ _QUANTITIES = tuple(
     for name, pattern in (
         ("latency", r"sec/(read|write|transfer)$|(?<![df]_)await$|\bus/op|^usec_per_"),
         ("latency", r"latency|(response|service)[ _]?time"),
-        ("cache hits", r"\bhits?\b"),
+        ("cache_hits", r"\bhits?\b"),
         ("queue", r"queue[ _](length|depth)|\b(aqu|avgqu)-sz$"),
         ("throughput", r"bytes/sec$|\b[rw]?[km]?b/s|\b[rw]kb$|data rate|transfer rate|throughput|bandwidth"),
         ("IOPS", r"(reads|writes|transfers)/sec$|^[rw]/s$|\bop/s|iops|\bio rate|(read|write)s?_per_sec$|(?<!d)tps$"),
@@ -62,15 +62,15 @@ class Sampled:
 
 
 def kind_of(counter: str) -> str:
-    """Return the kind of a counter: one of KINDS, or "latency", "read IOPS", "write throughput" and the like. Empty
+    """Return the kind of a counter: one of KINDS, or "latency", "read_IOPS", "write_throughput" and the like. Empty
     where it is not known."""
     if _NOT.search(counter):
         return ""
     quantity = next((name for name, pattern in _QUANTITIES if pattern.search(counter)), "")
-    if quantity in ("", "cache hits"):
+    if quantity in ("", "cache_hits"):
         return quantity
     read, write = bool(_READ.search(counter)), bool(_WRITE.search(counter))
-    return quantity if read == write else f"{'read' if read else 'write'} {quantity}"
+    return quantity if read == write else f"{'read' if read else 'write'}_{quantity}"
 
 
 def choose(counters: Sequence[Sampled]) -> list[tuple[str, Sampled]]:

@@ -67,5 +67,5 @@ def part_of(wait_class: str, event: str) -> str:
     """Return the part, of PARTS of analysis/cause/summary.py, that a wait belongs to."""
     if wait_class == "io":
         name = event.upper()
-        return "read" if any(known in name for known in _READS) else "other I/O"
+        return "read" if any(known in name for known in _READS) else "other_io"
     return _OF_CLASS.get(wait_class, "rest")

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Polled, Row, polled_columns
-from stallmark.collectors.mssql.collector import TEXT, MssqlCollector, statement
+from stallmark.collectors.base import TEXT, Polled, Row, polled_columns
+from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 from stallmark.redact import without_secrets

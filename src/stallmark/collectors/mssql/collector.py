@@ -10,9 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-import pyarrow as pa
-
-from stallmark.collectors.base import EPOCH, SERVER_TIME, Collector, Row, ServerConnection
+from stallmark.collectors.base import Collector, Row, ServerConnection
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -20,9 +18,6 @@ from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-
-TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
-SERVER_CLOCK = [SERVER_TIME, EPOCH]
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state

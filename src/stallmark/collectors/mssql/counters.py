@@ -4,8 +4,8 @@ from functools import cache, cached_property
 
 import pyarrow as pa
 
-from stallmark.collectors.base import SERVER_TIME, Row
-from stallmark.collectors.mssql.collector import COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector, statement
+from stallmark.collectors.base import COUNT, MS, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
+from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines.mssql.server import AZURE
 from stallmark.record.schema import column
@@ -24,12 +24,7 @@ class ServerIO(MssqlCollector):
             *SERVER_CLOCK,
             column("entity", TEXT, '"database/logical name" of the file'),
             column("kind", TEXT, "data, wal, temp or foreign (of another database)"),
-            column("reads", COUNT, "reads so far", "I/Os"),
-            column("read_bytes", COUNT, "bytes read so far"),
-            column("read_stall_ms", MS, "what these reads took, summed"),
-            column("writes", COUNT, "writes so far", "I/Os"),
-            column("write_bytes", COUNT, "bytes written so far"),
-            column("write_stall_ms", MS, "what these writes took, summed"),
+            *STALLS,
             column("queued_read_stall_ms", MS, "of the read stall, what the resource governor added"),
             column("queued_write_stall_ms", MS, "of the write stall, what the resource governor added"),
             column("size_bytes", COUNT, "size of the file on disk"),

@@ -9,8 +9,8 @@ from collections import Counter
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, MssqlCollector
+from stallmark.collectors.base import TEXT, Row
+from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 

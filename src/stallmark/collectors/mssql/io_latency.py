@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import COUNT, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT, Row
+from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from stallmark.collectors.base import SERVER_TIME, Row
-from stallmark.collectors.mssql.collector import COUNT, TEXT, MssqlCollector
+from stallmark.collectors.base import COUNT, SERVER_TIME, TEXT, Row
+from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 

@@ -2,7 +2,8 @@
 
 import pyarrow as pa
 
-from stallmark.collectors.mssql.collector import COUNT, FINER_PERMISSIONS, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
+from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
 from stallmark.record.schema import column
 
 _OPTIONS = """\

@@ -4,8 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import COUNT, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT, Row
+from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
 from stallmark.record.schema import column

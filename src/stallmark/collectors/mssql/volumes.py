@@ -9,8 +9,8 @@ from collections import deque
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import TEXT, MssqlCollector
+from stallmark.collectors.base import TEXT, Row
+from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.processes import kill

@@ -6,12 +6,9 @@ last second of work of a busy session. Sums over longer intervals are exact.
 
 import pyarrow as pa
 
-from stallmark.collectors.base import EPOCH, SERVER_TIME, Row
+from stallmark.collectors.base import COUNT, EPOCH, MS, SERVER_CLOCK, STALLS, TEXT, Row
 from stallmark.collectors.postgres.collector import PostgresCollector
 from stallmark.record.schema import column
-
-TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
-SERVER_CLOCK = [SERVER_TIME, EPOCH]
 
 FILE_TIMING = {"track_io_timing": "reads and writes"}
 WAL_TIMING = {"track_wal_io_timing": "writes and syncs of WAL"}
@@ -31,12 +28,7 @@ class ServerIO(PostgresCollector):
             *SERVER_CLOCK,
             column("entity", TEXT, '"client backend/relation/normal": process, object and context'),
             column("kind", TEXT, "data, wal or temp"),
-            column("reads", COUNT, "reads so far", "I/Os"),
-            column("read_bytes", COUNT, "bytes read so far"),
-            column("read_stall_ms", MS, "what these reads took, summed"),
-            column("writes", COUNT, "writes so far", "I/Os"),
-            column("write_bytes", COUNT, "bytes written so far"),
-            column("write_stall_ms", MS, "what these writes took, summed"),
+            *STALLS,
             column("extends", COUNT, "extensions of files so far", "I/Os"),
             column("extend_bytes", COUNT, "bytes that files were extended by"),
             column("extend_stall_ms", MS, "what these extensions took, summed"),
@@ -100,12 +92,7 @@ class UserIO(PostgresCollector):
         [
             EPOCH,
             column("pid", pa.int32(), "the session's process"),
-            column("reads", COUNT, "reads so far", "I/Os"),
-            column("read_bytes", COUNT, "bytes read so far"),
-            column("read_stall_ms", MS, "what these reads took, summed"),
-            column("writes", COUNT, "writes so far", "I/Os"),
-            column("write_bytes", COUNT, "bytes written so far"),
-            column("write_stall_ms", MS, "what these writes took, summed"),
+            *STALLS,
             column("hits", COUNT, "found in the pool so far", "blocks"),
         ]
     )

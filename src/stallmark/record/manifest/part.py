@@ -1,4 +1,4 @@
-"""What every part of the manifest is: immutable, validated, and strict about names."""
+"""The base of every part of the manifest: immutable, validated, and strict about names."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self

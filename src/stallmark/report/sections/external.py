@@ -8,12 +8,14 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, ExternalCounter, ExternalSummary, RunSummary
+from stallmark.format import coefficient
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import charts as words
 from stallmark.report.text import sentence
+from stallmark.report.text.terms import term
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 
@@ -98,13 +100,13 @@ def _correlated(source: ExternalSummary, counter: ExternalCounter) -> list[str]:
     found = counter.correlation
     unit = f"{format.NBSP}{counter.unit}" if counter.unit else ""
     return [
-        counter.kind,
+        term(counter.kind),
         _name(counter),
         format.number(counter.mean) + unit,
         format.seconds(source.interval_s),
         format.count(found.n) if found else format.NONE,
-        _signed(found.r) if found else format.NONE,
-        f"{_signed(found.low)} to {_signed(found.high)}" if found else format.NONE,
+        coefficient(found.r) if found else format.NONE,
+        f"{coefficient(found.low)} to {coefficient(found.high)}" if found else format.NONE,
     ]
 
 
@@ -152,7 +154,7 @@ def _samples(counter: ExternalCounter) -> Line:
     width = bucket_width(len(counter.t))
     unit = f", {counter.unit}" if counter.unit and counter.unit != "1/s" else ""
     unit = ", per second" if counter.unit == "1/s" else unit
-    title = f"{counter.kind}{unit}: {_name(counter)}"
+    title = f"{term(counter.kind)}{unit}: {_name(counter)}"
     return title, bucket_means(counter.t, width), bucket_means(counter.values, width)
 
 
@@ -180,7 +182,7 @@ def _summary(run: RunSummary, source: ExternalSummary) -> str:
     parts = []
     for counter in source.counters:
         unit = f" {counter.unit}" if counter.unit else ""
-        parts.append(f"{counter.kind} {format.number(counter.mean)}{unit}")
+        parts.append(f"{term(counter.kind)} {format.number(counter.mean)}{unit}")
     return f"{source.name}, means over the measured intervals of {run.title}: {'; '.join(parts)}."
 
 
@@ -191,7 +193,3 @@ def _named(counters: list[str]) -> str:
 
 def _moment(iso: str) -> str:
     return iso[:19].replace("T", " ")
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")

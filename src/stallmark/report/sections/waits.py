@@ -11,6 +11,7 @@ from stallmark import format
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import ExperimentSummary
+from stallmark.format import coefficient
 from stallmark.report.figures import Figure, note, places, rounded, stacked
 from stallmark.report.labels import panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
@@ -124,7 +125,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
                 "color": [seen[s.variant].colour for s in panel.steps],
                 "symbol": [seen[s.variant].symbol for s in panel.steps],
             },
-            text=[f"r {_signed(c.r)} [{_signed(c.low)}, {_signed(c.high)}], n {c.n:,}" for c in values],
+            text=[f"r {coefficient(c.r)} [{coefficient(c.low)}, {coefficient(c.high)}], n {c.n:,}" for c in values],
             yaxis=f"y{place}",
         )
     left, right, unit = pair
@@ -134,7 +135,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         unit=words.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
         summary=" ".join(
-            f"{labels[s.key]}: r {_signed(c.r)}, 95 % from {_signed(c.low)} to {_signed(c.high)}."
+            f"{labels[s.key]}: r {coefficient(c.r)}, 95 % from {coefficient(c.low)} to {coefficient(c.high)}."
             for s in steps
             for c in [found[s.key]]
         ),
@@ -142,7 +143,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
-            [labels[s.key], _signed(c.r), _signed(c.low), _signed(c.high), format.count(c.n), unit]
+            [labels[s.key], coefficient(c.r), coefficient(c.low), coefficient(c.high), format.count(c.n), unit]
             for s in steps
             for c in [found[s.key]]
         ],
@@ -173,7 +174,3 @@ def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
             f"{WAIT_NAMES[second]} {format.share(share[second])}"
         )
     return "; ".join(parts) + "."
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")

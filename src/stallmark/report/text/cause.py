@@ -191,7 +191,7 @@ def _(figure: Figure, per_transaction: list[float]) -> str:
     return f"{name[0].upper()}{name[1:]} {_went(per_transaction, _per_transaction)}."
 
 
-_WAITED_FOR = {"read": "reads", "log": "syncs of the log", "other I/O": "writes and other I/O of files"}
+_WAITED_FOR = {"read": "reads", "log": "syncs of the log", "other_io": "writes and other I/O of files"}
 
 
 @says(ChangeKind.WAITED_FOR)

@@ -15,7 +15,7 @@ _WORDS: dict[StrEnum, str] = {
 PART_NAMES = {
     "read": "reads of data files",
     "log": "writing the log",
-    "other I/O": "writes and other I/O of files",
+    "other_io": "writes and other I/O of files",
     "lock": "locks",
     "cpu": "CPU",
     "client": "driver and network",
