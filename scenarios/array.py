@@ -48,9 +48,9 @@ class Array(BaseModel):
     firmware: Words | None = None
     """The firmware; in quotes if it is like a number."""
     write_cache: Words | None = None
-    """True if writes are cached."""
+    """Its write cache: on, off, or more in words of your own."""
     reduction: Words | None = None
-    """True if data are compressed or deduplicated."""
+    """Its compression and deduplication: on, off, or more in words of your own."""
 
     @model_validator(mode="after")
     def _no_secrets(self) -> Self:

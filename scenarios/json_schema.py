@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from stallmark.quantities import write_duration
+from stallmark.quantities import PoolSize, write_duration
 from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
 
 FILE = "scenario.schema.json"
@@ -53,7 +53,7 @@ def reference() -> str:
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema without the names of Python's fields, its durations written as a scenario has them."""
+    """Return a schema without the names of Python's fields, its durations and sizes written as a scenario has them."""
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, Mapping):
@@ -67,6 +67,9 @@ def _plain(schema: Any) -> Any:
         plain["description"] = " ".join(plain["description"].split())
     if isinstance(plain.get("default"), float) and "90s" in str(plain):
         plain["default"] = write_duration(plain["default"])
+    if plain.get("default") and any("iB" in str(example) for example in plain.get("examples", ())):
+        size = plain["default"]
+        plain["default"] = str(PoolSize(**size) if isinstance(size, Mapping) else PoolSize(size))
     return plain
 
 
@@ -97,7 +100,8 @@ def _values(one: Mapping[str, Any]) -> list[str]:
     if "examples" in one:
         return [_yaml(one["examples"][0])]
     if one.get("type") == "array":
-        return [f"a list of {' or '.join(_values(one['items']))}"]
+        each = " or ".join(_values(one["items"]))
+        return [f"a list of {each}s" if each.endswith("number") else f"a list of {each}"]
     return [{"integer": "whole number", "number": "number", "boolean": "`true`, `false`", "object": "mapping"}.get(
         one.get("type", ""), "text"
     )]  # fmt: skip

@@ -139,6 +139,8 @@ def test_poisson_arrivals_at_their_rate_and_a_variant_that_continues(tool):
         assert first.bytes_before < first.bytes_after <= second.bytes_before
     for folder in (path for path in tool.newest().iterdir() if path.is_dir()):
         rows = Record(folder).table("transactions").to_pylist()
-        committed = sum(row["committed"] for row in rows if row["second"] < warm_up_s + 2)
-        expected = 200 * (warm_up_s + 2)
-        assert 0.75 * expected < committed < 1.25 * expected  # ± 1 in 20, and a slow start
+        # Over the whole time, cool-down included, nothing is lost by arrivals that a busy machine is late with.
+        lasted_s = max(row["second"] for row in rows if row["committed"]) + 1
+        committed = sum(row["committed"] for row in rows)
+        assert lasted_s >= warm_up_s + 2
+        assert 0.7 < committed / (200 * lasted_s) < 1.25  # ± 1 in 20, and a last second that is not whole

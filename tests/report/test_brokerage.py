@@ -49,7 +49,7 @@ def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokera
         failed = gate.kind in ("p90_limits", "market_lag")
         assert line.startswith("FAILED" if failed else "passed")
     flat = " ".join(text.split())
-    assert "0.300 s late, 1.20 s at most, in SSD" in flat and "≤ 0.1 s" in flat
+    assert "0.300 s late on average, 1.20 s at worst, in SSD" in flat and "≤ 0.1 s" in flat
     assert "The market fell behind: its transactions started 0.300 s late on average." in flat
 
 

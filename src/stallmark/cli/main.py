@@ -71,7 +71,7 @@ class _Commands(Group):
             raise
         except Exception as error:
             log = crash_log.write(error)
-            mistake = f"a mistake in Stallmark ({type(error).__name__}). Look through {log} and send it to us."
+            mistake = f"a bug in Stallmark ({type(error).__name__}). Look through {log} and send it to us."
             tell(err, f"[bold red]Error:[/] {escape(mistake)}")
             sys.exit(UNEXPECTED)
 
@@ -83,7 +83,7 @@ def main() -> None:
 
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
     4 the run is incomplete or its result never committed, 5 a threshold was not kept, or a comparison is as --fail-if
-    says or could not be made, 70 an error in Stallmark, 130 stopped by Ctrl-C.
+    says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C.
     """
 
 

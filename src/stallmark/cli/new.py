@@ -9,6 +9,9 @@ import click
 from stallmark.cli.common import Command, escape, out, tell
 from stallmark.errors import StallmarkError
 
+OF_THE_SHIPPED = r"^(title|answers|needs|takes):.*\n(?:[ \t].*\n)*"
+"""They say what the copied scenario is for, which is not true of one that was changed."""
+
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -27,6 +30,7 @@ def new(file: Path, source: str) -> None:
     lines = [line for line in given if not line.startswith("# yaml-language-server:")]
     written = name if isinstance(YAML(typ="safe").load(name), str) else f'"{name}"'  # 2026, true: no text in YAML
     text = re.sub(r"^name:.*$", f"name: {written}", "\n".join(lines), count=1, flags=re.MULTILINE)
+    text = re.sub(OF_THE_SHIPPED, "", text, flags=re.MULTILINE)
     try:
         with file.open("x", encoding="utf-8") as made:
             made.write(f"# yaml-language-server: $schema={SHIPPED / FILE}\n{text}\n")

@@ -63,7 +63,7 @@ def _limits(value: float, transaction: str, limit_s: float, **_: object) -> str:
 
 def _lag(value: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float, **_: object) -> str:
     queue = f", queue from {number(waiting_first)} to {number(waiting_last)}" if grows else ""
-    return f"{number(value)} s late, {number(worst_s)} s at most{queue}"
+    return f"{number(value)} s late on average, {number(worst_s)} s at worst{queue}"
 
 
 def _completed(limit: float, counted: int | None, seen: int, silent_executors: int, **_: object) -> str:
