@@ -29,9 +29,10 @@ from stallmark.stats.thresholds import (
 class Saturation:
     """The saturation of one pattern. Numbers are outstanding I/Os.
 
-    `knee`: the number from which to each later step a doubling brings less than PROBE_GAIN on average. It is None where the last step still did, or with
-    one step. `collapse`: the first that collapsed, with the reason. `unstable`: those with slumps within the step.
-    `limited`: those for which the program that issues I/O was too slow; they are left out of the others.
+    `knee`: the number from which to each later step a doubling brings less than PROBE_GAIN on average. It is None where
+    the last step still did, or with one step. `collapse`: the first that collapsed, with the reason. `unstable`: those
+    with slumps within the step. `limited`: those for which the program that issues I/O was too slow; they are left out
+    of the others.
     """
 
     pattern: Pattern
