@@ -103,6 +103,20 @@ def test_another_server_or_another_stallmark_is_refused(read, tmp_path, version,
         begun.refuse_another_server(engine)  # type: ignore[arg-type]
 
 
+def test_data_in_another_place_is_refused(read, tmp_path):
+    begun = Begun.read(runs(tmp_path / "x", read, None))
+    devices = begun.last.devices.model_copy(update={"folders": {"data": "/mnt/a/data", "wal": "/mnt/a/wal"}})
+    begun = replace(begun, last=begun.last.changed(devices=devices))
+
+    def engine(**folders: str) -> SimpleNamespace:
+        return SimpleNamespace(directories=lambda: {name: Path(folder) for name, folder in folders.items()})
+
+    for folders in ({"data": "/mnt/a/data", "wal": "/mnt/a/wal"}, {}):  # a server by URL tells no folders
+        begun.refuse_another_place(engine(**folders))  # type: ignore[arg-type]
+    with pytest.raises(StallmarkError, match="/mnt/b/data"):
+        begun.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
+
+
 def test_the_gap_begins_where_the_last_whole_run_ended(read, tmp_path):
     began = datetime.now(UTC) - timedelta(hours=3)
     begun = Begun.read(runs(tmp_path / "x", read, None, "cut", started=began.isoformat()))

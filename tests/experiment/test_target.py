@@ -128,3 +128,19 @@ def test_data_that_no_seed_decides_has_one_folder() -> None:
 def test_a_folder_of_a_file_system_that_is_not_mounted_is_refused(option: str, home: Path, tmp_path: Path):
     assert f"{tmp_path / 'array'} is not there" in refused("build", *BANK, option, str(tmp_path / "array/brokerage"))
     assert not home.exists() and not (tmp_path / "array").exists()
+
+
+def test_a_mount_point_without_its_file_system_is_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    point = tmp_path / "array"
+    point.mkdir()
+    fstab = tmp_path / "fstab"
+    monkeypatch.setattr(target, "FSTAB", fstab)
+    fstab.write_text(
+        f"# array\n/dev/sdb1 {point} xfs defaults 0 0\ntmpfs / tmpfs defaults 0 0\n/dev/sdc swap swap sw 0 0\n"
+    )
+    assert f"{point} is a file system of {fstab} and is not mounted" in refused(
+        "build", *BANK, "--data-dir", str(point / "brokerage")
+    )
+    assert not home.exists() and not any(point.iterdir())
+    fstab.write_text(f"/dev/sdb1 {tmp_path / 'another'} xfs defaults 0 0\n")
+    target._refuse_unmounted(point / "brokerage")  # it is nobody's mount point

@@ -144,7 +144,8 @@ def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "Address", 
 
 
 def _say_how_to_resume(folder: Path, target: "Target") -> None:
-    """Say the command, with the place of the embedded database, which is in no record."""
+    """Say the command, with the place of the embedded database; a URL may hold a password, so it is not repeated."""
     places = (("--data-dir", target.data_dir), ("--wal-dir", target.wal_dir))
     words = ["--resume", str(folder), *(word for name, place in places if place for word in (name, str(place)))]
-    tell(err, escape(f"stallmark run {shlex.join(words)} makes the runs that are still to be made."))
+    server = " --server URL" if target.url else ""
+    tell(err, escape(f"stallmark run {shlex.join(words)}{server} makes the runs that are still to be made."))

@@ -43,7 +43,7 @@ def _sentences(found: "Status"):
         ago = format.duration(found.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
     if found.state is State.ENDED:
-        yield f"stallmark run --resume {found.folder} makes the others."
+        yield f"stallmark run --resume {found.folder} makes the others (add the options that placed the data)."
     if now := found.now:
         of = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
         users = f", {format.users(now.users)}" if now.users is not None else ""

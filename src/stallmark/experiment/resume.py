@@ -66,6 +66,16 @@ class Begun:
                 "go on with that one, or run the experiment anew."
             )
 
+    def refuse_another_place(self, engine: Engine) -> None:
+        """Refuse data that would lie elsewhere on this machine than those of the runs that are there."""
+        there = self.last.devices.folders
+        here = {name: str(folder) for name, folder in engine.directories().items()}
+        if there and here and here != there:
+            raise StallmarkError(
+                f"{self.folder} was begun on data in {there.get('data')} and a log in {there.get('wal')}; now they "
+                f"would lie in {here.get('data')} and {here.get('wal')}: name their place with --data-dir and --wal-dir."
+            )
+
     def gap_s(self) -> float:
         """Return the seconds since the last whole run ended; since the experiment began where there is none."""
         ended = [

@@ -94,6 +94,7 @@ class Runner:
             if self._begun:
                 self._begun = Begun.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)
+                self._begun.refuse_another_place(self._engine)
             return self._make_runs(check, machines)
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> Finished:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from stallmark.experiment.placing import place
 from stallmark.loaders import ledger
 from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
+
+FSTAB = Path("/etc/fstab")
 
 
 def home() -> Path:
@@ -111,13 +113,29 @@ class Target:
 
 
 def _refuse_unmounted(*folders: Path | None) -> None:
-    """Refuse a folder whose parent is not there: made in full, it would lie on the disk of the root directory."""
+    """Refuse a folder whose parent is not there, or of a file system of /etc/fstab that is not mounted: it would lie on
+    the disk of the root directory."""
     for folder in filter(None, folders):
+        for point in _mount_points():
+            if folder.absolute().is_relative_to(point) and not os.path.ismount(point):
+                raise StallmarkError(
+                    f"{point} is a file system of {FSTAB} and is not mounted, so {folder} would not lie where you "
+                    "mean: mount it."
+                )
         if not folder.absolute().parent.is_dir():
             raise StallmarkError(
                 f"{folder.parent} is not there, so {folder} would not lie where you mean: mount its file system, or "
                 "make that folder."
             )
+
+
+def _mount_points() -> Iterator[Path]:
+    """Yield the folders that /etc/fstab has for file systems; none on a machine without it."""
+    with suppress(OSError):
+        for line in FSTAB.read_text(errors="replace").splitlines():
+            words = line.partition("#")[0].split()
+            if len(words) > 1 and words[1].startswith("/"):
+                yield Path(words[1].replace("\\040", " "))
 
 
 def _holds_nothing(engine: Engine) -> bool:

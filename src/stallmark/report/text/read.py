@@ -104,7 +104,7 @@ READS_BY_PROCEDURE = (
 
 def too_few(samples: int) -> str:
     """Return the footnote of a figure whose sample is smaller than `samples`."""
-    return f"{NONE}* fewer than {samples} were looked at."
+    return f"{NONE}* fewer than {samples} samples."
 
 
 RUNS = (

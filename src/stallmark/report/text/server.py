@@ -92,15 +92,15 @@ MEMORY = (
 LOG_AND_TEMPDB = (
     "Waits: commits that waited for a flush, and how long. Used: the most seen. Grown: how often its files grew. "
     "Kept by: what most often kept the log from being reused. Pending and runnable (waiting for a CPU): means of "
-    "looks at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
+    "samples at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
     "average. Grants pending: queries that waited for memory, the most seen."
 )
 REPLICAS = (
     "As the primary saw them. Not sent: log that was still to go to the replica. Not redone: log that it had and "
-    "had not applied. Synchronized: of the looks. Delayed: commits that waited for replicas, and how long each "
+    "had not applied. Synchronized: of the samples. Delayed: commits that waited for replicas, and how long each "
     "waited (Transaction Delay ÷ Mirrored Write Transactions)."
 )
-POOL_CONTENTS = "As the last look in the measured interval found it. Mean read: of these very pages."
+POOL_CONTENTS = "As of the last sample in the measured interval. Mean read: of these very pages."
 SERVER_WAITS = (
     "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. Signal:"
     " what was waited for had come, and the task waited for a CPU. Waits that hold nobody up are left out."
