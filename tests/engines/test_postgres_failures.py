@@ -152,6 +152,7 @@ def test_a_commit_that_is_cancelled_while_it_waits_for_a_standby_has_committed(e
     engine.execute("SELECT pg_reload_conf()")
     try:
         eventually(lambda: engine.query("SHOW synchronous_standby_names") == [("nobody",)])
+        engine.execute("CHECKPOINT")  # commits wait once the checkpointer has read the setting as well
         call = aside(session.call, "put", [7])
         eventually(lambda: waits(session))
         session.cancel()

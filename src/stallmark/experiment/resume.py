@@ -73,7 +73,7 @@ class Begun:
         if there and here and here != there:
             raise StallmarkError(
                 f"{self.folder} was begun on data in {there.get('data')} and a log in {there.get('wal')}; now they "
-                f"would lie in {here.get('data')} and {here.get('wal')}: name their place with --data-dir and --wal-dir."
+                f"would lie in {here.get('data')} and {here.get('wal')}: name it with --data-dir and --wal-dir."
             )
 
     def gap_s(self) -> float:
