@@ -82,7 +82,7 @@ class TableChoice(Section):
     index_tablespace: Annotated[str, Field(min_length=1)] | None = None
     """The tablespace of their indexes, if another (PostgreSQL)."""
     storage: placement.Storage = "rowstore"
-    """As rows, or as a clustered columnstore (SQL Server)."""
+    """How the tables are stored: as rows, or as a clustered columnstore (SQL Server)."""
     cluster_by: Annotated[str, Field(min_length=1)] | None = None
     """The column of the clustered index (SQL Server)."""
     partition_by: Annotated[str, Field(min_length=1)] | None = None

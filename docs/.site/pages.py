@@ -1,4 +1,4 @@
-"""What the site needs beyond the pages in docs/: those at the top of the repository, and links that hold in both."""
+"""Add the pages at the top of the repository to the site, and make the links between pages hold in both places."""
 
 import posixpath
 import re

@@ -67,7 +67,7 @@ def test_storage_is_not_the_bottleneck_alone_where_the_cpus_leave_it_little():
 
 
 def test_cpus_that_others_use_are_not_said_to_limit():
-    """As seen in a demo beside builds on the same machine: users waited for disks, and the CPUs had no idle time."""
+    """A demo beside builds on the same machine: users waited for disks, and the CPUs had no idle time."""
     verdict = judge(io=0.98, data_busy=0.77, cpu=1.0, cpu_own=0.25)
     assert verdict.kind == DeviceKind.CPUS_BUSY_OTHERWISE and bottleneck(verdict) is None
     assert judge(io=0.98, data_busy=0.77, cpu=0.85, cpu_own=0.25).kind == DeviceKind.CPUS_BUSY_OTHERWISE

@@ -19,7 +19,7 @@ from stallmark.report.text import live as text
 from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
-"""Of a line at most: more than the pixels it is drawn with."""
+"""The most points a line is sent with: more than the pixels it is drawn with."""
 LATELY_S = 10
 TOP_WAITS = 3
 QUIET_S = 5

@@ -31,7 +31,7 @@ class Figure:
     reading: str = ""  # a line under the title of a chart that needs no key
     wide: bool = False
     columns: list[str] = field(default_factory=list)
-    """Of lines over time: what each plot shows, from the top. Their CSV is of what is drawn, others' of the table."""
+    """The plots of a chart over time, from the top. Its CSV holds what is drawn; others’ CSV holds the table."""
 
     @property
     def plotly(self) -> dict[str, Any]:

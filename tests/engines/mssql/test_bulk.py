@@ -100,7 +100,7 @@ def test_options_of_the_odbc_driver_alone_do_not_disturb_it(engine, server, scri
 
 @pytest.mark.parametrize("options", ["BulkCopy=no", "Encrypt=yes"])
 def test_without_bulk_copy_rows_are_inserted_into_the_batch_that_one_had_begun(engine, server, script, options):
-    """As microsoft/mssql-python #750 has it: SQL Server 2019 closes the login of the bulk copy, and no other."""
+    """SQL Server 2019 closes the login of the bulk copy, and no other (microsoft/mssql-python #750)."""
     pytest.importorskip("mssql_python", reason="pip install mssql-python", exc_type=ImportError)
     script.sql("stallmark.ledger", Count(1))
     script.sql("INSERT INTO bank.tellers", Count(30))

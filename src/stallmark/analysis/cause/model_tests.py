@@ -1,6 +1,7 @@
 """A test of one side's model: its prediction for the other side's read time, against what that side really did."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from stallmark.analysis.cause.prediction import predict
 from stallmark.analysis.cause.summary import Tested
@@ -20,17 +21,17 @@ def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[T
         return []
     if {one.read_source for one in (*demands, *theirs)} != {demands[0].read_source}:
         return []
-    read_ms = _mean([one.read_ms for one in theirs])
+    read_ms = fmean(one.read_ms for one in theirs)
     predictions = [predict(one, read_ms) for one in demands]
     return [
         Tested(
             model[0].variant,
             other[0].variant,
             read_ms,
-            _mean([one.tps for one in predictions]),
-            _mean([one.low for one in predictions]),
-            _mean([one.high for one in predictions]),
-            _mean([one.tps for one in theirs]),
+            fmean(one.tps for one in predictions),
+            fmean(one.low for one in predictions),
+            fmean(one.high for one in predictions),
+            fmean(one.tps for one in theirs),
             len(theirs),
         )
     ]
@@ -42,9 +43,5 @@ def _alike(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:
     reads = [[step.storage.reads_per_transaction for step in side] for side in (model, other)]
     if any(one is None for side in reads for one in side):
         return False
-    a, b = (_mean([one for one in side if one is not None]) for side in reads)
+    a, b = (fmean(one for one in side if one is not None) for side in reads)
     return a > 0 and b > 0 and abs(b - a) <= READS_SAME * max(a, b)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

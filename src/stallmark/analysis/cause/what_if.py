@@ -6,6 +6,7 @@ They are tested where variants with other read times were really run.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from statistics import fmean
 
 from stallmark.analysis.cause.model_tests import tested
 from stallmark.analysis.cause.prediction import predict
@@ -61,8 +62,8 @@ def _of(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
         first.users,
         len(steps),
         any(step.emulated for step in steps),
-        _mean([one.tps for one in demands]),
-        _mean([one.read_ms for one in demands]),
+        fmean(one.tps for one in demands),
+        fmean(one.read_ms for one in demands),
         demands[0].read_source,
         [_averaged([predict(one, read_ms) for one in demands]) for read_ms in times_ms],
     )
@@ -71,10 +72,10 @@ def _of(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
 def _averaged(some: Sequence[Prediction]) -> Prediction:
     return Prediction(
         some[0].read_ms,
-        _mean([one.tps for one in some]),
-        _mean([one.low for one in some]),
-        _mean([one.high for one in some]),
-        _mean([one.response_ms for one in some]),
+        fmean(one.tps for one in some),
+        fmean(one.low for one in some),
+        fmean(one.high for one in some),
+        fmean(one.response_ms for one in some),
         some[0].limit,
     )
 
@@ -92,7 +93,3 @@ def _left_out(steps: Sequence[StepSummary]) -> Iterator[Finding]:
 
 def _why(step: StepSummary) -> Finding:
     return next(iter(step.cause.notes if step.cause else ()), info(NoteKind.QUERIES))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

@@ -1,8 +1,8 @@
 """Windows' counters of the volumes under the server's files."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import fmean
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.record.reader import Record
@@ -35,17 +35,12 @@ def volume_summaries(record: Record, interval: Interval) -> list[VolumeSummary]:
 def _summary(volume: str, rows: list[dict[str, float]]) -> VolumeSummary:
     return VolumeSummary(
         volume,
-        _mean(row["queue"] for row in rows),
+        fmean(row["queue"] for row in rows),
         _weighted(rows, "read_ms", "reads_per_s"),
         _weighted(rows, "write_ms", "writes_per_s"),
-        _mean(row["reads_per_s"] for row in rows),
-        _mean(row["writes_per_s"] for row in rows),
+        fmean(row["reads_per_s"] for row in rows),
+        fmean(row["writes_per_s"] for row in rows),
     )
-
-
-def _mean(values: Iterable[float]) -> float:
-    every = list(values)
-    return sum(every) / len(every)
 
 
 def _weighted(rows: list[dict[str, float]], time: str, rate: str) -> float | None:

@@ -8,13 +8,14 @@ from stallmark.analysis.finding import Finding
 from stallmark.errors import as_reason
 from stallmark.format import duration, listed, number, percent, quoted, size
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.terms import named
 from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
 
 @says(CautionKind.EMULATED)
 def _(steps: list[str] | None) -> str:
     return (
-        f"The figures of {_steps(steps)} show how the database reacts to an emulated device. They say nothing about "
+        f"The figures of {named(steps)} show how the database reacts to an emulated device. They say nothing about "
         "any real device."
     )
 
@@ -22,7 +23,7 @@ def _(steps: list[str] | None) -> str:
 @says(CautionKind.EMULATED_LATE)
 def _(steps: list[str] | None, share: float) -> str:
     return (
-        f"In {_steps(steps)} the real device was slower than the emulated one for up to {percent(share)} of the I/Os: "
+        f"In {named(steps)} the real device was slower than the emulated one for up to {percent(share)} of the I/Os: "
         "the emulated device was slower than its description says."
     )
 
@@ -45,7 +46,7 @@ def _() -> str:
 @says(CautionKind.FEW_CHECKPOINTS)
 def _(steps: list[str] | None) -> str:
     return (
-        f"The measured interval of {_steps(steps)} held fewer than {CHECKPOINTS} whole checkpoint cycles: how much was "
+        f"The measured interval of {named(steps)} held fewer than {CHECKPOINTS} whole checkpoint cycles: how much was "
         "written, and when, partly depends on where the interval began."
     )
 
@@ -53,7 +54,7 @@ def _(steps: list[str] | None) -> str:
 @says(CautionKind.IRREGULAR_CHECKPOINTS)
 def _(steps: list[str] | None) -> str:
     return (
-        f"Checkpoints came too irregularly in {_steps(steps)}: the measured interval could not be cut to whole "
+        f"Checkpoints came too irregularly in {named(steps)}: the measured interval could not be cut to whole "
         "checkpoint cycles."
     )
 
@@ -61,7 +62,7 @@ def _(steps: list[str] | None) -> str:
 @says(CautionKind.UNSTEADY)
 def _(steps: list[str] | None) -> str:
     return (
-        f"No steady state was reached in {_steps(steps)}: the figures depend on when they were taken, and other "
+        f"No steady state was reached in {named(steps)}: the figures depend on when they were taken, and other "
         "minutes would give others."
     )
 
@@ -69,20 +70,20 @@ def _(steps: list[str] | None) -> str:
 @says(CautionKind.WARM_UP_MEASURED)
 def _(steps: list[str] | None) -> str:
     return (
-        f"Part of the warm-up was measured in {_steps(steps)}: warm up longer, or until it is steady "
+        f"Part of the warm-up was measured in {named(steps)}: warm up longer, or until it is steady "
         "(warm_up: {until: steady, at_most: …})."
     )
 
 
 @says(CautionKind.TOO_SHORT)
 def _(steps: list[str] | None) -> str:
-    return f"Too little was measured to tell whether it was steady in {_steps(steps)}."
+    return f"Too little was measured to tell whether it was steady in {named(steps)}."
 
 
 @says(CautionKind.NOT_STEADY_IN_TIME)
 def _(steps: list[str] | None, at_most_s: float) -> str:
     return (
-        f"No steady state was seen within the {at_most_s:g} s that a warm-up may take in {_steps(steps)}: measuring "
+        f"No steady state was seen within the {at_most_s:g} s that a warm-up may take in {named(steps)}: measuring "
         "began all the same."
     )
 
@@ -139,7 +140,7 @@ def _(condition: str, said: str, runs: list[str]) -> str:
 @says(CautionKind.CPU_IN_READ_TIME)
 def _(steps: list[str] | None) -> str:
     return (
-        f"The server’s mean read time in {_steps(steps)} includes waiting for a CPU (it is below {SCHEDULING_MS:g} ms, "
+        f"The server’s mean read time in {named(steps)} includes waiting for a CPU (it is below {SCHEDULING_MS:g} ms, "
         f"or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the device’s."
     )
 
@@ -204,7 +205,3 @@ def _(between: list[str], how: Finding) -> str:
 def during(between: Sequence[str]) -> str:
     """Return "during RUN", or "from RUN to RUN"."""
     return f"during {between[0]}" if len(between) == 1 else f"from {between[0]} to {between[1]}"
-
-
-def _steps(steps: list[str] | None) -> str:
-    return quoted(steps) if steps else "every step"

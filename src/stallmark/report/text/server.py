@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from stallmark.analysis.server_cautions import ServerKind
-from stallmark.format import listed, percent, quoted
+from stallmark.format import listed, percent
 from stallmark.report.text import says
+from stallmark.report.text.terms import named
 
 
 @says(ServerKind.FILES_GREW)
 def _(steps: list[str] | None, files: list[str], times: int) -> str:
     often = "once" if times == 1 else f"{times:,} times"
     return (
-        f"Files grew {often} while {_steps(steps)} was measured ({listed(files)}): who needs the space waits until it "
+        f"Files grew {often} while {named(steps)} was measured ({listed(files)}): who needs the space waits until it "
         "is there, and a log is zeroed first. Make files large enough beforehand."
     )
 
@@ -20,7 +21,7 @@ def _(steps: list[str] | None, files: list[str], times: int) -> str:
 def _(steps: list[str] | None, most: int) -> str:
     queries = "1 query" if most == 1 else f"up to {most:,} queries"
     return (
-        f"In {_steps(steps)} {queries} waited for memory to sort and join in (memory grants pending): that time is "
+        f"In {named(steps)} {queries} waited for memory to sort and join in (memory grants pending): that time is "
         "neither the storage’s nor the buffer pool’s."
     )
 
@@ -29,7 +30,7 @@ def _(steps: list[str] | None, most: int) -> str:
 def _(steps: list[str] | None, deadlocks: int) -> str:
     counted = "1 deadlock" if deadlocks == 1 else f"{deadlocks:,} deadlocks"
     return (
-        f"The server counted {counted} in {_steps(steps)}: work was undone and done again, and its reads and waits are "
+        f"The server counted {counted} in {named(steps)}: work was undone and done again, and its reads and waits are "
         "in the figures."
     )
 
@@ -37,7 +38,7 @@ def _(steps: list[str] | None, deadlocks: int) -> str:
 @says(ServerKind.NODES_UNEVEN)
 def _(steps: list[str] | None, share: float) -> str:
     return (
-        f"In {_steps(steps)} pages stayed only {percent(share)} as long in the memory of one NUMA node as in that of "
+        f"In {named(steps)} pages stayed only {percent(share)} as long in the memory of one NUMA node as in that of "
         "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
     )
 
@@ -45,7 +46,7 @@ def _(steps: list[str] | None, share: float) -> str:
 @says(ServerKind.REPLICA_BEHIND)
 def _(steps: list[str] | None, share: float) -> str:
     return (
-        f"In {_steps(steps)} a synchronous replica was not synchronized for {percent(share)} of the time: commits did "
+        f"In {named(steps)} a synchronous replica was not synchronized for {percent(share)} of the time: commits did "
         "not wait for it then, and were faster than they are when it is."
     )
 
@@ -60,16 +61,12 @@ def _(recovery: str, used_share: float | None) -> str:
     )
 
 
-def _steps(steps: list[str] | None) -> str:
-    return quoted(steps) if steps else "every step"
-
-
 @says(ServerKind.STATISTICS_UPDATED)
 def _(steps: list[str] | None, statistics: list[str]) -> str:
     some = listed(statistics[:3])
     more = f" and {len(statistics) - 3:,} more" if len(statistics) > 3 else ""
     return (
-        f"Statistics were counted anew while {_steps(steps)} was measured ({some}{more}): that was read from the same "
+        f"Statistics were counted anew while {named(steps)} was measured ({some}{more}): that was read from the same "
         "storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` "
         "below `database`."
     )

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.validity.service_level import ReadSource
+from stallmark.format import quoted
 
 _WORDS: dict[StrEnum, str] = {
     CyclesBy.COUNT: "the server’s count of checkpoints",
@@ -29,3 +30,8 @@ def term(member: str) -> str:
     """Return the words for a member of an enum: its value with spaces, or words of its own."""
     own = _WORDS.get(member) if isinstance(member, StrEnum) else None
     return own or member.replace("_", " ")
+
+
+def named(steps: list[str] | None) -> str:
+    """Return the names of steps, quoted; None is every step."""
+    return quoted(steps) if steps else "every step"
