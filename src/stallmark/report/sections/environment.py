@@ -17,16 +17,16 @@ from stallmark.report.text.device import EMULATED
 
 
 @dataclass(frozen=True)
-class Facts:
+class FactGroup:
     title: str
     pairs: list[tuple[str, str]]
 
 
-def facts(experiment: ExperimentSummary) -> list[Facts]:
+def facts(experiment: ExperimentSummary) -> list[FactGroup]:
     """Return groups of name and value; a value on which runs differ lists them all."""
     sections = [_sections(run.manifest) for run in experiment.runs]
     merged = {title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one}
-    return [Facts(title, pairs) for title, pairs in merged.items() if pairs]
+    return [FactGroup(title, pairs) for title, pairs in merged.items() if pairs]
 
 
 def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
@@ -93,9 +93,9 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     ]
 
 
-def devices(experiment: ExperimentSummary) -> list[Facts]:
+def devices(experiment: ExperimentSummary) -> list[FactGroup]:
     """Return one group per distinct device; the title of an emulated one carries EMULATED."""
-    result: list[Facts] = []
+    result: list[FactGroup] = []
     for run in experiment.runs:
         both = {"data": run.manifest.devices.data, "WAL": run.manifest.devices.wal}
         for device in filter(None, both.values()):
@@ -103,7 +103,7 @@ def devices(experiment: ExperimentSummary) -> list[Facts]:
             label = f"{EMULATED} device" if device.emulated_array else "Device"
             array = device.emulated_in_process
             known = array.model_dump(exclude={"block_device"}) if array else device.facts()
-            group = Facts(f"{label}: {names}", flatten(known))
+            group = FactGroup(f"{label}: {names}", flatten(known))
             if group not in result:
                 result.append(group)
     return result

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placement
+from stallmark.engines.abilities import Backup, Caches, Memory, Placement, ServerArrays
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
@@ -71,7 +71,7 @@ class EmbeddedBackup(Backup):
         return 0 if shares_blocks(self._server.folder) else size_bytes
 
 
-class EmbeddedDevices(Devices):
+class EmbeddedDevices(ServerArrays):
     def __init__(self, server: EmbeddedServer):
         self._server = server
 
