@@ -1,6 +1,5 @@
 """`stallmark run`: run a scenario."""
 
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,6 @@ from stallmark.experiment.stopping import Stopped, ask
 from stallmark.format import duration
 
 if TYPE_CHECKING:
-    from stallmark.experiment.target import Target
     from stallmark.live.access import Address
     from stallmark.live.server import LivePage
     from stallmark.scenarios.model import QueryScenario, Scenario
@@ -110,7 +108,7 @@ def run(
                         show_report([runner.folder], runner.folder / "report.html", as_json)
                     except (StallmarkError, OSError) as of_report:  # why it ended matters more
                         show.say(f"There is no report: {of_report}")
-                    _say_how_to_resume(runner.folder, target)
+                    _say_how_to_resume(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
@@ -126,7 +124,7 @@ def run(
             page.close(state == "complete", because)
     if because:
         tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
-        _say_how_to_resume(runner.folder, target)
+        _say_how_to_resume(runner.folder, model)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
         sys.exit(CONDITION_BROKEN)
@@ -143,9 +141,10 @@ def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "Address", 
     return page
 
 
-def _say_how_to_resume(folder: Path, target: "Target") -> None:
-    """Say the command, with the place of the embedded database; a URL may hold a password, so it is not repeated."""
-    places = (("--data-dir", target.data_dir), ("--wal-dir", target.wal_dir))
-    words = ["--resume", str(folder), *(word for name, place in places if place for word in (name, str(place)))]
-    server = " --server URL" if target.url else ""
-    tell(err, escape(f"stallmark run {shlex.join(words)}{server} makes the runs that are still to be made."))
+def _say_how_to_resume(folder: Path, model: "Scenario | QueryScenario") -> None:
+    from stallmark.experiment.resume import command, with_records
+    from stallmark.record.reader import find_records
+    from stallmark.report.text import live
+
+    made = [record.manifest for record in find_records(with_records(folder))]
+    tell(err, escape(live.go_on(command(folder, model.workload, made))))
