@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios, sentences, shell_commands
 
-from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.compare.summary import PRIMARIES, Verdict
 from stallmark.analysis.finding import Finding, Severity

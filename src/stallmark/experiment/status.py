@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
 from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.server import Server
 from stallmark.redact import names_secret

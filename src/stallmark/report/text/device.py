@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stallmark.analysis.cause.device_verdict import DeviceKind, JudgedDevice
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Finding
 from stallmark.format import listed, percent
 from stallmark.record.devices import DeviceLabel
