@@ -31,7 +31,7 @@ WRONG = [
         "emulated_array: bare",
         "xyz: bare",
         (
-", line 18: unknown key variants.1.xyz: there are name, buffer_pool, emulated_array, place, array, before, row_versioning, "
+", line 18: unknown key variants.1.xyz: there are name, buffer_pool, emulated_array, place, array, before, "
      "resource_pool, during, streams."
 ),
     ),

@@ -99,9 +99,9 @@ class Runner:
             try:
                 return self._make_runs(check, machines)
             finally:
-                if self._engine.backup:
+                if any(variant.place for variant in self._scenario.variants):
                     with later():
-                        self._engine.backup.bring_home()
+                        required(self._engine.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> Finished:
         if self._expected:
