@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import humanize
-
+from stallmark import format
 from stallmark.engines.postgres.embedded.ownership import outside_contents
 from stallmark.errors import StallmarkError
 
@@ -151,8 +150,8 @@ def _refuse_full_disk(data: Path, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free and not shares_blocks(folder):
         raise StallmarkError(
-            f"The disk is too small: the copy that every run starts from needs {humanize.naturalsize(needed)}, "
-            f"{humanize.naturalsize(free)} are free in {folder}. Free some space, place the data on another "
+            f"The disk is too small: the copy that every run starts from needs {format.size(needed)}, "
+            f"{format.size(free)} are free in {folder}. Free some space, place the data on another "
             "disk, or use `reset: continue`."
         )
 
