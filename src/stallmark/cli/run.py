@@ -65,6 +65,7 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.hooks import carry_out_at_end
+    from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
     from stallmark.scenarios.devices import on_devices
     from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
