@@ -13,8 +13,9 @@ from stallmark import format
 from stallmark.analysis.compare.metrics import mean_of_runs
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.format import percent, spoken
 from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side, stacked
 from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
@@ -45,7 +46,7 @@ BARS = (
 
 
 @dataclass(frozen=True)
-class Group:
+class BarGroup:
     """The steps behind one bar: all runs of a side with the same number of users."""
 
     side: str
@@ -54,7 +55,7 @@ class Group:
     emulated: bool
 
 
-def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Group]:
+def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[BarGroup]:
     runs = {name_of(run): run for run in experiment.runs}
     several = len({(s.step, s.users) for s in experiment.steps}) > 1
     result = []
@@ -63,7 +64,7 @@ def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Grou
         for users in dict.fromkeys((s.step, s.users) for s in steps):
             label = f"{side.name} · {users[1]} users" if several else side.name
             same = [s for s in steps if (s.step, s.users) == users]
-            result.append(Group(side.name, label, same, side.emulated))
+            result.append(BarGroup(side.name, label, same, side.emulated))
     return result
 
 
@@ -109,8 +110,9 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
         note(made, bar.unit, x=left, yshift=5)
         for x, known in enumerate(values):
             if (mean := mean_of_runs(known)) is not None and math.isfinite(mean):
-                place_of = {"xref": f"x{place}", "yref": f"y{place}", "x": x, "y": max([mean, *filter(None, known)])}
-                note(made, format.number(mean), xanchor="center", yshift=3, **place_of)
+                top = max([mean, *filter(None, known)])
+                x_axis, y_axis = f"x{place}", f"y{place}"
+                note(made, format.number(mean), x=x, y=top, xref=x_axis, yref=y_axis, xanchor="center", yshift=3)
     if emulated:
         note(made, EMULATED, bold=True, x=1, xanchor="right", yshift=20)
     return Figure(
@@ -139,7 +141,7 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
     )  # fmt: skip
 
 
-def _with(known: Sequence[float | None], one: Group) -> list[tuple[float, str]]:
+def _with(known: Sequence[float | None], one: BarGroup) -> list[tuple[float, str]]:
     return [(value, step.run) for value, step in zip(known, one.steps, strict=True) if value is not None]
 
 
@@ -301,7 +303,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in chosen if low <= tick <= high]
 
 
-def _values(bar: Bar, of: Group) -> list[float | None]:
+def _values(bar: Bar, of: BarGroup) -> list[float | None]:
     found = [bar.value(step) for step in of.steps]
     return [value if value is not None and math.isfinite(value) else None for value in found]
 
