@@ -95,7 +95,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
 
 
 def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine, find_workload(scenario.workload.name), scenario.workload.scale)
+    return expected_bytes(engine.dialect, find_workload(scenario.workload.name), scenario.workload.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
