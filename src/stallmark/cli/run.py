@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 @target_options
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change the scenario: --set measure=60s.")
 @click.option(
+    "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
+    help="Run the variants on several devices: old=/mnt/old/db, new=/mnt/new/db.",
+)  # fmt: skip
+@click.option(
     "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
     help="Where the run records go.",
 )  # fmt: skip
@@ -54,21 +58,25 @@ if TYPE_CHECKING:
 @click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
 @json_option
 def run(
-    scenario: str | None, target, overrides: tuple[str, ...], out_dir: Path, resume: Path | None, web: "Address | None",
-    expect_workers: int | None, master_bind_host: str, master_bind_port: int, as_json: bool,
+    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
+    resume: Path | None, web: "Address | None", expect_workers: int | None,
+    master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.hooks import carry_out_at_end
     from stallmark.experiment.resume import Begun
     from stallmark.experiment.runner import Runner
+    from stallmark.scenarios.devices import on_devices
     from stallmark.scenarios.model import ProbeScenario
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = Show(err), None
     model: Scenario | QueryScenario | ProbeScenario
     if resume:
-        if scenario or overrides:
-            raise click.UsageError("--resume goes on with the scenario of those runs: name no other, and no --set.")
+        if scenario or overrides or devices:
+            raise click.UsageError(
+                "--resume goes on with the scenario of those runs: name no other, no --set and no --device."
+            )
         begun = Begun.read(resume)
         model = begun.scenario
     elif scenario:
@@ -76,10 +84,14 @@ def run(
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     if isinstance(model, ProbeScenario):
+        if devices:
+            raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
         run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web or expect_workers))
         return
+    if devices:
+        model = on_devices(model, devices)
     show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
     if begun:
         show.say(f"{len(begun.records)} of {len(model.run_order())} runs are there; going on in {begun.folder}")

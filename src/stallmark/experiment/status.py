@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.pace import estimate_for
@@ -154,7 +154,10 @@ def _now(record: Record, lately: Lately) -> Now:
 
 
 def _lately(record: Record) -> dict[str, float | None]:
-    series = summarise_run(record, "now").series
+    try:
+        series = summarise_run(record, "now").series
+    except ValueError:  # the record grew between the reading of two columns
+        return {}
     return {"tps": _mean_lately(series.tps), "read_ms": _mean_lately(series.read_ms)}
 
 

@@ -15,11 +15,11 @@ from markupsafe import Markup
 
 from stallmark import format
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.marks import doubtful
-from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report import columns, labels, style
 from stallmark.report.columns import Mark
 from stallmark.report.figures import Figure
