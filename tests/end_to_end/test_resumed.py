@@ -13,7 +13,7 @@ def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     told = tool.folder / "told"
     at_end = {"command": ["sh", "-c", 'echo "$1" > "$0"', str(told), "{state} {folder}"]}
     variants = [{"name": name} for name in ("one", "two", "three")]
-    changes = {"measure": "4s", "think_time": {"mean": "20ms"}, "variants": variants, "at_end": at_end}
+    changes = {"measure": "2s", "think_time": {"mean": "20ms"}, "variants": variants, "at_end": at_end}
     command = tool.start("run", tool.scenario(**changes))
     command.wait_for("one: checking consistency: done")
 
