@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.brokerage import counts, customers, fixed, words
+from stallmark.loaders.brokerage import counts, customers, fixed
 from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
+from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 
 CUSTOMERS, DAYS, COMPRESSIBILITY = 5_000, 1.0, 2.0  # unless the scale says otherwise

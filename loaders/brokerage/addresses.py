@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.text import digits
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole

@@ -6,15 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.addresses import addresses
 from stallmark.loaders.brokerage.counts import COMPETITORS, QUARTERS
 from stallmark.loaders.brokerage.daily_market import DAYS, YEAR, Days
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
 from stallmark.loaders.brokerage.people import people
-from stallmark.loaders.brokerage.prose import short
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     Population,
@@ -25,6 +24,7 @@ from stallmark.schema.brokerage.population import (
 )
 from stallmark.schema.columns import chosen, decimals
 from stallmark.schema.draw import whole
+from stallmark.schema.prose import short
 
 _FIRST_YEAR = 2000  # of the figures
 _RATINGS = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-", "BB+", "BB")

@@ -7,12 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage import taxes, words
+from stallmark.loaders.brokerage import taxes
 from stallmark.loaders.brokerage.addresses import addresses
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.loaders.text import digits
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     MOST_WATCHED,

@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.counts import NEWS
 from stallmark.loaders.brokerage.people import people
-from stallmark.loaders.brokerage.prose import prose, short
 from stallmark.loaders.plan import Piece
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import KEY, company_key
 from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole
+from stallmark.schema.prose import prose, short
 
 LONGEST = 100_000
 _ROWS = 160  # of a piece: no more than 16 MB

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage import words
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole

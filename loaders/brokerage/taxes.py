@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.addresses import state_of, zip_of
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.columns import decimals
 from stallmark.schema.draw import whole

@@ -4,6 +4,8 @@ A price moves evenly between 20 and 30 $ and back in 900 s; each security has it
 of trading: second 0 is the opening of the first day, a day has 28,800 of them, Saturdays and Sundays have none.
 """
 
+from datetime import datetime
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,7 @@ LOW_CENTS, HIGH_CENTS = 2_000, 3_000
 PERIOD_S = 900.0
 DAY_S = 8 * 3600
 FIRST_DAY = np.datetime64("2005-01-03")  # a Monday
+_ZERO: datetime = FIRST_DAY.astype("datetime64[us]").astype(datetime)
 _OPENING = np.timedelta64(9, "h")
 
 _HALF_S = PERIOD_S / 2
@@ -49,6 +52,11 @@ def moment(second: Floats) -> npt.NDArray[np.datetime64]:
     week, weekday = np.divmod(day, 5)
     date = FIRST_DAY + (week * 7 + weekday).astype("timedelta64[D]")
     return date.astype("datetime64[ms]") + _OPENING + within.astype("timedelta64[ms]")
+
+
+def price_second(moment: datetime) -> float:
+    """Return the seconds from the first day of prices to `moment`. Prices of a run move by day and night."""
+    return (moment - _ZERO).total_seconds()
 
 
 def phase_s(security: Ints) -> Floats:

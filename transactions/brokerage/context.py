@@ -12,10 +12,10 @@ from itertools import count
 import numpy as np
 
 from stallmark.schema.brokerage.population import Population, symbol
-from stallmark.schema.brokerage.prices import cents_at, phase_s
+from stallmark.schema.brokerage.prices import cents_at, phase_s, price_second
 from stallmark.transactions.brokerage.choices import Choice, LocalUnits, choices
-from stallmark.transactions.brokerage.clock import Clock, RunClock, price_second
 from stallmark.transactions.brokerage.market_emulator import MarketEmulator
+from stallmark.transactions.clock import Clock, RunClock
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
 

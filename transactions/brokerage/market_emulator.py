@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import NamedTuple
 
-from stallmark.transactions.brokerage.clock import Clock
+from stallmark.transactions.clock import Clock
 from stallmark.transactions.workload import Transaction
 
 ANSWER_LEAST_S, ANSWER_MEAN_S, ANSWER_MOST_S = 1.0, 1.0, 5.0

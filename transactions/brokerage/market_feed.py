@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from stallmark.engines.base import Session
-from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order, Report
+from stallmark.transactions.clock import as_text
 from stallmark.transactions.workload import Outcome, Transaction
 
 

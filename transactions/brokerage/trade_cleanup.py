@@ -7,8 +7,8 @@ import numpy as np
 
 from stallmark.engines.base import Session
 from stallmark.schema.brokerage.population import trade_key
-from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.clock import as_text
 from stallmark.transactions.workload import Opening, Outcome
 
 

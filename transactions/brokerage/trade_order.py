@@ -25,9 +25,9 @@ from stallmark.schema.brokerage.population import (
     tax_id,
 )
 from stallmark.transactions.brokerage.choices import AT_ONCE, Choice
-from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order
+from stallmark.transactions.clock import as_text
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIMIT_SHARE = 0.4

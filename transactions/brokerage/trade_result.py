@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order
+from stallmark.transactions.clock import as_text
 from stallmark.transactions.workload import Outcome, Transaction
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from stallmark.engines.base import Engine
 from stallmark.schema.brokerage.population import TRADE_KEY, symbol
-from stallmark.schema.brokerage.prices import price_cents
-from stallmark.transactions.brokerage.clock import Clock, price_second
+from stallmark.schema.brokerage.prices import price_cents, price_second
 from stallmark.transactions.brokerage.context import Context, dollars, open_context
 from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
+from stallmark.transactions.clock import Clock
 from stallmark.transactions.workload import WorkloadContext
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.loaders.brokerage import words
-from stallmark.loaders.brokerage.prose import WIDTH, prose, short
+from stallmark.schema import words
+from stallmark.schema.prose import WIDTH, prose, short
 
 PAGE = 8192
 RATIOS = st.floats(1.3, 4)

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from stallmark.loaders.brokerage import words
+from stallmark.schema import words
 
 POOLS = {
     "women": lambda: words.first_names()[0].to_pylist(),

@@ -1,4 +1,4 @@
-"""Time in the brokerage goes on, whatever is done to the clock on the wall."""
+"""Time of a workload goes on, whatever is done to the clock on the wall."""
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.transactions.brokerage import clock
+from stallmark.schema.brokerage.prices import price_second
+from stallmark.transactions import clock
 
 
 def test_it_begins_with_the_wall_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,9 +40,9 @@ def test_texts_have_milliseconds() -> None:
 def test_texts_and_seconds_are_in_the_order_of_the_moments(moment: datetime, later: int, unit: int) -> None:
     after = moment + timedelta(microseconds=later * unit)
     assert clock.as_text(moment) <= clock.as_text(after)
-    assert clock.price_second(after) - clock.price_second(moment) == pytest.approx(later * unit / 1e6, abs=1e-5)
+    assert price_second(after) - price_second(moment) == pytest.approx(later * unit / 1e6, abs=1e-5)
 
 
 def test_prices_begin_with_the_first_day() -> None:
-    assert clock.price_second(datetime(2005, 1, 3)) == 0
-    assert clock.price_second(datetime(2005, 1, 4, 0, 0, 1, 500_000)) == 86_401.5
+    assert price_second(datetime(2005, 1, 3)) == 0
+    assert price_second(datetime(2005, 1, 4, 0, 0, 1, 500_000)) == 86_401.5

@@ -1,4 +1,4 @@
-"""The time in the brokerage: the wall clock when the load began, continued by a monotonic clock.
+"""The time of a workload: the wall clock when the load began, continued by a monotonic clock.
 
 A wall clock that is set back during a run changes nothing. A test has a clock of its own.
 """
@@ -6,10 +6,6 @@ A wall clock that is set back during a run changes nothing. A test has a clock o
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
-
-from stallmark.schema.brokerage.prices import FIRST_DAY
-
-_ZERO: datetime = FIRST_DAY.astype("datetime64[us]").astype(datetime)
 
 
 class Clock(Protocol):
@@ -24,11 +20,6 @@ class RunClock:
 
     def now(self) -> datetime:
         return self._began + timedelta(microseconds=(time.monotonic_ns() - self._began_ns) // 1000)
-
-
-def price_second(moment: datetime) -> float:
-    """Return the seconds from the first day of prices to `moment`. Prices of a run move by day and night."""
-    return (moment - _ZERO).total_seconds()
 
 
 def as_text(moment: datetime) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stallmark.loaders.brokerage import words
+from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.draw import bits, whole
 from stallmark.schema.hashing import hashed
