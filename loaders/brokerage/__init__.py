@@ -17,7 +17,7 @@ from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
 from stallmark.loaders.brokerage.trades import TradeGroup
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup
 from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 
@@ -60,10 +60,10 @@ class BrokerageLoader(Loader):
             )
         return {"customers": number, "days": days, "compressibility": ratio}
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         population = Population.of(scale)
         return [
-            Group(group, 1 if group == "fixed" else population.units, _full_names(rows))
+            TableGroup(group, 1 if group == "fixed" else population.units, _full_names(rows))
             for group, rows in counts.rows(population).items()
         ]
 
