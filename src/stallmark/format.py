@@ -15,14 +15,12 @@ TOO_SMALL = "sample too small for this percentile"
 
 
 def number(value: float | None) -> str:
-    """A measured quantity, without its unit."""
+    """A measured quantity, without its unit; with a minus sign, not a hyphen."""
     if value is None or math.isnan(value):
         return NONE
     value = float(f"{value:.3g}") if abs(value) < 1000 else value
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    decimals = 2 - math.floor(math.log10(abs(value)))
-    return f"{value:.{decimals}f}"
+    decimals = 0 if value == 0 or abs(value) >= 100 else 2 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{decimals}f}".replace("-", "−")
 
 
 def count(value: int | None) -> str:

@@ -109,7 +109,7 @@ def _relative(found: QueryComparison) -> Figure:
         zeroline=False,
     )
     made.add_hline(1, line={"color": NEUTRAL, "width": 1})
-    note(made, f"run time, {found.baseline} = 1, log scale", yshift=5)
+    note(made, "ratio, log scale", yshift=5)
     return Figure(
         id="query-relative",
         title=f"Run time relative to {found.baseline}",
@@ -211,7 +211,12 @@ def _seconds(variant: QueryVariant, query: str, at: int) -> float | None:
 def _chart(names: Sequence[str], height: int) -> go.Figure:
     """Return an empty chart of bars, a place for each name."""
     made = chart(height, bargap=0.25, bargroupgap=0.05, barmode="group", margin={"t": 24, "b": 30})
-    ticks = {"tickvals": list(range(len(names))), "ticktext": list(names), "tickfont": {"size": 11}, "tickangle": 0}
+    ticks = {
+        "tickvals": list(range(len(names))),
+        "ticktext": list(names),
+        "tickfont": {"size": 11},
+        "autotickangles": [0, -90],
+    }
     return made.update_xaxes(range=[-0.6, len(names) - 0.4], ticks="", **ticks)
 
 
