@@ -19,7 +19,7 @@ def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     variants = [{"name": "one"}, {"name": "two", "place": place}, {"name": "three"}]
     changes = {
         "reset": "restore",
-        "measure": "4s",
+        "measure": "2s",
         "think_time": {"mean": "20ms"},
         "variants": variants,
         "at_end": at_end,

@@ -18,6 +18,7 @@ from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter, note_end
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.scenarios.variant import PlaceChoice
 
 SERVER = {"product": "PostgreSQL", "version": "18.4"}
 
@@ -118,6 +119,13 @@ def test_data_in_another_place_is_refused(read, tmp_path):
         begun.refuse_another_place(engine(**folders))  # type: ignore[arg-type]
     with pytest.raises(StallmarkError, match="/mnt/b/data"):
         begun.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
+    # The folders of a variant that lies elsewhere say nothing of where the others lie.
+    variants = [
+        one.model_copy(update={"place": PlaceChoice(data="/mnt/a")} if one.name == begun.last.variant.name else {})
+        for one in begun.scenario.variants
+    ]
+    placed = replace(begun, scenario=begun.scenario.model_copy(update={"variants": variants}), records={})
+    placed.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
 
 
 def test_the_gap_begins_where_the_last_whole_run_ended(read, tmp_path):

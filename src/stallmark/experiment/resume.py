@@ -71,9 +71,9 @@ class EarlierExperiment:
 
     def refuse_another_place(self, engine: Engine) -> None:
         """Refuse data that would lie elsewhere on this machine than those of the runs that are there."""
-        if any(variant.place for variant in self.scenario.variants):
-            return  # the scenario says where, and is the same
-        there = self.last.devices.folders
+        elsewhere = {variant.name for variant in self.scenario.variants if variant.place}
+        made = [self.last, *(record.manifest for record in self.records.values())]
+        there = next((one.devices.folders for one in made if one.variant.name not in elsewhere), {})
         here = {name: str(folder) for name, folder in engine.directories().items()}
         if there and here and here != there:
             raise StallmarkError(
