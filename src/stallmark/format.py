@@ -68,6 +68,14 @@ def duration(span_s: float) -> str:
     return humanize.precisedelta(round(span_s), minimum_unit="seconds" if span_s < 3600 else "minutes", format="%d")
 
 
+def roughly(span_s: float) -> str:
+    """Return a span in words for an estimate: in one unit, from 2 of it on; seconds in tens from 10 on."""
+    units = (("day", 86_400), ("hour", 3600), ("minute", 60))
+    unit, length = next(((name, one) for name, one in units if span_s >= 2 * one), ("second", 1))
+    count = round(span_s, -1 if unit == "second" and span_s >= 10 else None) if length == 1 else round(span_s / length)
+    return f"{count:.0f} {unit}{'s' * (count != 1)}"
+
+
 def of_time(span_s: float) -> tuple[int, str]:
     """Seconds in a unit for an axis of so long a time, and the unit."""
     return (3600, "hours") if span_s >= 3 * 3600 else (60, "minutes") if span_s >= 600 else (1, "seconds")

@@ -157,12 +157,8 @@ def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     [
         ({}, "--server URL"),
         ({"cache_start": "cold"}, "--server URL --drop-caches"),
-        ({"devices": {"data": {"name": "vda"}}}, ""),
-        (
-            {"devices": {"folders": {"data": "/mnt/a b/x/data", "wal": "/mnt/a b/x/data/pg_wal"}}},
-            "--data-dir '/mnt/a b/x'",
-        ),
-        ({"devices": {"folders": {"data": "/mnt/a/data", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
+        ({"devices": {"built_in": {"data": "/mnt/a b"}}}, "--data-dir '/mnt/a b'"),
+        ({"devices": {"built_in": {"data": "/mnt/a", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
         ({"expected_machines": {"count": 3, "host": "*", "port": 5557}}, "--server URL --expect-workers 3"),
         (
             {"expected_machines": {"count": 2, "host": "10.0.0.1", "port": 6000}},
@@ -178,11 +174,11 @@ def test_the_command_to_resume_places_data_and_load_as_they_were(read, fields, o
 def test_the_command_to_resume_needs_no_option_for_the_usual_folder(read, monkeypatch, tmp_path):
     choice = read().workload
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    data = Target().folder(choice) / "data"
-    made = a_manifest(devices={"folders": {"data": str(data), "wal": str(data / "pg_wal")}})
+    folder = Target().folder(choice)
+    made = a_manifest(devices={"built_in": {"data": str(folder)}})
     assert command(Path("x"), choice, [made]) == "stallmark run --resume x"
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "another"))
-    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {data.parent}"
+    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {folder}"
 
 
 def test_the_command_is_one_that_the_command_line_takes(read, tmp_path):

@@ -30,7 +30,6 @@ MINI: dict[str, Any] = {
     "title": "A miniature",
     "answers": "Does the whole chain work?",
     "needs": "Nothing.",
-    "takes": "seconds",
     "workload": {"name": "bank", "scale": {"branches": 1}},
     "users": 2,
     "think_time": {"mean": "20ms"},  # else the load has both cores for itself

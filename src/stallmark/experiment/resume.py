@@ -150,15 +150,13 @@ def command(folder: Path, choice: WorkloadChoice, made: Sequence[Manifest]) -> s
 
 def _placing(choice: WorkloadChoice, made: Manifest) -> list[str]:
     """Return the options that name the server, or the folders of the embedded one where they are not the usual."""
-    folders = {name: Path(folder) for name, folder in made.devices.folders.items()}
+    folders = {name: Path(folder) for name, folder in made.devices.built_in.items()}
     if "data" not in folders:
         cold = ["--drop-caches"] if made.cache_start == "cold" else []
-        return ["--server", "URL", *cold] if made.devices.data is None else []
-    place, usual = folders["data"].parent, Target().folder(choice).resolve()
-    wal = folders.get("wal", place)
+        return ["--server", "URL", *cold]
     return [
-        *(["--data-dir", str(place)] if place != usual else []),
-        *(["--wal-dir", str(wal)] if not wal.is_relative_to(place) else []),
+        *(["--data-dir", str(folders["data"])] if folders["data"] != Target().folder(choice).resolve() else []),
+        *(["--wal-dir", str(folders["wal"])] if "wal" in folders else []),
     ]
 
 
