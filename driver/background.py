@@ -117,4 +117,5 @@ class BackgroundSession(Client):
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s:
-                self._deferred.add(task._replace(due_ns=task.due_ns + int(task.every_s * 1e9)))
+                due_ns = max(task.due_ns + int(task.every_s * 1e9), ended)  # what is late is not caught up with
+                self._deferred.add(task._replace(due_ns=due_ns))
