@@ -45,8 +45,8 @@ from stallmark.analysis.cause.summary import Storage
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.format import listed, number
 from stallmark.record.manifest.storage import Devices
 from stallmark.record.manifest_file import read_manifest, write_manifest

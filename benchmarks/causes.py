@@ -16,8 +16,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from stallmark.analysis.bottleneck.summary import Source
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import Figure, Source
+from stallmark.analysis.cause.summary import Figure
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import Point, points
 from stallmark.format import number

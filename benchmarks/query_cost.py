@@ -15,7 +15,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from stallmark.analysis.queries.figures import geometric_mean
+from stallmark.analysis.read.query_figures import geometric_mean
 from stallmark.driver.query_streams import Query, QueryDrive, Stopwatch
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import humanize
 import sqlalchemy as sa
 
+from stallmark import format
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import compressibility, ledger, loader_pool
@@ -249,7 +249,7 @@ def _check_space(
     missing = needed - sizes.heap_bytes * found.batches // found.batches_total
     if missing > free:
         raise StallmarkError(
-            f"The disk is too small: the database needs about {humanize.naturalsize(missing)} {when}, "
-            f"{humanize.naturalsize(free)} are free. "
+            f"The disk is too small: the database needs about {format.size(missing)} {when}, "
+            f"{format.size(free)} are free. "
             "Choose a smaller scale, free some space, or place the data on another disk."
         )

@@ -80,6 +80,7 @@ class AnyScenario(Section):
             raise ValueError("at_end runs a command: nobody may be there to be asked")
         self._refuse_mixture()
         self._refuse_no_way_back()
+        self._refuse_places()
         if self.database:
             if len(schemas_of(find_workload(self.workload.name).metadata)) > 1:
                 raise ValueError(
@@ -126,6 +127,17 @@ class AnyScenario(Section):
                     "that changes it back: write one (each variant needs one that makes the array its own)"
                 )
             changed = changed or bool(variant.before)
+
+    def _refuse_places(self) -> None:
+        """Refuse what cannot be where variants lie in folders of their own, which a restore puts them into."""
+        if not any(variant.place for variant in self.variants):
+            return
+        if self.reset != "restore":
+            raise ValueError("`place` restores a variant's database into its folders: leave out `reset: continue`")
+        if self.precondition:
+            raise ValueError("`precondition` writes before a database is in its place: remove it, or `place`")
+        if self.probe and self.probe.folder:
+            raise ValueError("probe.folder is one folder, and variants have each a `place`: leave the folder out")
 
     def _refuse_mixture(self) -> None:
         """Refuse a description of a real array, or a hook on one, beside an emulated array."""

@@ -9,8 +9,8 @@ from support.synthetic import Truth, make_run
 from support.synthetic_shapes import Shape, make_shaped_run
 from support.synthetic_steps import WAITS, only_step, step_of
 
-from stallmark.analysis.cause.laws import wait_laws
-from stallmark.analysis.cause.summary import LawKind, NoteKind, Series, Source
+from stallmark.analysis.bottleneck.laws import wait_laws
+from stallmark.analysis.bottleneck.summary import LawKind, NoteKind, Series, Source
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import part_of

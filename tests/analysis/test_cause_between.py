@@ -8,8 +8,9 @@ import pytest
 from support.findings import kinds_of
 from support.steps import changed_step
 
+from stallmark.analysis.bottleneck.summary import Budget, Source, StepCause
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import Budget, Cause, CauseKind, ChangeKind, Figure, Source, StepCause, Storage
+from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, Figure, Storage
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.text.cause import evidence_words

@@ -3,8 +3,8 @@
 import pytest
 
 from stallmark.analysis.read.deferred_queue import Lateness
+from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.step_summary import TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted

@@ -11,7 +11,7 @@ from support.manifests import changed
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 from support.synthetic_steps import STEADY, step_of
 
-from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid

@@ -48,7 +48,8 @@ def test_an_array_that_cannot_be_is_refused(options, no_flash: bool, sentence: s
 def test_it_is_called_emulated_wherever_it_is_named() -> None:
     facts = Facts(name="one", size=GIB, model=replace(DISK_SHELF, cache=FlashCache(GIB)), loop="/dev/loop3")
     assert sentence(facts, None) == (
-        "one (EMULATED), /dev/loop3: 12 spindles of 10,000 rpm, 4 ms a seek, 150 MB/s each, a flash cache of 1.0 GiB."
+        "one (EMULATED), /dev/loop3: 12 spindles of 10,000 rpm, 4 ms a seek, 150 MB/s each, a flash "
+        "cache of 1\u00a0GiB."
     )
     assert "destroy one` removes it" in sentence(facts, "its nbdkit is gone")
     assert "1 spindle of 8 ms a read" in in_words(ArrayModel(1, 8, 8, 8, 100))

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from support.tool import Tool
 
+from stallmark.analysis.bottleneck.summary import Source
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import ChangeKind, Figure, Source, Storage
+from stallmark.analysis.cause.summary import ChangeKind, Figure, Storage
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import find_records

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 from support.kept_databases import kept_database
 
-from stallmark.analysis.experiment import summarise
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.driver.query_streams import Query
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError

@@ -1,5 +1,6 @@
 """Resuming an experiment that ended early: what is read of it, and what is refused."""
 
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 from support.manifests import a_manifest
 
 import stallmark
+from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.resume import INTERRUPTED, Begun, alone
+from stallmark.experiment.resume import INTERRUPTED, Begun, alone, command
+from stallmark.experiment.target import Target
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter, note_end
@@ -139,3 +142,43 @@ def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     with alone(folder):
         (folder / "01-v1").mkdir()
     assert folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "options"),
+    [
+        ({}, "--server URL"),
+        ({"cache_start": "cold"}, "--server URL --drop-caches"),
+        ({"devices": {"data": {"name": "vda"}}}, ""),
+        (
+            {"devices": {"folders": {"data": "/mnt/a b/x/data", "wal": "/mnt/a b/x/data/pg_wal"}}},
+            "--data-dir '/mnt/a b/x'",
+        ),
+        ({"devices": {"folders": {"data": "/mnt/a/data", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
+        ({"expected_machines": {"count": 3, "host": "*", "port": 5557}}, "--server URL --expect-workers 3"),
+        (
+            {"expected_machines": {"count": 2, "host": "10.0.0.1", "port": 6000}},
+            "--server URL --expect-workers 2 --master-bind-host 10.0.0.1 --master-bind-port 6000",
+        ),
+    ],
+)
+def test_the_command_to_resume_places_data_and_load_as_they_were(read, fields, options):
+    said = command(Path("runs/x"), read().workload, [a_manifest(**fields)])
+    assert said == f"stallmark run --resume runs/x {options}".rstrip()
+
+
+def test_the_command_to_resume_needs_no_option_for_the_usual_folder(read, monkeypatch, tmp_path):
+    choice = read().workload
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
+    data = Target().folder(choice) / "data"
+    made = a_manifest(devices={"folders": {"data": str(data), "wal": str(data / "pg_wal")}})
+    assert command(Path("x"), choice, [made]) == "stallmark run --resume x"
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "another"))
+    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {data.parent}"
+
+
+def test_the_command_is_one_that_the_command_line_takes(read, tmp_path):
+    folder = runs(tmp_path / "x", read, None, expected_machines={"count": 2, "host": "h", "port": 6000})
+    words = shlex.split(command(folder, read().workload, [Record(folder / "01-v1").manifest]))
+    context = run.make_context("run", words[2:], resilient_parsing=True)
+    assert context.params["resume"] == folder and context.params["expect_workers"] == 2

@@ -13,7 +13,7 @@ from support.steps import changed_step
 from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import compare_runs
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison, write_comparison
 from stallmark.report.comparison.terminal import planned, verdicts

@@ -9,7 +9,7 @@ import pytest
 from support import report_summaries as given
 from support.steps import changed_step
 
-from stallmark.analysis.cause.summary import PARTS, Budget, StepCause
+from stallmark.analysis.bottleneck.summary import PARTS, Budget, StepCause
 from stallmark.errors import StallmarkError
 from stallmark.report.page import answer_of
 from stallmark.report.picture import CAUSES, picture_of

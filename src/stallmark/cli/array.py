@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import humanize
 
+from stallmark import format
 from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
@@ -58,7 +58,7 @@ def create(name: str, size: int, as_json: bool, **options: Any) -> None:
     facts = made.create(size, model_of(options))
     if warning := long_way(made.done().path_ms):
         tell(err, f"[yellow]{warning}[/]")
-    _show(facts, as_json, f"A new block device of {humanize.naturalsize(facts.size, binary=True)}.")
+    _show(facts, as_json, f"A new block device of {format.size(facts.size)}.")
 
 
 @array.command()
@@ -191,7 +191,7 @@ def in_words(model: "ArrayModel") -> str:
     if model.flash is None:
         return f"{disks}, no flash"
     use = "cache" if model.cache else "tier"
-    return f"{disks}, a flash {use} of {_bytes(model.flash.size)}"
+    return f"{disks}, a flash {use} of {format.size(model.flash.size)}"
 
 
 def sentences(done: "Done") -> Iterator[str]:
@@ -210,7 +210,7 @@ def sentences(done: "Done") -> Iterator[str]:
         )
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
-        yield f"Flash: {_bytes(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
+        yield f"Flash: {format.size(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
     if counters.late:
         ios = counters.reads + counters.writes + counters.syncs
         slow = ": this machine was too slow for it" if counters.late > LATE * ios else ""
@@ -239,7 +239,3 @@ def _for_machines(name: str, facts: "Facts | None", why_broken: str | None) -> d
         "broken": why_broken,
         "array": facts and asdict(facts.model),
     }
-
-
-def _bytes(size: int) -> str:
-    return humanize.naturalsize(size, binary=True)

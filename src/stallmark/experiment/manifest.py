@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import stallmark
-from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.base import Collector
 from stallmark.driver.timeline import Timeline
 from stallmark.engines.base import Engine

@@ -142,7 +142,8 @@ class AnyRun(ABC):
 
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
-        required(self._engine.backup).restore()
+        place = self._variant.place
+        required(self._engine.backup).restore(place.folders() if place else None)
         found = ledger.read(self._engine)
         if found is None or found.driven or found.label != self._loaded.label:
             raise StallmarkError(

@@ -24,6 +24,7 @@ from stallmark.experiment.preflight import (
     refuse_driven,
     refuse_impossible_devices,
     refuse_load_machines,
+    refuse_places,
     refuse_pool_sizes,
     refuse_what_cannot_be,
 )
@@ -31,7 +32,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import Begun, alone
 from stallmark.experiment.run import AnyRun
-from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.stopping import Stopped, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -95,7 +96,12 @@ class Runner:
                 self._begun = Begun.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)
                 self._begun.refuse_another_place(self._engine)
-            return self._make_runs(check, machines)
+            try:
+                return self._make_runs(check, machines)
+            finally:
+                if any(variant.place for variant in self._scenario.variants):
+                    with later():
+                        required(self._engine.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> Finished:
         if self._expected:
@@ -103,7 +109,7 @@ class Runner:
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
         said = advice(self._scenario, machines)
-        for sentence in (*locations(self._engine), *said):
+        for sentence in (*locations(self._engine, self._scenario), *said):
             self._show.say(sentence)
         self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
@@ -113,6 +119,7 @@ class Runner:
             self._show.say(sentence)
         said += scarce
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
+        refuse_places(self._scenario, self._engine, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
         run_order = self._scenario.run_order()
         done: Mapping[int, Record] = {}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.resume import refuse_run, scenario_of, with_records
+from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario, Scenario
@@ -51,7 +51,8 @@ Lately = Callable[[Record], dict[str, float | None]]
 @dataclass(frozen=True)
 class Status:
     """`left_s` is the time that is left, from how long whole runs took with all that belongs to them; `load_left_s` the
-    load alone, which is known before any run is whole. None where it is not known."""
+    load alone, which is known before any run is whole. None where it is not known. `resume` is the command that makes
+    the runs still lacking; None where none is lacking, or there is no record."""
 
     folder: Path
     title: str
@@ -64,6 +65,7 @@ class Status:
     now: Now | None = None
     left_s: float | None = None
     load_left_s: float | None = None
+    resume: str | None = None
 
 
 def newest(out: Path) -> Path:
@@ -87,7 +89,7 @@ def status_of(
 ) -> Status:
     """Return how far the experiment is of which these are the records; `lately` gives the figures of the present
     run."""
-    last = records[-1]
+    last, made = records[-1], [record.manifest for record in records]
     planned = len(scenario.run_order())
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
@@ -104,8 +106,9 @@ def status_of(
         because=because,
         silent_s=silent_s,
         now=now,
-        left_s=_left_s([record.manifest for record in records], planned, load_left_s or 0.0) if live else None,
+        left_s=_left_s(made, planned, load_left_s or 0.0) if live else None,
         load_left_s=load_left_s,
+        resume=command(folder, scenario.workload, made) if len(whole) < planned else None,
     )
 
 

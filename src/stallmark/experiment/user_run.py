@@ -14,6 +14,7 @@ from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.manifest import Work, of_load
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
+from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario, Variant
@@ -36,6 +37,10 @@ class Run(AnyRun):
         return of_load(self._scenario, self._workload, self._streams)
 
     def _drive(self, writer: RecordWriter) -> str | None:
+        if expected := self._expected:
+            waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
+            writer.update(expected_machines=waited_for)
+            writer.save_manifest()
         choice = self._scenario.workload
         load = LoadSpec(
             self._engine.spec(),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 
 from flask import Flask, Response, abort, jsonify, redirect, render_template, request
-from plotly.offline import get_plotlyjs
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -168,15 +167,20 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
     return app
 
 
+_ASSETS = {
+    "plotly.js": ("stallmark.report", "templates/plotly-basic.min.js"),
+    "report.css": ("stallmark.report", "templates/report.css"),
+    "live.css": ("stallmark.live", "page/live.css"),
+    "live.js": ("stallmark.live", "page/live.js"),
+}
+"""Files that the page needs: the package and the path in it."""
+
+
 def _asset(name: str) -> str | None:
-    """Return a file that the page needs; Plotly's is the one of its package."""
-    if name == "plotly.js":
-        return get_plotlyjs()
-    if name == "report.css":
-        return files("stallmark.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    if name in ("live.css", "live.js"):
-        return files("stallmark.live").joinpath("page", name).read_text(encoding="utf-8")
-    return None
+    if (place := _ASSETS.get(name)) is None:
+        return None
+    package, path = place
+    return files(package).joinpath(path).read_text(encoding="utf-8")
 
 
 class _Quiet(WSGIRequestHandler):

@@ -93,9 +93,9 @@ def _said(seen: Seen) -> str | None:
     if status.state is State.COMPLETE:
         return text.complete(status.planned, str(report) if report.exists() else None)
     if status.state is State.ENDED:
-        return text.ended(status.because, status.whole, status.planned, str(seen.folder) if seen.runs else None)
+        return text.ended(status.because, status.whole, status.planned, status.resume)
     if status.state is State.SILENT and status.silent_s:
-        return text.silent(status.silent_s, str(seen.folder))
+        return text.silent(status.silent_s, status.resume or "")
     return None
 
 

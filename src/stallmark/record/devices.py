@@ -57,15 +57,6 @@ def flash_of(manifest: Manifest) -> list[Flash]:
     return [Flash(kind, found) for kind in _KINDS if (found := sizes.get(kind))]
 
 
-def array_in_words(manifest: Manifest) -> list[str]:
-    """Return the scenario's description of a real array: "raid RAID 10", "flash cache 745.1 GiB"."""
-    said = []
-    for key, value in (manifest.array.facts() if manifest.array else {}).items():
-        text = size(value) if key.endswith("_bytes") else value
-        said.append(f"{key.removesuffix('_bytes').replace('_', ' ')} {text}")
-    return said
-
-
 def dram_of(manifest: Manifest) -> int | None:
     """Return the bytes of DRAM in the array's controllers; None where the scenario does not say."""
     return manifest.array.dram_bytes if manifest.array else None

@@ -1,5 +1,6 @@
 """Write an experiment as one HTML file that needs no network."""
 
+import base64
 import json
 import re
 import zlib
@@ -9,18 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from stallmark import format
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.marks import doubtful
-from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report import columns, labels, style
 from stallmark.report.columns import Mark
 from stallmark.report.figures import Figure
@@ -118,8 +117,8 @@ def page(template: str, figures: Iterable[Figure], key: Sequence[KeyItem], **con
             emulated_word=EMULATED,
             figures=Markup(packed(json.dumps({"figures": charts, "template": style.template().to_plotly_json()}))),
             plotly=Markup(_plotly()),
-            style=Markup((TEMPLATES / "report.css").read_text()),
-            script=Markup((TEMPLATES / "report.js").read_text()),
+            style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
             **context,
         )
     )
@@ -285,26 +284,14 @@ def templates() -> Environment:
     return found
 
 
-_CHANGED_BY_HTML = {code: code | 0x100 for code in map(ord, "\0\r<")}
-"""Characters that HTML does not keep: others stand for them, whose lowest seven bits are the same."""
-
-
 def packed(text: str) -> str:
-    """Return `text` deflated, and written so that HTML leaves it as it is. `report.js` unpacks it.
-
-    Plotly is 4.8 MB. Base64 of it deflated would alone fill 2 MB; seven bits in a character of UTF-8 take an eighth
-    less.
-    """
-    press = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9)
-    found = press.compress(text.encode()) + press.flush()
-    bits = np.unpackbits(np.frombuffer(found, np.uint8))
-    sevens = np.packbits(np.pad(bits, (0, -len(bits) % 7)).reshape(-1, 7), axis=1) >> 1
-    return sevens.tobytes().decode("ascii").translate(_CHANGED_BY_HTML)
+    """Return `text` deflated, as characters that HTML leaves as they are. `report.js` unpacks it."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 @cache
 def _plotly() -> str:
-    return packed(get_plotlyjs())
+    return packed((TEMPLATES / "plotly-basic.min.js").read_text(encoding="utf-8"))
 
 
 def drawn(made: Picture, kind: str) -> Markup:

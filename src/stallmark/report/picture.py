@@ -10,9 +10,9 @@ import numpy as np
 from markupsafe import Markup
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.marks import doubtful
 from stallmark.analysis.points import Point, labels, points
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import plural
 from stallmark.report.columns import primary_of
 from stallmark.report.style import FONT, WAIT_COLOURS, looks

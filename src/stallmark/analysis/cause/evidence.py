@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from stallmark.analysis.cause.summary import Evidence, Figure, Source
+from stallmark.analysis.bottleneck.summary import Source
+from stallmark.analysis.cause.summary import Evidence, Figure
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics

@@ -11,20 +11,11 @@ from functools import partial
 
 import numpy as np
 
+from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Source
 from stallmark.analysis.cause.evidence import between, evidence
 from stallmark.analysis.cause.model_tests import tested
 from stallmark.analysis.cause.split import Split, split
-from stallmark.analysis.cause.summary import (
-    PARTS,
-    STORAGE,
-    Cause,
-    CauseKind,
-    ChangeKind,
-    Evidence,
-    Figure,
-    Source,
-    Storage,
-)
+from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, Evidence, Figure, Storage
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics

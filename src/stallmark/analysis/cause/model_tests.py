@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from stallmark.analysis.cause.prediction import predict
+from stallmark.analysis.bottleneck.prediction import predict
 from stallmark.analysis.cause.summary import Tested
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import READS_SAME

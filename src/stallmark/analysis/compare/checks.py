@@ -14,9 +14,9 @@ from stallmark.analysis.compare.storage import storage_checks
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.points import group
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME

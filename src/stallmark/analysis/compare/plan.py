@@ -11,8 +11,8 @@ from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import declared_metric
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.points import group
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats import student as statistics
 

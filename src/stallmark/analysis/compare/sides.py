@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Literal
 
 from stallmark.analysis.points import group
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import REPLICATES
 

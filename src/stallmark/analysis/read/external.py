@@ -7,7 +7,7 @@ another offset: that is given as a hint, and nothing is shifted.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +17,6 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.summary import ExternalCounter, ExternalSummary
 from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
@@ -33,6 +32,38 @@ HINT_R = 0.4
 """Weaker correlations explain less than a sixth of the changes: no ground to doubt a clock."""
 
 _GAP = 1.5  # intervals: what lies further apart had samples missing between
+
+
+@dataclass(frozen=True)
+class ExternalCounter:
+    """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
+
+    kind: str  # what it says of storage: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
+    name: str  # as its tool calls it
+    instance: str
+    unit: str
+    t: np.ndarray
+    values: np.ndarray
+    mean: float | None  # of the samples within measured intervals
+    correlation: Correlation | None  # of its changes with those of TPS over the same intervals
+
+
+@dataclass(frozen=True)
+class ExternalSummary:
+    """External measurements: a file that was attached to a run, and the clock of its figures."""
+
+    name: str
+    file: str
+    format: str
+    time_zone: str
+    offset_s: float  # added to its times
+    span: tuple[str, str]  # UTC, ISO 8601
+    samples: int
+    interval_s: float
+    counters: list[ExternalCounter]  # at most six
+    others: list[str]  # counters that are not drawn
+    notes: list[str]  # what was left out of the file
+    hint: Finding | None  # where another offset would fit clearly better
 
 
 def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ExternalSummary]:

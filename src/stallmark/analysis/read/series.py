@@ -1,6 +1,6 @@
 """The lines of one run for the charts, second by second."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,32 @@ from stallmark.analysis.read.active_set import ActiveOverTime
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.summary import Series
+
+
+@dataclass(frozen=True)
+class Series:
+    """Per-second lines of one run for the charts; NaN where nothing is known. All arrays have equal length."""
+
+    second: np.ndarray
+    tps: np.ndarray
+    read_ms: np.ndarray
+    write_ms: np.ndarray
+    read_stall_ms_per_s: np.ndarray
+    users: np.ndarray
+    latency_mean_ms: np.ndarray
+    data_iops: np.ndarray
+    data_mb_per_s: np.ndarray
+    primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
+    checkpoint_pages: np.ndarray | None = None  # written by checkpoints, of all databases; None where not counted
+    background_pages: np.ndarray | None = None  # written by the background writer, for indirect checkpoints
+    flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
+    active_bytes: np.ndarray | None = None  # different extents touched since the run began; a bound where not counted
+    active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where it is not counted
+
+    def line(self, name: str) -> np.ndarray:
+        """Return a line by its name; NaN throughout where the run has no such line."""
+        found = getattr(self, name)
+        return np.full(len(self.second), np.nan) if found is None else found
 
 
 def make_series(

@@ -6,11 +6,13 @@ a slow variant may well exceed a limit, and can still be compared.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.deferred_queue import Lateness
+from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.step_summary import Gate, StepSummary, TransactionSummary
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
@@ -27,6 +29,32 @@ from stallmark.stats.thresholds import (
     SAMPLES_BEYOND,
     UNDER_WAY_S,
 )
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition under which a step's figures stand for its load. It holds where `value` is at most `limit`. `facts`
+    hold what else is known of it."""
+
+    kind: GateKind
+    value: float | None
+    limit: float | None
+    unit: str
+    passed: bool | None  # None: not known
+    voids: bool = True  # a step that fails it must not be compared
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.kind)
+
+    @property
+    def failure(self) -> Finding | None:
+        """Return the finding of a gate that failed; None otherwise."""
+        if self.passed is not False:
+            return None
+        severity = Severity.INVALID if self.voids else Severity.CAUTION
+        return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
 
 
 def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int) -> Gate | None:
@@ -239,31 +267,3 @@ def completed(
             facts={"transaction": name, "counted": found, "seen": seen, "silent_executors": silent},
         )
     return None
-
-
-@dataclass(frozen=True)
-class GateVerdict:
-    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or furthest
-    beyond."""
-
-    gate: Gate
-    failed: list[StepSummary]
-    passed: bool | None  # in every step in which it was judged; None where in none
-
-
-def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
-    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
-    found = []
-    for kind in dict.fromkeys(gate.kind for step in steps for gate in step.validity.gates):
-        held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]
-        worst = max((gate for _, gate in held), key=_nearness)
-        failed = [step for step, gate in held if gate.passed is False]
-        known = any(gate.passed is not None for _, gate in held)
-        found.append(GateVerdict(worst, failed, not failed if known else None))
-    return found
-
-
-def _nearness(gate: Gate) -> tuple[bool, float]:
-    if gate.value is None or gate.limit is None:
-        return gate.passed is False, -1.0
-    return gate.passed is False, abs(gate.value) / gate.limit if gate.limit else abs(gate.value)

@@ -9,9 +9,10 @@ from stallmark.analysis.read.deferred_queue import DeferredQueue
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.step_summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
+from stallmark.analysis.validity.gates import Gate
 from stallmark.record.manifest.course import Condition
 
 

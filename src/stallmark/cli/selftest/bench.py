@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import humanize
-
+from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.validity import gates
 from stallmark.cli.selftest.alone import Alone
@@ -252,4 +251,4 @@ def _report(bench: Bench) -> str:
     summary = summarise([bench.record])
     write_report(summary, target)
     experiment_in_json(summary)
-    return f"{humanize.naturalsize(target.stat().st_size)}"
+    return format.size(target.stat().st_size)

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import click
-import humanize
 
+from stallmark import format
 from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
 from stallmark.experiment.progress import Show
 
@@ -82,7 +82,7 @@ def list_servers(as_json: bool) -> None:
         click.echo(json.dumps(found))
         return
     for each in found:
-        memory = humanize.naturalsize(each["memory_bytes"], binary=True)
+        memory = format.size(each["memory_bytes"])
         tell(
             out,
             f"[bold]{each['name']}[/]  SQL Server {each['version']}, {each['state']}, 127.0.0.1:{each['port']}, "

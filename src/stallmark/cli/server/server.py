@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import humanize
-
+from stallmark import format
 from stallmark.cli.server import container
 from stallmark.cli.server.container import asked
 from stallmark.cli.server.ending import last_line, why_ended
@@ -201,7 +200,7 @@ def _refuse_foreign(found: Any, name: str) -> None:
 
 def _download(client: Any, image: str, show: Show) -> None:
     def progress(here: int, total: int) -> None:
-        show.advance(here, f"{humanize.naturalsize(here)} of {humanize.naturalsize(total)}", total or None)
+        show.advance(here, f"{format.size(here)} of {format.size(total)}", total or None)
 
     with show.bar(f"Downloading {image}", None):
         container.pull(client, image, progress)

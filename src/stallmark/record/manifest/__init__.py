@@ -13,6 +13,7 @@ from stallmark.record.manifest.course import (
     Collector,
     Condition,
     Ended,
+    ExpectedMachines,
     External,
     LeftWaiting,
     LoadMachine,
@@ -77,6 +78,7 @@ class Manifest(ManifestPart):
     collectors: dict[str, Collector] = {}
     conditions: tuple[Condition, ...] = ()
     machine: Machine = Machine()
+    expected_machines: ExpectedMachines | None = None
     load_machines: tuple[LoadMachine, ...] = ()
     unheard: Unheard = Unheard()
     left_waiting: LeftWaiting = LeftWaiting()

@@ -59,6 +59,14 @@ class LoadMachine(Machine):
     clock_within_ms: float
 
 
+class ExpectedMachines(ManifestPart):
+    """The load machines that a run waited for, and the address at which they were to connect."""
+
+    count: int
+    host: str
+    port: int
+
+
 class Unheard(ManifestPart):
     """The transactions that did not end even when cancelled, and the executors killed before their last report."""
 

@@ -14,8 +14,9 @@ from stallmark import format
 from stallmark.analysis.compare.metrics import mean_of_runs
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.format import percent, spoken
 from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side
 from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from stallmark.analysis.compare.summary import ComparisonSummary
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import Point
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison import figures as comparison_charts
 from stallmark.report.comparison import tables as comparison_tables
 from stallmark.report.figures import Figure

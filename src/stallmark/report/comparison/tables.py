@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words

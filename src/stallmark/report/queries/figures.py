@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.read.queries import PHASES
 from stallmark.report.figures import Figure, chart, from_zero, highest, note, rounded
 from stallmark.report.queries.tables import compared, dop, times
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain

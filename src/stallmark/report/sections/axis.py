@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.marks import doubtful
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import plural, spoken
 from stallmark.report.columns import primary_of, rate
 from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side

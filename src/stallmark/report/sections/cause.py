@@ -4,9 +4,10 @@ sides differ."""
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, Series, StepCause
+from stallmark.analysis.bottleneck.summary import PARTS, Series, StepCause
+from stallmark.analysis.cause.summary import Cause, Evidence
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.format import spoken
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table

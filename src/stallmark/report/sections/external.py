@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, ExternalCounter, ExternalSummary, RunSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.read.external import ExternalCounter, ExternalSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.format import coefficient
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.analysis.validity.service_level import MEAN_ONLY, Outcome
 from stallmark.format import signed
 from stallmark.report.labels import step_labels

@@ -11,7 +11,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.format import plural
 from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
 from stallmark.report.labels import panels

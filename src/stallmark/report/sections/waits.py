@@ -8,9 +8,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import coefficient
 from stallmark.report.figures import Figure, note, places, rounded, stacked
 from stallmark.report.labels import panels, step_labels

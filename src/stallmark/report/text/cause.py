@@ -2,18 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from stallmark.analysis.cause.summary import (
-    Association,
-    CauseKind,
-    ChangeKind,
-    Evidence,
-    Figure,
-    NoteKind,
-    Series,
-    Source,
-)
-from stallmark.analysis.cause.what_if import WhatIfs
+from stallmark.analysis.bottleneck.summary import Association, NoteKind, Series, Source
+from stallmark.analysis.cause.summary import CauseKind, ChangeKind, Evidence, Figure
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.what_if import WhatIfs
 from stallmark.format import number, per_transaction, percent, quoted, signed_share
 from stallmark.report.text import NameFirst, clause, says
 from stallmark.report.text.terms import PART_NAMES, term

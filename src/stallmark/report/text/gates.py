@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stallmark.analysis.step_summary import Gate
+from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import listed, number, percent, plural, spoken
 from stallmark.report.text import NameFirst, says

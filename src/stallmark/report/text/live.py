@@ -84,20 +84,25 @@ def complete(planned: int, report: str | None) -> str:
     return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
 
 
-def ended(because: str | None, whole: int, planned: int, folder: str | None) -> str:
-    """Return how the experiment ended early, and how it goes on where there is a folder to resume."""
+def go_on(command: str) -> str:
+    """Return what the command to resume an experiment does."""
+    return f"{command} makes the runs that are still to be made."
+
+
+def ended(because: str | None, whole: int, planned: int, command: str | None) -> str:
+    """Return how the experiment ended early, and the command with which it goes on where there are runs."""
     why = f": {because.rstrip('.')}" if because else ""
-    go_on = f" stallmark run --resume {folder} makes the others." if folder and whole < planned else ""
-    return f"It ended early{why}. {whole} of {planned} runs are whole.{go_on}"
+    others = f" {go_on(command)}" if command and whole < planned else ""
+    return f"It ended early{why}. {whole} of {planned} runs are whole.{others}"
 
 
 def quiet(silent_s: float) -> str:
     return f"nothing was written for {format.duration(silent_s)}"
 
 
-def silent(silent_s: float, folder: str) -> str:
+def silent(silent_s: float, command: str) -> str:
     """Return that nothing was written for a while, and what to do."""
     return (
         f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine stands still, or cannot "
-        f"reach this folder. If it was killed, stallmark run --resume {folder} goes on."
+        f"reach this folder. If it was killed, {command} goes on."
     )

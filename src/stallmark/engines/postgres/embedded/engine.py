@@ -9,7 +9,8 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placement
+from stallmark.engines.abilities import Backup, Caches, Devices, Folders, Memory, Placement
+from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
@@ -61,8 +62,14 @@ class EmbeddedBackup(Backup):
     def keep(self, label: str) -> None:
         self._server.keep(label)
 
-    def restore(self) -> None:
-        self._server.restore()
+    def restore(self, to: Folders | None = None) -> None:
+        self._server.restore(to)
+
+    def refuse_folders(self, to: Folders, size_bytes: int) -> None:
+        placed.refuse_impossible(self._server.folder, to, size_bytes)
+
+    def bring_home(self) -> None:
+        self._server.bring_home()
 
     def drop(self) -> None:
         self._server.snapshot.drop()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.engines.postgres.embedded.copies import bytes_in
-from stallmark.engines.postgres.embedded.ownership import MARKER, WAL_MARKER
+from stallmark.engines.postgres.embedded.ownership import MARKER, is_of
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 
@@ -35,7 +35,7 @@ class FoundDatabase:
     def remove(self) -> None:
         """Remove it with its copy and its WAL. Raise StallmarkError when it is in use."""
         wal = self.wal_folder
-        if wal and not _is_of(wal, self.folder):
+        if wal and not is_of(wal, self.folder):
             raise StallmarkError(f"The WAL of {self.folder} lies in {wal}, which is not marked as its own: look at it.")
         EmbeddedServer(self.folder, wal).remove()
 
@@ -57,7 +57,7 @@ def _found(folder: Path) -> FoundDatabase:
     wal = folder / "data" / "pg_wal"
     elsewhere = wal.resolve() if wal.is_symlink() else None
     used = datetime.fromtimestamp((folder / MARKER).stat().st_mtime, UTC)
-    size = bytes_in(folder) + (bytes_in(elsewhere) if elsewhere and _is_of(elsewhere, folder) else 0)
+    size = bytes_in(folder) + (bytes_in(elsewhere) if elsewhere and is_of(elsewhere, folder) else 0)
     return FoundDatabase(folder, elsewhere, _content(folder), size, used, _user(folder))
 
 
@@ -67,13 +67,6 @@ def _content(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _is_of(wal: Path, folder: Path) -> bool:
-    try:
-        return (wal / WAL_MARKER).read_text() == (folder / WAL_MARKER).read_text()
-    except OSError:
-        return False
 
 
 def _user(folder: Path) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.cause.summary import Association, Budget, Series, Source
+from stallmark.analysis.bottleneck.summary import Association, Budget, Series, Source
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed

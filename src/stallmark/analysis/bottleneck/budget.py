@@ -7,8 +7,8 @@ has to be timed.
 
 import numpy as np
 
-from stallmark.analysis.cause.attribution import device_share_of_stall
-from stallmark.analysis.cause.summary import PARTS, STORAGE, Budget
+from stallmark.analysis.bottleneck.attribution import device_share_of_stall
+from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
 from stallmark.analysis.read.throughput import Load

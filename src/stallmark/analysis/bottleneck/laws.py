@@ -8,7 +8,7 @@ something was measured wrongly, or something took part that was not measured.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stallmark.analysis.cause.summary import Law, LawKind
+from stallmark.analysis.bottleneck.summary import Law, LawKind
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
