@@ -68,7 +68,7 @@ FOLDER = Table(
     METADATA,
     _column("fo_mb_id", Integer, ForeignKey("mailbox.mb_id")),
     _column("fo_id", SmallInteger),
-    _text("fo_name", 20, 9),
+    _text("fo_name", 20, 8),
     _column("fo_messages", Integer),
     _column("fo_unread", Integer),
     _column("fo_bytes", BigInteger),
