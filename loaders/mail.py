@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale, finite, rows_of_batch
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite, rows_of_batch
 from stallmark.loaders.text import digits
 from stallmark.schema import words
 from stallmark.schema.arrays import Bools, Ints
@@ -63,11 +63,11 @@ class MailLoader(Loader):
             )
         return wanted | {"compressibility": ratio}
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         mailboxes, messages = scale["mailboxes"], scale["mailboxes"] * scale["messages"]
         rows = {"mailbox": mailboxes, "folder": mailboxes * len(FOLDERS), "message": messages, "body": messages}
         batches = -(-mailboxes // _of_a_batch(scale))
-        return [Group("mailboxes", batches, {f"mail.{table}": count for table, count in rows.items()})]
+        return [TableGroup("mailboxes", batches, {f"mail.{table}": count for table, count in rows.items()})]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
         first, count = rows_of_batch(scale["mailboxes"], _of_a_batch(scale), batch.number)

@@ -25,7 +25,7 @@ Piece = tuple[str, pa.Table]
 
 
 @dataclass(frozen=True)
-class Group:
+class TableGroup:
     """Tables generated together. `rows` is how many each gets over all batches, exact or expected."""
 
     name: str
@@ -58,7 +58,7 @@ class Loader(ABC):
         """Called before a build. Raises StallmarkError where something is missing that the loader needs for batches."""
 
     @abstractmethod
-    def groups(self, scale: Scale) -> Sequence[Group]: ...
+    def groups(self, scale: Scale) -> Sequence[TableGroup]: ...
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ class BatchShare:
 
 @dataclass(frozen=True)
 class LoadPlan:
-    groups: Sequence[Group]
+    groups: Sequence[TableGroup]
 
     @property
     def rows(self) -> dict[str, int]:

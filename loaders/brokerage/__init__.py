@@ -16,7 +16,7 @@ from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
 from stallmark.loaders.brokerage.trades import TradeGroup
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale, finite
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
@@ -59,10 +59,10 @@ class BrokerageLoader(Loader):
             )
         return {"customers": number, "days": days, "compressibility": ratio}
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         population = Population.of(scale)
         return [
-            Group(group, 1 if group == "fixed" else population.units, _full_names(rows))
+            TableGroup(group, 1 if group == "fixed" else population.units, _full_names(rows))
             for group, rows in counts.rows(population).items()
         ]
 

@@ -4,7 +4,7 @@ import pytest
 
 from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import TransactionType, Workload
+from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted
@@ -12,7 +12,7 @@ from stallmark.record.manifest.workload import Counted
 ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
 RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
 FEED = TransactionType("market_feed", 0, "followers", 2.0, "trade_order", 10 / 101)
-TRADING = Workload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
+TRADING = RecordedWorkload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
 
 
 def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
@@ -40,9 +40,9 @@ def test_more_under_way_at_the_ends_explain_more():
 
 
 def test_a_single_type_or_none_that_ended_has_no_mix():
-    assert gates.mix(Workload((ORDER,)), {"trade_order": 10}, {}, 1) is None
+    assert gates.mix(RecordedWorkload((ORDER,)), {"trade_order": 10}, {}, 1) is None
     assert gates.mix(TRADING, {}, {}, 1) is None
-    assert gates.mix(Workload(), {"transfer": 10}, {}, 1) is None
+    assert gates.mix(RecordedWorkload(), {"transfer": 10}, {}, 1) is None
 
 
 def following(results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more) -> gates.Following:

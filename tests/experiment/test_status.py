@@ -9,7 +9,7 @@ import pytest
 from support.manifests import a_manifest, changed
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.resume import Begun
+from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.status import SILENT_S, State, newest, status
 from stallmark.record.writer import RecordWriter, note_end
 
@@ -108,5 +108,5 @@ def test_a_single_run_is_no_experiment_and_of_runs_set_aside_alone_the_state_is_
     folder = runs(tmp_path / "x", read, "the server was gone")
     with pytest.raises(StallmarkError):
         status(folder / "01-v1")
-    Begun.read(folder).make_room(1)
+    EarlierExperiment.read(folder).make_room(1)
     assert (status(folder).state, status(folder).whole) == (State.ENDED, 0)

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from stallmark import format
 from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
 from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
-from stallmark.engines.examined import Examined, State
+from stallmark.engines.examined import Availability, Examined
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _embedded() -> Iterator[Examined]:
         yield Examined("embedded PostgreSQL", "ok", f"databases go to {home() / 'embedded'}.")
     place = next(folder for folder in (home(), *home().parents) if folder.exists())
     free = shutil.disk_usage(place).free
-    state: State = "ok" if free > 2 * DEMO_BYTES else "limited"
+    state: Availability = "ok" if free > 2 * DEMO_BYTES else "limited"
     yield Examined("disk space", state, f"{format.size(free)} free; the demo needs {format.size(DEMO_BYTES)}.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         yield Examined("C compiler", "ok", "emulated arrays can be built.")

@@ -25,11 +25,11 @@ from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import Stopped, ask
+from stallmark.experiment.stopping import StopSignal, ask
 from stallmark.format import duration
 
 if TYPE_CHECKING:
-    from stallmark.live.access import Address
+    from stallmark.live.access import PageAddress
     from stallmark.live.server import LivePage
     from stallmark.scenarios.model import QueryScenario, Scenario
 
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, web: "Address | None", expect_workers: int | None,
+    resume: Path | None, web: "PageAddress | None", expect_workers: int | None,
     master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.hooks import carry_out_at_end
-    from stallmark.experiment.resume import Begun
+    from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
     from stallmark.scenarios.devices import on_devices
     from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
@@ -78,7 +78,7 @@ def run(
             raise click.UsageError(
                 "--resume goes on with the scenario of those runs: name no other, no --set and no --device."
             )
-        begun = Begun.read(resume)
+        begun = EarlierExperiment.read(resume)
         model = begun.scenario
     elif scenario:
         model = read_any_scenario(scenario, overrides)
@@ -112,7 +112,7 @@ def run(
                 page = _show_live(runner.folder, model, web, show)
             try:
                 finished = runner.run()
-            except (Stopped, StallmarkError, CallFailed, OSError) as error:
+            except (StopSignal, StallmarkError, CallFailed, OSError) as error:
                 because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
                     show.enter(Phase.REPORTING)
@@ -126,7 +126,7 @@ def run(
         state = "incomplete" if because else "complete"
         show.enter(Phase.REPORTING)
         kept = show_report([runner.folder], runner.folder / "report.html", as_json)
-    except Stopped as stopped:
+    except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
     finally:
@@ -144,7 +144,7 @@ def run(
         sys.exit(VERDICT)
 
 
-def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "Address", show: Show) -> "LivePage":
+def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "PageAddress", show: Show) -> "LivePage":
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
 

@@ -62,7 +62,7 @@ row for each bucket."""
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordTable:
     """A table of a record. `engine` is the dialect of the servers that have it; empty where all do."""
 
     name: str
@@ -88,18 +88,18 @@ def type_of(field: pa.Field) -> str:
     return _TYPES.get(str(field.type), str(field.type))
 
 
-def tables() -> Iterator[Table]:
+def tables() -> Iterator[RecordTable]:
     """Yield every table that a record may have: of the driver, of collectors by engine, and of probes."""
     for name, meaning in _DRIVER.items():
-        yield Table(name, "", meaning, TABLES[name])
+        yield RecordTable(name, "", meaning, TABLES[name])
     for name, (schema, meaning) in _OTHERS.items():
-        yield Table(name, "", meaning, schema)
+        yield RecordTable(name, "", meaning, schema)
     for engine, kinds in REGISTRY.items():
         requested = [kind for some in ON_REQUEST.get(engine, {}).values() for kind in some]
         for kind in {one.name: one for one in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
-            yield Table(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
+            yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
     for name, meaning in _PROBE.items():
-        yield Table(name, "", meaning, PROBE_TABLES[name])
+        yield RecordTable(name, "", meaning, PROBE_TABLES[name])
 
 
 def in_json() -> dict[str, Any]:

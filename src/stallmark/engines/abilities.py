@@ -185,7 +185,7 @@ class Maintenance(Ability, ABC):
         """Connect for it. `what`: the file of a backup, the table of a rebuild."""
 
 
-class Devices(Ability, ABC):
+class ServerArrays(Ability, ABC):
     """The emulated arrays of a server of our own: "data", "wal" or both."""
 
     @property

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from stallmark.engines.abilities import (
     Backup,
     Caches,
-    Devices,
     Maintenance,
     Memory,
     Missing,
     NoDevices,
     Placement,
     Prefill,
+    ServerArrays,
     VariantSetting,
 )
 from stallmark.engines.examined import Examined
@@ -183,7 +183,7 @@ class Engine(ABC):
     prefill: Prefill | Missing
     backup: Backup | Missing
     placement: Placement | Missing
-    devices: Devices | NoDevices
+    devices: ServerArrays | NoDevices
     maintenance: Mapping[str, Maintenance | Missing]
     """Backup, check and rebuild, by these words."""
     variant_settings: Mapping[str, VariantSetting | Missing]

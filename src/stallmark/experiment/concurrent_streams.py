@@ -14,7 +14,7 @@ PHASE = "beside"
 APPLICATION = "stallmark-stream"
 
 
-class ConcurrentStreams:
+class RunningStreams:
     """The concurrent streams of one run. Each executes the 22 queries in an order of its own, then in the next order,
     until `finish`."""
 

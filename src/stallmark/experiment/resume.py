@@ -27,7 +27,7 @@ INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
-class Begun:
+class EarlierExperiment:
     """An experiment begun earlier. `records` are its whole runs, by their number from 1."""
 
     folder: Path
@@ -36,7 +36,7 @@ class Begun:
     records: dict[int, Record]
 
     @classmethod
-    def read(cls, folder: Path) -> "Begun":
+    def read(cls, folder: Path) -> "EarlierExperiment":
         """Read an experiment's folder; raise StallmarkError where there is nothing left to run, or nothing to go by."""
         records = find_records(with_records(folder) or [folder])
         refuse_run(folder)

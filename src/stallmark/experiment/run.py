@@ -18,7 +18,7 @@ from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import Stopped, later
+from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
@@ -99,7 +99,7 @@ class AnyRun(ABC):
                     self._probe(writer, "after")
                 finally:
                     self._check(writer)
-        except Stopped as stopped:
+        except StopSignal as stopped:
             reason = str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:

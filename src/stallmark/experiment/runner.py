@@ -30,9 +30,9 @@ from stallmark.experiment.preflight import (
 )
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.resume import Begun, alone
+from stallmark.experiment.resume import EarlierExperiment, alone
 from stallmark.experiment.run import AnyRun
-from stallmark.experiment.stopping import Stopped, later
+from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -45,7 +45,7 @@ from stallmark.transactions import find_workload
 
 
 @dataclass(frozen=True)
-class Finished:
+class ExperimentEnd:
     """The result of an experiment: why it ended early, if so, and whether the data were consistent after every run."""
 
     incomplete_because: str | None
@@ -62,7 +62,7 @@ class Runner:
         out: Path,
         show: Show,
         expected: ExpectedMachines | None = None,
-        begun: Begun | None = None,
+        begun: EarlierExperiment | None = None,
     ):
         """With `begun`, make only the runs that it lacks, into its folder."""
         self._begun = begun
@@ -76,7 +76,7 @@ class Runner:
             self.folder = experiment_folder(out, scenario.name)
             self._experiment = self.folder.name
 
-    def run(self) -> Finished:
+    def run(self) -> ExperimentEnd:
         finished = None
         try:
             with self._engine.hold() as check:
@@ -88,12 +88,12 @@ class Runner:
             finished = replace(finished, incomplete_because=because)
         return finished
 
-    def _run(self, check: Callable[[], None]) -> Finished:
+    def _run(self, check: Callable[[], None]) -> ExperimentEnd:
         machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         with alone(self.folder):
             if self._begun:
-                self._begun = Begun.read(self.folder)  # another may have added to it until now
+                self._begun = EarlierExperiment.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)
                 self._begun.refuse_another_place(self._engine)
             try:
@@ -103,7 +103,7 @@ class Runner:
                     with later():
                         required(self._engine.backup).bring_home()
 
-    def _make_runs(self, check: Callable[[], None], machines: int) -> Finished:
+    def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
         if self._expected:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
@@ -139,15 +139,15 @@ class Runner:
             if planned.variant is not there:
                 try:
                     there, prepared = planned.variant, storage.make(planned.variant)
-                except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
+                except (StallmarkError, StopSignal) as failed:  # a hook, an operator, or an array that is full
                     if last == self.folder:  # there is no record yet that could say so
                         raise
                     because = as_reason(failed)
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
                         note_end(last, planned.variant.name, because)
-                    if isinstance(failed, Stopped):
+                    if isinstance(failed, StopSignal):
                         raise
-                    return Finished(because, holds)
+                    return ExperimentEnd(because, holds)
             if self._begun:
                 self._begun.make_room(number)
             last = folder_of(self.folder, number, planned.variant.name)
@@ -168,12 +168,12 @@ class Runner:
             reason = run.go()
             holds = holds and run.conditions_hold
             if reason:
-                return Finished(reason, holds)
+                return ExperimentEnd(reason, holds)
             made += 1
             if to_make := sum(later not in done for later in range(number + 1, len(run_order) + 1)):
                 left_s = (time.monotonic() - began) / made * to_make
                 self._show.say(f"about {format.duration(left_s)} left for {to_make} of {len(run_order)} runs")
-        return Finished(None, holds)
+        return ExperimentEnd(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):

@@ -10,7 +10,7 @@ import numpy as np
 from stallmark import format
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
-from stallmark.live.followed import FollowedRun, Tally
+from stallmark.live.followed import FollowedRun, LiveTally
 from stallmark.live.lines import MEANS, WAITS, mean, means
 from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
@@ -144,7 +144,7 @@ def _transactions(run: FollowedRun | None) -> list[list[str]]:
     return [_transaction(name, tally, seconds) for name, tally in sorted(tallies.items())]
 
 
-def _transaction(name: str, tally: Tally, seconds: int) -> list[str]:
+def _transaction(name: str, tally: LiveTally, seconds: int) -> list[str]:
     """Return a transaction's row: its name, and the values of TRANSACTION_COLUMNS."""
     counts = tally.counts
     done = counts["committed"] + counts["rolled_back"]

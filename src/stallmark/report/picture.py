@@ -35,7 +35,7 @@ MOST_ROWS = 14
 
 
 @dataclass(frozen=True)
-class Row:
+class PictureRow:
     """A variant, or one of its steps: means over runs. `parts_ms` is empty where the cause of the time is not known."""
 
     name: str
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Picture:
-    rows: list[Row]
+    rows: list[PictureRow]
     unit: str
     best_steps: bool  # of each variant only its best step
 
@@ -104,7 +104,7 @@ def picture_from(experiment: ExperimentSummary, named: Sequence[tuple[str, str, 
     return Picture(rows, f"{plural(primary) if primary else 'Transactions'} per second", best)
 
 
-def _row(point: Point, name: str, colour: str, doubts: set[str]) -> Row:
+def _row(point: Point, name: str, colour: str, doubts: set[str]) -> PictureRow:
     runs = [step.result_tps for step in point.steps]
     rate = point.tps
     low = high = None
@@ -112,7 +112,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str]) -> Row:
         low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
     budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
     known = len(budgets) == len(point.steps)
-    return Row(
+    return PictureRow(
         name,
         colour,
         emulated=point.first.emulated,
@@ -237,7 +237,7 @@ def _head(made: Picture, frame: Frame, top: int) -> list[dict]:
     return found
 
 
-def _name(row: Row, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
+def _name(row: PictureRow, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
     most = 44 if frame.wrapped else 29
     name = row.name if len(row.name) <= most else f"{row.name[: most - 1].rstrip()}…"
     words = [EMULATED] * (mixed and row.emulated) + ["bare device"] * (mixed and not row.emulated)
@@ -254,7 +254,7 @@ def _name(row: Row, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]
     return found
 
 
-def _rate(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
+def _rate(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
     """Return the bar of throughput: a tick for each of several runs, a line for the interval over three and more."""
     x, middle = frame.rate[0], y + bar / 2
     if row.rate is None:
@@ -273,7 +273,7 @@ def _rate(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
     return [*found, text(end + 7, middle + 5, format.number(row.rate), 15, font_weight=650)]
 
 
-def _time(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
+def _time(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
     """Return the bar of response time, with the ms of a cause wherever they fit into it."""
     x, middle = float(frame.time[0]), y + bar / 2
     if row.response_ms is None:

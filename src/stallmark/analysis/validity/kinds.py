@@ -46,7 +46,7 @@ class ServiceLevelKind(Kind):
     NOTHING_READ = "nothing_read"
 
 
-class Counted(StrEnum):
+class CounterSource(StrEnum):
     """The source of counters."""
 
     DATA_FILES = "data_files"

@@ -9,7 +9,7 @@ from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.validity import gates
 from stallmark.cli.selftest.alone import Alone
-from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Check, Off, Wrong, attempt
+from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Off, SelftestResult, Wrong, attempt
 from stallmark.cli.selftest.database import CHOICES, drop
 from stallmark.cli.selftest.record import collectors, deadlocks, transactions
 from stallmark.engines.abilities import AnyAbility, Missing
@@ -29,7 +29,7 @@ from stallmark.report.text.gates import figure
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.market_emulator import OTHER_SHARES, Report
+from stallmark.transactions.brokerage.market_emulator import OTHER_SHARES, TapeReport
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.workload import Outcome, Workload
 
@@ -55,7 +55,7 @@ class Bench:
         return find_workload(self.choice.name)
 
 
-def checks_of(bench: Bench) -> Iterator[Check]:
+def checks_of(bench: Bench) -> Iterator[SelftestResult]:
     loading = attempt("load", lambda: _load(bench))
     yield loading
     if loading.state == "failed":
@@ -195,7 +195,7 @@ def _bring_to_their_limits(engine: Engine, alone: Alone) -> str:
     if not requests:
         raise Wrong("no limit order waits for its price")
     securities = {symbol: security for security, symbol in enumerate(context.symbols)}
-    tape = tuple(Report(securities[symbol], round(limit * 100), OTHER_SHARES) for _, symbol, limit in requests)
+    tape = tuple(TapeReport(securities[symbol], round(limit * 100), OTHER_SHARES) for _, symbol, limit in requests)
     alone.execute(MarketFeed, tape)
     alone.answer()
     if left := engine.query(waiting):

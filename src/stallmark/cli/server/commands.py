@@ -41,10 +41,10 @@ def up(
     """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
     from stallmark.cli.server import server
     from stallmark.cli.server.container import DeviceLimits
-    from stallmark.cli.server.order import Order
+    from stallmark.cli.server.order import ServerOrder
 
     limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
-    order = Order(memory_bytes=memory, limits=limits, **wishes)
+    order = ServerOrder(memory_bytes=memory, limits=limits, **wishes)
     ready = server.up(order, Show(err), accept_eula=accept_eula)
     if as_json:
         click.echo(

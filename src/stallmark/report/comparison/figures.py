@@ -56,7 +56,7 @@ BARS = (
 
 
 @dataclass(frozen=True)
-class Group:
+class BarGroup:
     """The steps behind one bar: all runs of a side with the same number of users."""
 
     side: str
@@ -65,7 +65,7 @@ class Group:
     emulated: bool
 
 
-def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Group]:
+def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[BarGroup]:
     runs = {name_of(run): run for run in experiment.runs}
     several = len({(s.step, s.users) for s in experiment.steps}) > 1
     result = []
@@ -74,7 +74,7 @@ def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Grou
         for users in dict.fromkeys((s.step, s.users) for s in steps):
             label = f"{side.name} · {users[1]} users" if several else side.name
             same = [s for s in steps if (s.step, s.users) == users]
-            result.append(Group(side.name, label, same, side.emulated))
+            result.append(BarGroup(side.name, label, same, side.emulated))
     return result
 
 
@@ -83,7 +83,7 @@ def bar_figures(experiment: ExperimentSummary, found: ComparisonSummary) -> list
     return [_bars(id, title, (left, right), made, seen) for id, title, left, right in BARS]
 
 
-def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], seen: dict[str, Look]) -> Figure:
+def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[BarGroup], seen: dict[str, Look]) -> Figure:
     """Return two charts side by side: the height is the geometric mean of runs, a point is a run."""
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     at = list(range(len(sides)))
@@ -142,7 +142,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
     )  # fmt: skip
 
 
-def _with(known: Sequence[float | None], one: Group) -> list[tuple[float, str]]:
+def _with(known: Sequence[float | None], one: BarGroup) -> list[tuple[float, str]]:
     return [(value, step.run) for value, step in zip(known, one.steps, strict=True) if value is not None]
 
 
@@ -310,7 +310,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in chosen if low * 0.9 <= tick <= high * 1.1]
 
 
-def _values(bar: Bar, of: Group) -> list[float | None]:
+def _values(bar: Bar, of: BarGroup) -> list[float | None]:
     found = [bar.value(step) for step in of.steps]
     return [value if value is not None and math.isfinite(value) else None for value in found]
 

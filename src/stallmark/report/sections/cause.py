@@ -4,7 +4,7 @@ sides differ."""
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Series, StepCause
+from stallmark.analysis.bottleneck.summary import PARTS, Associated, StepCause
 from stallmark.analysis.cause.summary import Cause, Evidence
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
@@ -113,7 +113,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
     others = 0
     for step in experiment.steps:
         for one in step.cause.associations if step.cause else ():
-            if not one.shown and one.series != Series.READ_TIME:
+            if not one.shown and one.series != Associated.READ_TIME:
                 others += 1
                 continue
             rows.append(

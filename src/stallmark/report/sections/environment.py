@@ -17,16 +17,16 @@ from stallmark.report.text.device import EMULATED
 
 
 @dataclass(frozen=True)
-class Facts:
+class FactGroup:
     title: str
     pairs: list[tuple[str, str]]
 
 
-def facts(experiment: ExperimentSummary) -> list[Facts]:
+def facts(experiment: ExperimentSummary) -> list[FactGroup]:
     """Return groups of name and value; a value on which runs differ lists them all."""
     sections = [_sections(run.manifest) for run in experiment.runs]
     merged = {title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one}
-    return [Facts(title, pairs) for title, pairs in merged.items() if pairs]
+    return [FactGroup(title, pairs) for title, pairs in merged.items() if pairs]
 
 
 def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
@@ -93,7 +93,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     ]
 
 
-def devices(experiment: ExperimentSummary) -> list[Facts]:
+def devices(experiment: ExperimentSummary) -> list[FactGroup]:
     """Return one group per distinct device; the title of an emulated one carries EMULATED. A device of some variants
     alone is named with them."""
     variants_on: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
@@ -109,7 +109,7 @@ def devices(experiment: ExperimentSummary) -> list[Facts]:
                 on.append(variant)
     every = {run.manifest.variant.name for run in experiment.runs}
     return [
-        Facts(title if set(on) == every else f"{title} of {format.quoted(on)}", list(pairs))
+        FactGroup(title if set(on) == every else f"{title} of {format.quoted(on)}", list(pairs))
         for (title, pairs), on in variants_on.items()
     ]
 

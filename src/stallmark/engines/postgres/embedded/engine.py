@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Devices, Folders, Memory, Placement
+from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Placement, ServerArrays
 from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
@@ -78,7 +78,7 @@ class EmbeddedBackup(Backup):
         return 0 if shares_blocks(self._server.folder) else size_bytes
 
 
-class EmbeddedDevices(Devices):
+class EmbeddedDevices(ServerArrays):
     def __init__(self, server: EmbeddedServer):
         self._server = server
 
