@@ -249,7 +249,7 @@ def test_what_a_timer_brings_comes_again_without_drifting(deferred):
 
 
 def test_a_timer_does_not_catch_up_with_what_it_missed(deferred):
-    """What it brings is a rate at most: a slow server gets no burst afterwards."""
+    """A timer is a rate at most: a slow server gets no burst afterwards."""
     over: list[int] = []
     first, every_ns = now(), 5_000_000
 

@@ -50,7 +50,7 @@ def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokera
         assert line.startswith("FAILED" if failed else "passed")
     flat = " ".join(text.split())
     assert "0.300 s late on average, 1.20 s at worst, in SSD" in flat and "≤ 0.1 s" in flat
-    assert "The market fell behind: its transactions started 0.300 s late on average." in flat
+    assert "The background sessions fell behind: their transactions started 0.300 s late on average." in flat
 
 
 def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):

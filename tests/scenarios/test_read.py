@@ -49,7 +49,7 @@ WRONG = [
     ("spindles: 8", "spindles: 0", ", line 13: emulated_array.data: spindles must be a whole number from 1 to"),
     ("branches: 1}", "branches: 0}", ", line 6: workload.scale: The bank's scale is a number of branches from 1"),
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
-    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage, warehouse or htap, not 'bnak'."),
+    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage, mail, warehouse or htap, not 'bnak'."),
     ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
     ("emulated_array: bare", "emulated_array: bear",

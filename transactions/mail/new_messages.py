@@ -22,7 +22,7 @@ class NewMessage(NamedTuple):
 
 
 class NewMessages:
-    """What a process makes new messages of. They are a pure function of the seed and a generator."""
+    """The texts that a process makes new messages of. These are a pure function of the seed and a generator."""
 
     def __init__(self, seed: int, compressibility: float):
         # Not before a load begins: the words of Faker take half a second to come.
