@@ -61,6 +61,10 @@ class Picture:
         return any(row.emulated for row in self.rows)
 
     @property
+    def repeated(self) -> bool:
+        return any(len(row.runs) > 1 for row in self.rows)
+
+    @property
     def mixed(self) -> bool:
         return self.emulated and not all(row.emulated for row in self.rows)
 
@@ -146,9 +150,10 @@ class Frame:
 
 WIDE = Frame(1240, 230, (244, 420), (700, 540), 44, 24)
 NARROW = Frame(388, 388, (0, 388), (0, 388), 84, 18, wrapped=True)
-LABEL = 96
-"""px beside the longest bar, for its number."""
-HEAD = 62
+LABEL, UNEXPLAINED = 96, 210
+"""px beside the longest bar, for its number, and for that of a response time whose cause is not known."""
+HEAD, LINE = 62, 18
+"""px above the first row, and of each further line there."""
 
 
 def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]:
@@ -157,9 +162,11 @@ def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]
     bar = frame.bar if row_height == frame.row else row_height - 10
     fastest = max((max([row.rate or 0.0, row.high or 0.0, *row.runs]) for row in made.rows), default=0.0) or 1.0
     slowest = max((row.response_ms or 0.0 for row in made.rows), default=0.0) or 1.0
-    per_rate, per_ms = (frame.rate[1] - LABEL) / fastest, (frame.time[1] - LABEL) / slowest
+    explained = all(row.parts_ms or row.response_ms is None for row in made.rows)
+    per_rate = (frame.rate[1] - LABEL) / fastest
+    per_ms = (frame.time[1] - (LABEL if explained else UNEXPLAINED)) / slowest
     shapes = _head(made, frame, top)
-    begin = top + (HEAD if not frame.wrapped else HEAD + 18)
+    begin = top + HEAD + (LINE * (1 + made.repeated) if frame.wrapped else 0)
     for number, row in enumerate(made.rows):
         y = begin + number * row_height
         shapes += _name(row, made.mixed, frame, y, bar)
@@ -234,6 +241,21 @@ def _head(made: Picture, frame: Frame, top: int) -> list[dict]:
     for name, _, colour in CAUSES:
         found += [box(x, y + 13, 11, 11, colour), text(x + 16, y + 23, name, 12, "soft")]
         x += 16 + 8 * len(name) + 18
+    if made.repeated:
+        intervals = any(row.low is not None for row in made.rows)
+        found += _marks_explained(frame.rate[0], y + 18 + (LINE if frame.wrapped else 0), intervals)
+    return found
+
+
+def _marks_explained(x: float, middle: float, intervals: bool) -> list[dict]:
+    """Return the key of what is drawn on a bar of throughput over several runs."""
+    found = [
+        box(x + 5, middle - 7, 1.5, 14, INK, opacity=0.55, **{"class": "ink"}),
+        text(x + 16, middle + 5, "a run", 12, "soft"),
+    ]
+    if intervals:
+        found.append(box(x + 66, middle - 1, 24, 2, INK, **{"class": "ink"}))
+        found.append(text(x + 96, middle + 5, "95 % interval", 12, "soft"))
     return found
 
 

@@ -229,7 +229,7 @@ def _drive(bench: Bench) -> str:
     scenario = Scenario.model_validate(
         {
             "name": f"selftest-{bench.choice.name}", "title": "Selftest",
-            "answers": "Does everything work here?", "needs": "", "takes": "",
+            "answers": "Does everything work here?", "needs": "",
             "workload": bench.choice, "users": USERS, "warm_up": "1s", "measure": f"{bench.seconds:g}s",
             "reset": "continue", "variants": [{"name": "selftest"}],
         }

@@ -266,6 +266,11 @@ def evidence_words(one: Evidence) -> tuple[str, str, str]:
     return name, *_FIGURES[one.figure]
 
 
+def evidence_method(one: Evidence) -> str:
+    """Return how a figure is taken, as a sentence."""
+    return f"Method: {evidence_words(one)[2]}."
+
+
 def _with_source(name: str, source: Source | None) -> str:
     return f"{term(name)} ({source})" if source else term(name)
 

@@ -155,6 +155,10 @@ def active_in_the_end(runs: Sequence[str]) -> str:
     return f"Active by the end of the run: {'; '.join(runs)}."
 
 
+def asked(question: str, answer: str | None, after: str) -> str:
+    return f"The operator was asked: {question} Answer: {answer}{after}."
+
+
 def injected(names: str) -> str:
     """Return the line below figures of these emulated arrays."""
     return f"{names}. Service times were injected; no product was measured."
