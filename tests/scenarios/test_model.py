@@ -1,6 +1,8 @@
 """The meaning of a scenario: its timeline, and what each variant runs with."""
 
 import json
+import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -104,11 +106,18 @@ def test_the_demo_is_of_memory_and_of_flash_and_all_of_it_emulated():
     assert all(variant.buffer_pool.share == least for variant in demo.variants[2:])
 
 
-def test_the_longer_demo_adds_steps_of_memory_on_a_larger_database():
+def test_the_longer_demo_adds_steps_of_memory():
     demo, longer = read_scenario("demo"), read_scenario("demo-long")
     assert len({variant.buffer_pool.share for variant in longer.variants}) == 3
-    assert longer.workload.scale["customers"] > demo.workload.scale["customers"]
     assert len(longer.run_order()) > len(demo.run_order()) and all(map(longer.emulates, longer.variants))
+
+
+def test_what_a_newcomer_runs_after_the_demo_uses_its_database():
+    assert read_scenario("demo-long").workload == read_scenario("demo").workload
+    assert read_scenario("flash-emulated").workload == read_scenario("demo").workload
+    readme = (Path(__file__).parents[2] / "README.md").read_text().partition("make demo    #")[2]
+    runs = re.findall(r"^stallmark run (\S+)", readme, re.MULTILINE)
+    assert read_scenario(runs[0]).workload == read_scenario("demo").workload
 
 
 def test_an_array_s_experiment_and_its_laptop_s_form_are_the_same_experiment():
