@@ -4,6 +4,7 @@ A loader's batch is a pure function of (seed, scale, group, batch number). So an
 make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
 """
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -118,6 +119,11 @@ def checked_seed(seed: Any) -> int:
     if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
         raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
     return seed
+
+
+def finite(given: Any) -> float | None:
+    """Return a finite number, or None."""
+    return float(given) if type(given) in (int, float) and math.isfinite(given) else None
 
 
 def loader_for(workload: str) -> Loader:

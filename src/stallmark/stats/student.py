@@ -129,14 +129,15 @@ def detectable(error: float, df: float) -> float:
     return float(np.expm1(shift_for(df) * error))
 
 
-def detectable_with(runs: int, spread: float) -> float:
-    """Return the smallest ratio less 1 for a plan: `runs` pairs, each run scattering by `spread` (standard deviation of
-    its ln)."""
-    return detectable(spread * np.sqrt(2 / runs), runs - 1.0)
+def detectable_with(runs: int, spread: float, paired: bool = True) -> float:
+    """Return the smallest ratio less 1 for a plan: `runs` of each side, each run scattering by `spread` (standard
+    deviation of its ln)."""
+    return detectable(spread * np.sqrt(2 / runs), (runs - 1.0) * (1 if paired else 2))
 
 
-def runs_needed(difference: float, spread: float) -> int | None:
-    """Return how many pairs of runs show a true ratio of 1 + `difference` with the power of POWER.
+def runs_needed(difference: float, spread: float, paired: bool = True) -> int | None:
+    """Return how many runs of each side show a true ratio of 1 + `difference` with the power of POWER, by the t-test of
+    pairs or by Welch's of two sides that scatter alike.
 
     REPLICATES at least; None beyond MOST_RUNS. `spread` is the standard deviation of ln of a single run.
     """
@@ -144,5 +145,5 @@ def runs_needed(difference: float, spread: float) -> int | None:
     if spread == 0:
         return REPLICATES
     runs = np.arange(REPLICATES, MOST_RUNS + 1)
-    enough = power(wanted / (spread * np.sqrt(2 / runs)), runs - 1.0) >= POWER
+    enough = power(wanted / (spread * np.sqrt(2 / runs)), (runs - 1.0) * (1 if paired else 2)) >= POWER
     return int(runs[np.argmax(enough)]) if enough.any() else None

@@ -130,7 +130,7 @@ class DeviceLimits:
 
 
 def disk_beneath(folder: Path) -> str:
-    """Return "/dev/sda" for a folder on /dev/sda1: the kernel limits whole disks (LVM's and md's too), no partitions."""
+    """Return "/dev/sda" for a folder on /dev/sda1: the kernel limits whole disks (and LVM's, md's), no partitions."""
     try:
         device = device_behind(folder)
     except NoBlockDevice as reason:

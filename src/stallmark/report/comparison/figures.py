@@ -42,7 +42,7 @@ BARS = (
     Bar("IOPS", "reads and writes per second", lambda s: s.storage.data.iops if s.storage.data else None),
     Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.storage.data.mb_per_s if s.storage.data else None),
 )
-"""Return what the picture above the verdict does not hold."""
+"""The bars that the picture above the verdict does not hold."""
 
 
 @dataclass(frozen=True)
