@@ -31,8 +31,8 @@ _KINDS = {
 
 
 def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = False) -> Cause:
-    """Return the cause of the difference of B from A; steps of repeated runs, the n-th of each made together where
-    `paired`."""
+    """Return the cause of the difference of B from A; steps of repeated runs, the n-th of each made together
+    where `paired`."""
     figures = evidence(a, b, paired)
     tests = [*tested(a, b), *tested(b, a)]
     if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):

@@ -23,10 +23,9 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 @dataclass(frozen=True)
 class RunsPlan:
     """A plan of the number of runs of each side; None: more than MOST_RUNS. They are `unpaired` where those given are,
-    and that is not for want of repeats. `spread` is the standard deviation of ln
-    of the primary metric of single runs, pooled within variants and steps. Its interval (χ², CONFIDENCE) says how
-    roughly it is known. `left_out` says how many of the runs given tell nothing about it, and why; None where all
-    do."""
+    and that is not for want of repeats. `spread` is the standard deviation of ln of the primary metric of single runs,
+    pooled within variants and steps. Its interval (χ², CONFIDENCE) says how roughly it is known. `left_out` says how
+    many of the runs given tell nothing about it, and why; None where all do."""
 
     primary: str
     unit: str
