@@ -52,7 +52,7 @@ def run(folder: Path, name: str, variants: Sequence[dict[str, Any]]) -> Path:
     scenario.write_text(
         json.dumps(
             {
-                **{"name": name.replace(" ", "-"), "title": name, "answers": "-", "needs": "-", "takes": "-"},
+                **{"name": name.replace(" ", "-"), "title": name, "answers": "-", "needs": "-"},
                 "workload": {"name": "bank", "scale": {"branches": 20}},
                 **{"users": 4, "warm_up": "5s", "measure": "15s", "repeats": REPEATS},
                 **{"start_cache": "prefilled", "reset": "restore", "variants": list(variants)},

@@ -89,19 +89,26 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
     return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
 
 
+def missing(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> float:
+    """Return the share of the wanted database that is still to be loaded. Raise StallmarkError as `recognise` does."""
+    with deploy.failing_in_words(engine, "Looking at the database"):
+        found = recognise(engine, workload, scale, seed)
+    return 0.0 if found.state == "complete" else 1 - found.batches / found.batches_total
+
+
 def of_others(engine: Engine, workload: Buildable) -> str | None:
-    """One thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None where
-    there is none that this login may see."""
+    """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
+    where there is none that this login may see."""
     ours = {schema for metadata in (workload.metadata, OWN_TABLES) for schema in deploy.schemas_of(metadata)}
     others = sorted(f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours)
     return others[0] if others else None
 
 
-def expected_bytes(engine: Engine, workload: Buildable, scale: Scale) -> int:
+def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:
     """Estimate what the tables and their keys will take once they are loaded."""
     loader = loader_for(workload.name)
     rows = LoadPlan(loader.groups(loader.scale(scale))).rows
-    return size.estimate(workload.metadata, rows, engine.dialect).data_bytes
+    return size.estimate(workload.metadata, rows, dialect).data_bytes
 
 
 def build(

@@ -178,3 +178,11 @@ def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_r
         assert gate and gate.passed is passes
     gate = gates.completed(counted, committed, {}, Unheard(silent=1))
     assert gate and gate.passed is None and gate.facts["silent_executors"] == 1
+
+
+def test_completed_tells_of_several_types_the_one_that_is_furthest_off():
+    counted = {name: Counted(before=0, after=after) for name, after in {"a": 10, "b": 8, "c": 3, "d": 0}.items()}
+    gate = gates.completed(counted, {"a": 10, "b": 9, "c": 10}, {}, Unheard())
+    assert gate and gate.passed is False and gate.facts["transaction"] == "c"
+    gate = gates.completed(counted, {"a": 10, "b": 8, "c": 3}, {}, Unheard())
+    assert gate and gate.passed is True and gate.facts["transaction"] != "d"

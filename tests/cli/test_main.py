@@ -77,7 +77,7 @@ def test_list_names_every_scenario_and_what_it_answers():
 def test_list_for_machines():
     listed = json.loads(stallmark("list", "--json").stdout)
     assert [each["name"] for each in listed] == shipped()
-    assert all(each.keys() == {"name", "title", "answers", "needs", "takes"} for each in listed)
+    assert all(each.keys() == {"name", "title", "answers", "needs", "takes", "takes_s"} for each in listed)
 
 
 def test_doctor_for_machines():

@@ -19,7 +19,7 @@ def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     variants = [{"name": "one"}, {"name": "two", "place": place}, {"name": "three"}]
     changes = {
         "reset": "restore",
-        "measure": "4s",
+        "measure": "2s",
         "think_time": {"mean": "20ms"},
         "variants": variants,
         "at_end": at_end,
@@ -35,6 +35,10 @@ def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     found = status(tool.newest())
     assert (found.state, found.planned, found.whole) == (State.RUNNING, 3, 1)
     assert found.now and found.now.variant == "two" and found.left_s is not None
+    assert found.refined and "3 runs, " in command.text and "it takes about" in command.text
+    first_took = Record(tool.newest() / "01-one").manifest.took
+    assert first_took and first_took.seconds and first_took.load_s and first_took.load_s >= 4
+    assert found.left_s <= 2 * first_took.seconds
     command.process.kill()
     tool.nothing_left()
     assert (Path(place["data"]) / "data").exists()  # as the server that was killed left it

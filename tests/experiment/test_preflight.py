@@ -147,7 +147,7 @@ def test_a_selftest_does_not_take_such_a_database_for_an_empty_one(shared, holds
 # Advice: what can be run and will not say what is asked
 
 SCENARIO: dict[str, Any] = {
-    "name": "small", "title": "", "answers": "", "needs": "", "takes": "", "warm_up": "0s", "measure": "1s",
+    "name": "small", "title": "", "answers": "", "needs": "", "warm_up": "0s", "measure": "1s",
     "reset": "continue", "variants": [{"name": "only"}],
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ from stallmark.transactions.warehouse.streams import order
 
 FACTOR = 0.01
 SCENARIO: dict[str, Any] = {
-    "name": "small", "title": "Small", "answers": "Does it work?", "needs": "", "takes": "",
+    "name": "small", "title": "Small", "answers": "Does it work?", "needs": "",
     "workload": {"name": "warehouse", "scale": {"factor": FACTOR}}, "reset": "continue", "variants": [{"name": "one"}],
 }  # fmt: skip
 ALL = [f"Q{number}" for number in range(1, 23)]

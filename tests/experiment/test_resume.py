@@ -18,6 +18,7 @@ from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter, note_end
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.scenarios.variant import PlaceChoice
 
 SERVER = {"product": "PostgreSQL", "version": "18.4"}
 
@@ -118,6 +119,13 @@ def test_data_in_another_place_is_refused(read, tmp_path):
         begun.refuse_another_place(engine(**folders))  # type: ignore[arg-type]
     with pytest.raises(StallmarkError, match="/mnt/b/data"):
         begun.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
+    # The folders of a variant that lies elsewhere say nothing of where the others lie.
+    variants = [
+        one.model_copy(update={"place": PlaceChoice(data="/mnt/a")} if one.name == begun.last.variant.name else {})
+        for one in begun.scenario.variants
+    ]
+    placed = replace(begun, scenario=begun.scenario.model_copy(update={"variants": variants}), records={})
+    placed.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
 
 
 def test_the_gap_begins_where_the_last_whole_run_ended(read, tmp_path):
@@ -149,12 +157,8 @@ def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     [
         ({}, "--server URL"),
         ({"cache_start": "cold"}, "--server URL --drop-caches"),
-        ({"devices": {"data": {"name": "vda"}}}, ""),
-        (
-            {"devices": {"folders": {"data": "/mnt/a b/x/data", "wal": "/mnt/a b/x/data/pg_wal"}}},
-            "--data-dir '/mnt/a b/x'",
-        ),
-        ({"devices": {"folders": {"data": "/mnt/a/data", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
+        ({"devices": {"built_in": {"data": "/mnt/a b"}}}, "--data-dir '/mnt/a b'"),
+        ({"devices": {"built_in": {"data": "/mnt/a", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
         ({"expected_machines": {"count": 3, "host": "*", "port": 5557}}, "--server URL --expect-workers 3"),
         (
             {"expected_machines": {"count": 2, "host": "10.0.0.1", "port": 6000}},
@@ -170,11 +174,11 @@ def test_the_command_to_resume_places_data_and_load_as_they_were(read, fields, o
 def test_the_command_to_resume_needs_no_option_for_the_usual_folder(read, monkeypatch, tmp_path):
     choice = read().workload
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    data = Target().folder(choice) / "data"
-    made = a_manifest(devices={"folders": {"data": str(data), "wal": str(data / "pg_wal")}})
+    folder = Target().folder(choice)
+    made = a_manifest(devices={"built_in": {"data": str(folder)}})
     assert command(Path("x"), choice, [made]) == "stallmark run --resume x"
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "another"))
-    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {data.parent}"
+    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {folder}"
 
 
 def test_the_command_is_one_that_the_command_line_takes(read, tmp_path):

@@ -32,7 +32,7 @@ from stallmark.storage.emulator import PROBE_FOLDER
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {
-    "name": "small", "title": "", "answers": "", "needs": "", "takes": "", "users": 1, "warm_up": "0s", "measure": "1s",
+    "name": "small", "title": "", "answers": "", "needs": "", "users": 1, "warm_up": "0s", "measure": "1s",
     "workload": {"name": "bank", "scale": {"branches": 1}}, "reset": "continue",
 }  # fmt: skip
 

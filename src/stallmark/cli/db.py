@@ -120,9 +120,7 @@ def _facts(found: "FoundDatabase") -> dict[str, Any]:
         "name": found.name,
         "folder": found.folder,
         "wal_folder": found.wal_folder,
-        "workload": found.content.get("workload"),
-        "scale": found.content.get("scale"),
-        "seed": found.content.get("seed"),
+        "holds": found.holds,
         "bytes": found.bytes,
         "used": found.used.isoformat(timespec="seconds"),
         "in_use_by": found.in_use_by,
@@ -137,9 +135,9 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
         return None
     return {
         "name": entry.identity.workload,
-        "workload": entry.identity.workload,
-        "scale": dict(entry.identity.scale),
-        "seed": entry.identity.seed,
+        "holds": [
+            {"workload": entry.identity.workload, "scale": dict(entry.identity.scale), "seed": entry.identity.seed}
+        ],
         "bytes": engine.bytes_used(),
         "complete": entry.complete,
         "driven": entry.driven,
@@ -147,10 +145,10 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
 
 
 def _in_words(each: dict[str, Any]) -> str:
-    if each["workload"] is None:
-        said = ["content not noted by the version that built it"]
-    else:
-        said = [f"{each['workload']}, {', '.join(f'{name} {value:,g}' for name, value in each['scale'].items())}"]
+    said = [
+        f"{one['workload']}, {', '.join(f'{name} {value:,g}' for name, value in one['scale'].items())}"
+        for one in each["holds"]
+    ] or ["content not noted by the version that built it"]
     said.append(format.size(each["bytes"]))
     if "complete" in each:
         said += [] if each["complete"] else ["not loaded to its end"]

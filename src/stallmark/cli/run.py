@@ -26,7 +26,6 @@ from stallmark.driver.machines import ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import StopSignal, ask
-from stallmark.format import duration
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress
@@ -68,7 +67,7 @@ def run(
     from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
     from stallmark.scenarios.devices import on_devices
-    from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
+    from stallmark.scenarios.model import ProbeScenario
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = Show(err), None
@@ -93,16 +92,9 @@ def run(
         return
     if devices:
         model = on_devices(model, devices)
-    runs = len(model.run_order())
-    if isinstance(model, QueryScenario):
-        how_long = ": queries, each to its end"
-    else:
-        at_most = "at most " if model.timeline().warm_up_limits else ""
-        how_long = f", {at_most}{duration(model.run_seconds())} of load in all"
     show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
-    show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     if begun:
-        show.say(f"{len(begun.records)} of them are there; going on in {begun.folder}")
+        show.say(f"{len(begun.records)} of {len(model.run_order())} runs are there; going on in {begun.folder}")
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.workload, model) as engine:

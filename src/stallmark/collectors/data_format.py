@@ -53,7 +53,7 @@ A column's unit and meaning stand in the metadata of its Parquet field, as `unit
 these were written have none and are read all the same. Times are seconds since the run's start (`t`), or the whole
 second they fall in (`second`); `started` in the manifest is that start in UTC. A missing value is null, never 0.
 
-Counters are stored raw, as the server counts them. Take differences between samples of one `epoch` only.
+Counters are stored as the server counts them. Take differences between samples of one `epoch` only.
 
 A histogram is two columns of lists. The sums of `…_gaps` are the numbers of the buckets in use, `…_counts` their
 counts. Up to 2047 a bucket's number is its value in µs. Above, with `n = number - 2048`, it is

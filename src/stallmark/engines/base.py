@@ -269,6 +269,11 @@ class Engine(ABC):
         """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
         return {}
 
+    def built_in(self) -> Mapping[str, Path]:
+        """Return the folders in which a server of ours keeps its "data" and, where it lies apart, its "wal", wherever a
+        variant has them; empty for a server that is not ours."""
+        return {}
+
     def note_content(self, content: Mapping[str, Any]) -> None:
         """Note beside a database of ours what it holds, for those who look while its server is stopped."""
 

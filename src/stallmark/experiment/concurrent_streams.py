@@ -10,7 +10,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
 
-PHASE = "beside"
+PHASE = "concurrent"
 APPLICATION = "stallmark-stream"
 
 

@@ -107,7 +107,7 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
 
 
 def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine, find_workload(scenario.workload.name), scenario.workload.scale)
+    return expected_bytes(engine.dialect, find_workload(scenario.workload.name), scenario.workload.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:

@@ -71,9 +71,9 @@ class EarlierExperiment:
 
     def refuse_another_place(self, engine: Engine) -> None:
         """Refuse data that would lie elsewhere on this machine than those of the runs that are there."""
-        if any(variant.place for variant in self.scenario.variants):
-            return  # the scenario says where, and is the same
-        there = self.last.devices.folders
+        elsewhere = {variant.name for variant in self.scenario.variants if variant.place}
+        made = [self.last, *(record.manifest for record in self.records.values())]
+        there = next((one.devices.folders for one in made if one.variant.name not in elsewhere), {})
         here = {name: str(folder) for name, folder in engine.directories().items()}
         if there and here and here != there:
             raise StallmarkError(
@@ -150,15 +150,13 @@ def command(folder: Path, choice: WorkloadChoice, made: Sequence[Manifest]) -> s
 
 def _placing(choice: WorkloadChoice, made: Manifest) -> list[str]:
     """Return the options that name the server, or the folders of the embedded one where they are not the usual."""
-    folders = {name: Path(folder) for name, folder in made.devices.folders.items()}
+    folders = {name: Path(folder) for name, folder in made.devices.built_in.items()}
     if "data" not in folders:
         cold = ["--drop-caches"] if made.cache_start == "cold" else []
-        return ["--server", "URL", *cold] if made.devices.data is None else []
-    place, usual = folders["data"].parent, Target().folder(choice).resolve()
-    wal = folders.get("wal", place)
+        return ["--server", "URL", *cold]
     return [
-        *(["--data-dir", str(place)] if place != usual else []),
-        *(["--wal-dir", str(wal)] if not wal.is_relative_to(place) else []),
+        *(["--data-dir", str(folders["data"])] if folders["data"] != Target().folder(choice).resolve() else []),
+        *(["--wal-dir", str(folders["wal"])] if "wal" in folders else []),
     ]
 
 

@@ -1,6 +1,7 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,7 +23,7 @@ from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
-from stallmark.record.manifest.course import Condition, Outage
+from stallmark.record.manifest.course import Condition, Outage, Took
 from stallmark.record.manifest.server import Memory
 from stallmark.record.manifest.workload import Counted, Opening
 from stallmark.record.schema import SAMPLED
@@ -37,7 +38,7 @@ WATCH_EVERY_S = 15.0
 class AnyRun(ABC):
     """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `check` is the check
     that raises StallmarkError when the server is no longer held for us. `notes`, and the storage
-    as `prepared`, go into the record."""
+    as `prepared`, go into the record. It `began` then (time.monotonic), by default now."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class AnyRun(ABC):
         storage: StorageWork,
         prepared: PreparedStorage,
         show: Show,
+        began: float | None = None,
     ):
         self._scenario = scenario
         self._variant = variant
@@ -69,6 +71,7 @@ class AnyRun(ABC):
         self._storage = storage
         self._prepared = prepared
         self._show = show
+        self._began = time.monotonic() if began is None else began
         self._notes = list(notes)
         self._opening: Opening | None = None
         self._counted: dict[str, int] = {}
@@ -93,12 +96,17 @@ class AnyRun(ABC):
         reason: str | None = "Stallmark ended unexpectedly"
         try:
             self._probe(writer, "before")
+            took = Took(prepare_s=_since(self._began))
+            writer.update(took=took)
+            began = time.monotonic()
             reason = self._drive(writer)
             if reason is None:
+                took, began = took.changed(load_s=_since(began)), time.monotonic()
                 try:
                     self._probe(writer, "after")
                 finally:
                     self._check(writer)
+                writer.update(took=took.changed(end_s=_since(began)))
         except StopSignal as stopped:
             reason = str(stopped)
             raise
@@ -219,6 +227,10 @@ class AnyRun(ABC):
             database=made.database.changed(bytes_after=self._engine.bytes_used()),
         )
         self.conditions_hold = all(finding.holds is not False for finding in findings)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
 
 
 def _write_down(sampler: Sampler, writer: RecordWriter) -> None:

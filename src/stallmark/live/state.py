@@ -16,6 +16,7 @@ from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
 from stallmark.report.style import dash_of, looks
 from stallmark.report.text import live as text
+from stallmark.report.text import takes
 from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
@@ -49,7 +50,7 @@ def state(seen: Seen) -> Json:
         "phase": seen.phase,
         "place": place,
         "step": _step(loaded),
-        "left": text.time_left(status.left_s, status.load_left_s),
+        "left": None if status.left_s is None else takes.left(status.left_s, refined=status.refined),
         "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
         "said": _said(seen),

@@ -18,6 +18,7 @@ from stallmark.report.sections.validity import gates_in_brief
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, fit, listed
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.reading import much_the_same, percentile_missing
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
@@ -41,7 +42,7 @@ class _Summary:
             InTerminal(steps, one_line=True),
         ]
         if any(str(row[at]) == f"{format.NONE}*" for row in steps.rows for at in shown):
-            parts.append(Text(f"{format.NONE}* {format.TOO_SMALL}", style="dim"))
+            parts.append(Text(percentile_missing(), style="dim"))
         parts += self._below(list(notes.values()))
         yield Group(*parts)
 
@@ -76,7 +77,7 @@ class _Summary:
         said: list[tuple[str | Cell, str | Text]] = []
         for i, alike in enumerate(notes):
             others = len(set(alike)) - 1
-            more = f" Much the same in {others} other run{'s' * (others > 1)} of it." if others else ""
+            more = f" {much_the_same(others)}" if others else ""
             said.append((_letter(i), Text.assemble((alike[0].word, "bold"), f": {alike[0].sentence}{more}")))
         parts = [
             *([listed([("•", sentence(one)) for one in self.experiment.findings])] if self.experiment.findings else []),

@@ -30,7 +30,7 @@ class GateKind(Kind):
     ABORTS = "aborts"
     LOCKS = "locks"
     LIMITS = "p90_limits"
-    LAG = "market_lag"
+    LAG = "background_lag"
     CONSISTENCY = "consistency"
     COMPLETED = "completed"
 

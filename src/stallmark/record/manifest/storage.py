@@ -49,8 +49,8 @@ class EmulatedArray(ManifestPart):
 
 class Device(ManifestPart):
     """The storage under a set of files: a block device as the system describes it with the file system on it, an
-    emulated array, or both. `disk`: the whole disk, also of a partition. `why`: the reason why nothing is known of
-    it."""
+    emulated array, or both. `disk`: the whole disk, also of a partition. `why`: the reason why nothing is known
+    of it."""
 
     name: str | None = None
     disk: str | None = None
@@ -73,11 +73,12 @@ class Device(ManifestPart):
 
 class Devices(ManifestPart):
     """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
-    `folders`: where they lay."""
+    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart."""
 
     data: Device | None = None
     wal: Device | None = None
     folders: dict[Role, str] = {}
+    built_in: dict[Role, str] = {}
 
     def of(self, role: Role) -> Device:
         return (self.data if role == "data" else self.wal) or Device()

@@ -23,8 +23,8 @@ Value = Callable[[QueryCell], float | None]
 
 
 def bars(experiment: ExperimentSummary) -> list[Figure]:
-    """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and I/O
-    waits."""
+    """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and
+    I/O waits."""
     found = compared(experiment)
     phase = PHASES[found.phase]
     figures = [_relative(found)] if len(found.variants) > 1 else []
@@ -116,8 +116,7 @@ def _relative(found: QueryComparison) -> Figure:
         unit="ratio",
         emulated=any(variant.emulated for variant in found.variants),
         summary=" ".join(
-            f"{variant.name}: geometric mean {times(variant.relative)} over {variant.compared} queries."
-            for variant in others
+            words.relative_mean(variant.name, times(variant.relative), variant.compared) for variant in others
         ),
         method=words.relative_method(PHASES[found.phase], found.baseline),
         chart=made,
@@ -190,8 +189,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         unit="seconds",
         emulated=any(variant.emulated for variant in found.variants),
         summary=" ".join(
-            f"{variant.name}: {format.number(one.seconds)} s at {tried[0]}, "
-            f"{format.number(many.seconds)} s at {tried[-1]}."
+            words.by_parallelism(variant.name, [(tried[0], one.seconds), (tried[-1], many.seconds)])
             for variant in found.variants
             if (one := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
         ),
@@ -244,6 +242,6 @@ def _cell_value(variant: QueryVariant, found: QueryComparison, query: str, value
 def _largest(found: QueryComparison, variant: QueryVariant, value: Value, unit: str) -> str:
     known = [(one, query) for query in found.names if (one := _cell_value(variant, found, query, value)) is not None]
     if not known:
-        return f"{variant.name}: not measured."
+        return words.not_measured(variant.name)
     most, query = max(known)
-    return f"{variant.name}: most in {query}, {format.number(most)} {unit.split(',')[0]}."
+    return words.most_in(variant.name, query, most, unit.split(",")[0])

@@ -164,7 +164,7 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
         rows.append([*row, format.signed_share(one.share)] if with_share else [*row, method])
     last = "share of the change" if with_share else "method"
     header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
-    note = [words.CHANGED, f"Method: {words.evidence_words(some[0])[2]}."] if with_share else []
+    note = [words.CHANGED, words.evidence_method(some[0])] if with_share else []
     return Table(header, rows, frozenset({0, 1} if with_share else {0, 1, 7}), note)
 
 

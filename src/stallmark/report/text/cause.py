@@ -150,6 +150,15 @@ def _(share: float) -> str:
     )
 
 
+@says(CauseKind.CPUS_BUSY)
+def _(runs: int, of: int) -> str:
+    return (
+        f"In {runs} of {of} runs the CPUs were mostly busy with other work. The cause says in which part the response "
+        "time changed; whether the device is the bottleneck of such a run is not judged, and an I/O may have waited "
+        "for a CPU."
+    )
+
+
 @says(ChangeKind.LITTLE_IO)
 def _() -> str:
     return "Waiting for I/O hardly changed."
@@ -264,6 +273,11 @@ def evidence_words(one: Evidence) -> tuple[str, str, str]:
     """Return the name of a figure, its unit, and how it is taken."""
     name = PART_NAMES[one.part] if one.part else _with_source(one.figure, one.source)
     return name, *_FIGURES[one.figure]
+
+
+def evidence_method(one: Evidence) -> str:
+    """Return how a figure is taken, as a sentence."""
+    return f"Method: {evidence_words(one)[2]}."
 
 
 def _with_source(name: str, source: Source | None) -> str:

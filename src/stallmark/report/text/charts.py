@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from stallmark import format
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.format import coefficient
 
 
 @dataclass(frozen=True)
@@ -146,3 +147,7 @@ def timeline_method(widest_s: int) -> str:
         "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
         f"drawn thin, and is in none of the figures above. {density}"
     )
+
+
+def correlation(step: str, r: float, low: float, high: float) -> str:
+    return f"{step}: r {coefficient(r)}, 95 % from {coefficient(low)} to {coefficient(high)}."

@@ -127,6 +127,10 @@ class EmbeddedEngine(PostgresEngine):
     def directories(self) -> dict[str, Path]:
         return self.server.directories()
 
+    def built_in(self) -> dict[str, Path]:
+        wal = self.server.wal_folder
+        return {"data": self.server.folder.resolve(), **({"wal": wal.resolve()} if wal else {})}
+
     def note_content(self, content: Mapping[str, Any]) -> None:
         note_content(self.server.folder, content)
 
