@@ -18,7 +18,7 @@ test: $(VENV)/installed-dev compiler browser lint
 
 # What starts no server, browser or compiler: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server" --hypothesis-profile=quick
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

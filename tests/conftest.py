@@ -16,13 +16,16 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["embedded_server", "template"]
 
-# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples.
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples, and
+# `quick` a fifth of the usual ones.
 _USUAL = hypothesis.settings(
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.register_profile("explore", _USUAL)
-hypothesis.settings.register_profile("stallmark", _USUAL, derandomize=True, database=None)
+_SAME = hypothesis.settings(_USUAL, derandomize=True, database=None)
+hypothesis.settings.register_profile("stallmark", _SAME)
+hypothesis.settings.register_profile("quick", _SAME, max_examples=20)
 hypothesis.settings.load_profile("stallmark")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would every test and all that tests start.
