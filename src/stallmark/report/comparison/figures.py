@@ -111,8 +111,8 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
         )
         ticks = {"tickvals": at, "ticktext": [plain(one.label, 16) for one in sides], "tickfont": {"size": 11}}
         top = max((value for _, value, _ in points), default=0.0)
-        made.update_layout({f"xaxis{place}": {"range": [-0.6, len(sides) - 0.4]} | ticks})
-        made.update_layout({f"yaxis{place}": {"range": from_zero(top)}})
+        x = {"range": [-0.6, len(sides) - 0.4]} | ticks
+        made.update_layout({f"xaxis{place}": x, f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
         note(made, bar.unit, x=left, yshift=5)
     return Figure(
