@@ -44,6 +44,13 @@ SLOW = (
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
+THOROUGH = (
+    "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
+    "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
+    "test_warehouse_refresh",
+)  # fmt: skip
+"""Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
+
 LONG = (
     "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
     "test_browser", "test_build", "test_selftest", "test_every_text",
@@ -61,10 +68,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a server, leave out what needs a SQL Server that is not there, and begin with what is long."""
+    """Mark what starts a server and what is thorough; leave out what needs a SQL Server; begin with what is long."""
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
+        if any(part in item.nodeid.partition("::")[0] for part in THOROUGH):
+            item.add_marker("thorough")
     no_parser = tools_service.missing()
     if absent := [
         item
