@@ -8,13 +8,13 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint docs lock clean python compiler browser
+.PHONY: demo test quick lint docs lock plotly clean python compiler browser
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
 
 test: $(VENV)/installed-dev compiler browser lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # What starts no server, browser or compiler, and tries not too many cases: a minute.
 quick: lint
@@ -65,6 +65,13 @@ lock: $(VENV)/installed-dev
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra build pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra build --extra dev \
 		-c requirements.lock pyproject.toml -o requirements-dev.lock
+
+# The part of Plotly's script that pages need, of the release that is installed.
+plotly: $(VENV)/installed
+	@version=$$($(BIN)/python -c "from plotly.offline import get_plotlyjs_version; print(get_plotlyjs_version())") && \
+		cd build && npm pack --silent plotly.js-basic-dist-min@$$version && \
+		tar xzf plotly.js-basic-dist-min-$$version.tgz -O package/plotly-basic.min.js \
+		> ../src/stallmark/report/templates/plotly-basic.min.js
 
 clean:
 	rm -rf $(VENV) .stallmark

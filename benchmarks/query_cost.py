@@ -15,7 +15,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from stallmark.analysis.queries.figures import geometric_mean
+from stallmark.analysis.read.query_figures import geometric_mean
 from stallmark.driver.query_streams import Query, QueryDrive, Stopwatch
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
@@ -54,7 +54,7 @@ def main(factor: float, rounds: int) -> None:
 
 
 def _ratio(session: PostgresQueries, statement: str, rounds: int) -> tuple[float, float]:
-    """The medians of both ways, the first over the second; and the second in seconds."""
+    """Return the medians of both ways, the first over the second; and the second in seconds."""
     session.execute_plainly(statement)
     known, plain = [], []
     for _ in range(rounds):

@@ -4,6 +4,7 @@ A loader's batch is a pure function of (seed, scale, group, batch number). So an
 make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
 """
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -24,7 +25,7 @@ Piece = tuple[str, pa.Table]
 
 
 @dataclass(frozen=True)
-class Group:
+class TableGroup:
     """Tables generated together. `rows` is how many each gets over all batches, exact or expected."""
 
     name: str
@@ -51,13 +52,13 @@ class Loader(ABC):
 
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:
-        """The scale, complete and checked. Raises StallmarkError."""
+        """Return the scale, complete; raise StallmarkError where it is wrong."""
 
     def ready(self) -> None:
-        """Called before a build. Raises StallmarkError where something is missing that the loader needs for batches."""
+        """Prepare a build; raise StallmarkError where something is missing that the loader needs for batches."""
 
     @abstractmethod
-    def groups(self, scale: Scale) -> Sequence[Group]: ...
+    def groups(self, scale: Scale) -> Sequence[TableGroup]: ...
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
@@ -65,7 +66,7 @@ class Loader(ABC):
 
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        """The rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
+        """Yield the rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class BatchShare:
 
 @dataclass(frozen=True)
 class LoadPlan:
-    groups: Sequence[Group]
+    groups: Sequence[TableGroup]
 
     @property
     def rows(self) -> dict[str, int]:
@@ -100,7 +101,7 @@ class LoadPlan:
         return dict(total)
 
     def batches(self, part: BatchShare | None = None) -> list[Batch]:
-        """The batches of a part, or all. Parts are disjoint, and together they are the whole.
+        """Return the batches of a part, or all. Parts are disjoint, and together they are the whole.
 
         Raises StallmarkError where there are more parts than batches.
         """
@@ -114,10 +115,15 @@ class LoadPlan:
 
 
 def checked_seed(seed: Any) -> int:
-    """The seed if it can be one. Raises StallmarkError."""
+    """Return the seed if it can be one; else raise StallmarkError."""
     if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
         raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
     return seed
+
+
+def finite(given: Any) -> float | None:
+    """Return a finite number, or None."""
+    return float(given) if type(given) in (int, float) and math.isfinite(given) else None
 
 
 def loader_for(workload: str) -> Loader:
@@ -125,6 +131,6 @@ def loader_for(workload: str) -> Loader:
 
 
 def rows_of_batch(total: int, batch_rows: int, number: int) -> tuple[int, int]:
-    """(first, count) of batch `number` when `total` rows are cut into batches of `batch_rows`."""
+    """Return (first, count) of batch `number` when `total` rows are cut into batches of `batch_rows`."""
     first = number * batch_rows
     return first, max(0, min(batch_rows, total - first))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios, sentences, shell_commands
 
-from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.compare.summary import PRIMARIES, Verdict
 from stallmark.analysis.finding import Finding, Severity
@@ -41,7 +41,7 @@ def test_sentences_are_short(page: Path):
 
 def test_scenarios_on_pages_are_scenarios(tmp_path: Path):
     shown = scenarios()
-    assert len(shown) > 2
+    assert len(shown) >= 2
     for number, (_, text) in enumerate(shown):
         file = tmp_path / f"{number}.yaml"
         file.write_text(text)

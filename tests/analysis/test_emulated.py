@@ -11,8 +11,7 @@ from support.manifests import on as laid_on
 from support.synthetic import MIB, Truth, make_run
 
 from stallmark.analysis.compare.verdicts import compare_runs
-from stallmark.analysis.experiment import summarise
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.record.devices import DeviceLabel, data_device_label
 from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.analysis.cause.prediction import WHAT_IF_MS, predict
-from stallmark.analysis.cause.summary import Demands
+from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
+from stallmark.analysis.bottleneck.summary import Demands
 from stallmark.stats.thresholds import MODEL_ERROR
 
 

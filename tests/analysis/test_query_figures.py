@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.queries.figures import composite, counted_s, geometric_mean, power, rounded, throughput
+from stallmark.analysis.read.query_figures import composite, counted_s, geometric_mean, power, rounded, throughput
 
 TIMES = st.lists(st.floats(0.001, 10_000), min_size=22, max_size=22)
 

@@ -8,8 +8,10 @@ from support.synthetic import Truth, make_run
 from support.synthetic_queries import GAP_S, make_query_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.queries.comparison import in_order, is_io
+from stallmark.analysis.queries.comparison import is_io
 from stallmark.analysis.queries.summary import QueryKind
+from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.queries import in_order
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.in_json import experiment_in_json
@@ -49,7 +51,7 @@ def test_a_query_that_failed_or_took_too_long_leaves_no_figure(tmp_path, failed,
     experiment = of(tmp_path)
     figures = experiment.runs[0].queries.figures
     assert figures.power is None and experiment.queries.variants[0].power is None
-    assert figures.power_lacks.kind == QueryKind.QUERY_FAILED
+    assert figures.power_lacks.kind == ReadKind.QUERY_FAILED
     assert figures.power_lacks.facts == {"figure": "power"} | facts
     assert facts_of(experiment.findings, QueryKind.LACKS) == [{"run": "disks", "because": figures.power_lacks}]
     cell = experiment.queries.variants[0].cell(next(iter(failed)), None)
@@ -61,7 +63,7 @@ def test_a_run_that_was_cut_has_no_figure(tmp_path):
     figures = of(tmp_path).runs[0].queries.figures
     assert figures.power is None and figures.throughput is None and figures.composite is None
     lacks = [figures.power_lacks, figures.throughput_lacks]
-    assert facts_of(lacks, QueryKind.PHASE_CUT) == [{"figure": "power"}, {"figure": "throughput"}]
+    assert facts_of(lacks, ReadKind.PHASE_CUT) == [{"figure": "power"}, {"figure": "throughput"}]
 
 
 def test_run_times_are_held_against_the_first_variant(tmp_path):

@@ -1,6 +1,6 @@
 import pytest
 
-from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
+from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
 
 
 def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, own=(1.0, 1.0), cpu_own=None, **shares):

@@ -46,9 +46,9 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
         (tool.folder / "mnt" / mount).mkdir(parents=True)
     (tool.folder / "server.url").write_text("mssql://me@db.example/brokerage")
     (tool.folder / "server.url").chmod(0o600)
-    for name in ("ramp", "mine", "two-disks"):
+    for name in ("ramp", "mine", "two-devices"):
         shutil.copy(SHIPPED / "user-ramp.yaml", tool.folder / f"{name}.yaml")
-    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-disks", ("old", "new"))):
+    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-devices", ("old", "new"))):
         for number in range(6):
             side, repeat = sides[number // 3], number % 3 + 1
             truth = Truth(tps=400 - 80 * (number // 3), variant=side, repeat=repeat, sequence=number + 1, seed=number)

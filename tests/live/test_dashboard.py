@@ -42,6 +42,7 @@ class Target(Part):
     expr: str
     legendFormat: str
     range: bool
+    instant: bool = False
 
 
 class Threshold(Part):
@@ -122,6 +123,14 @@ def test_panels_have_queries_and_units_and_do_not_overlap(dashboard):
         for cell in [(x, y) for x in range(at.x, at.x + at.w) for y in range(at.y, at.y + at.h)]:
             assert taken.setdefault(cell, panel.title) == panel.title
     assert len({panel.id for panel in dashboard.panels}) == len(dashboard.panels) > 10
+
+
+def test_what_shows_the_present_asks_for_no_more(dashboard):
+    """Over a range, every phase and every run of the last half hour has a last value."""
+    for panel in dashboard.panels:
+        assert {(target.instant, target.range) for target in panel.targets} == {
+            (panel.type == "stat", panel.type != "stat")
+        }, panel.title
 
 
 def test_what_it_asks_for_is_exported_with_these_labels(dashboard, view):

@@ -3,8 +3,7 @@
 import pytest
 from support.synthetic import Brokerage, Truth, make_run
 
-from stallmark.analysis.experiment import summarise
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.record.reader import find_records
 
 

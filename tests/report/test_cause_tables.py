@@ -6,10 +6,10 @@ import pytest
 from rich.console import Console
 from support.synthetic import Truth, make_run
 
+from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import NoteKind
-from stallmark.analysis.cause.what_if import what_if
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.what_if import what_if
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.page import render

@@ -1,5 +1,6 @@
 """A comparison in HTML, in a terminal and in Markdown."""
 
+import math
 import re
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from support.steps import changed_step
 from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import compare_runs
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison, write_comparison
 from stallmark.report.comparison.terminal import planned, verdicts
@@ -57,25 +58,34 @@ def test_the_page_begins_with_the_verdict_and_holds_every_run_and_check(sound):
         assert word in text
 
 
-def test_bars_hold_the_mean_of_runs_and_every_run(sound):
+def test_the_picture_holds_the_means_and_no_chart_repeats_them(sound):
     html = render_comparison(*compared(sound))
     figures = figures_of(html)
-    assert set(figures) == {
-        "chart-compare-throughput", "chart-compare-io", "chart-compare-time", "chart-compare-ratio-0",
-    }  # fmt: skip
-    bars, points = figures["chart-compare-throughput"]["data"][:2]
-    assert bars["y"] == pytest.approx([402.0, 480.66], rel=1e-3)
-    assert points["y"] == [400.0, 404.0, 402.0, 480.0, 478.0, 484.0]
+    assert set(figures) == {"chart-compare-io", "chart-compare-time", "chart-compare-ratio-0"}
+    assert "HDD: 402," in html and "SSD: 481," in html
+    assert len(figures["chart-compare-io"]["data"][1]["y"]) == 6
+    lines = figures["chart-compare-time"]["data"]
+    assert len(lines) == 12 and len({(one["line"]["color"], one["yaxis"]) for one in lines}) == 4
     ratios = figures["chart-compare-ratio-0"]["data"][0]
     assert ratios["x"][0] == pytest.approx(480.66 / 402, rel=1e-3)
     assert ratios["error_x"]["array"][0] > 0 and ratios["marker"]["symbol"][0] == "circle"
 
 
+def test_every_ratio_is_within_the_axis(sound):
+    summary, found = compared(sound, A=[4.0, 4.1, 3.9], B=[1000.0, 1010.0, 990.0])
+    figure = figures_of(render_comparison(summary, found))["chart-compare-ratio-0"]
+    low, high = figure["layout"]["xaxis"]["range"]
+    ratios = figure["data"][0]["x"]
+    assert max(ratios) > 200 and all(low < math.log10(one) < high for one in ratios)
+    assert all(low < math.log10(tick) < high for tick in figure["layout"]["xaxis"]["tickvals"])
+
+
 def test_runs_whose_folders_are_namesakes_stay_apart(sound):
     runs = made(sound, HDD=[400.0, 404.0, 402.0]) + made(sound, experiment="e2", HDD=[480.0, 478.0, 484.0])
     html = render_comparison(experiment(runs), compare_runs(runs))
-    figures = figures_of(html)
-    assert figures["chart-compare-throughput"]["data"][0]["y"] == pytest.approx([402.0, 480.66], rel=1e-3)
+    assert {": 402, ", ": 481, "} <= set(
+        re.findall(r": \d+, ", re.search(r'class="picture.*?aria-label="(.*?)"', html)[1])
+    )
     assert html.count('<td class="word"><span>e1/') == html.count('<td class="word"><span>e2/') == 3
 
 
@@ -157,6 +167,17 @@ def test_a_plan_says_what_runs_can_show(sound, width):
     assert max(map(len, text.splitlines())) <= width
     assert re.search(r"\d runs of each variant show a difference of 5 % \(power 80 %\)", flat)
     assert "noncentral t" in flat and "pooled over 6 runs with 4 degrees of freedom" in flat
+
+
+def test_a_plan_says_by_which_test(sound):
+    def said(runs) -> str:
+        return " ".join(show(planned(plan_runs(runs, 0.05)), 100).split())
+
+    first, second = (made(sound, experiment=name, A=[400.0, 408.0, 392.0]) for name in ("e1", "e2"))
+    assert "Paired t-test, two-sided" in said(first) and "Welch" not in said(first)
+    apart = said([*first, *second])
+    assert "Welch’s t-test (the sides are different experiments, so no run has a partner)" in apart
+    assert "Paired" not in apart
 
 
 def test_a_plan_says_which_runs_it_left_out(sound):

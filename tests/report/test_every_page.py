@@ -168,7 +168,7 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     summary = summarise(find_records([tmp_path]))
     dumped(experiment_in_json(summary))
     html = render(summary)
-    assert html.rstrip().endswith("</html>") and len(html.encode()) < 2_000_000
+    assert html.rstrip().endswith("</html>") and len(html.encode()) < 1_000_000
     text = Page(html).text
     for kind, words in SAID.items():
         assert all(one in text for one in words) is (kind is make), kind

@@ -4,19 +4,20 @@ from html import unescape
 
 import plotly.graph_objects as go
 import pytest
+from plotly.offline import get_plotlyjs_version
 from support import report_summaries as given
 from support.html_page import Page
 from support.steps import changed_step
 
 from stallmark import format
 from stallmark.analysis.finding import caution, invalid
+from stallmark.analysis.read.errors import ErrorSummary
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report import write_report
-from stallmark.report.page import figure_groups, render
+from stallmark.report.page import TEMPLATES, figure_groups, render
 from stallmark.report.sections.agreement import agreement
 from stallmark.report.text import sentence
 
@@ -168,6 +169,12 @@ def test_hostile_names_are_text_and_nothing_else():
     assert HOSTILE in unescape(read.text)
     drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
     assert "<script" not in drawn and "<img" not in drawn
+
+
+def test_the_script_that_draws_is_of_the_release_that_describes_the_charts():
+    """`make plotly` fetches it."""
+    first = (TEMPLATES / "plotly-basic.min.js").read_text(encoding="utf-8")[:100]
+    assert f"plotly.js (basic - minified) v{get_plotlyjs_version()}" in first
 
 
 def test_nothing_is_loaded_from_anywhere():

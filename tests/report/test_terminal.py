@@ -7,7 +7,7 @@ from support import report_summaries as given
 from support.steps import changed_step
 
 from stallmark import format
-from stallmark.analysis.cause.device_verdict import device_verdict
+from stallmark.analysis.bottleneck.device_verdict import device_verdict
 from stallmark.report import table
 from stallmark.report.text import sentence
 

@@ -7,7 +7,7 @@ from support import report_summaries as given
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
-from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.run import summarise_run
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.figures import WIDE, rate_axis

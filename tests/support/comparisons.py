@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stallmark.analysis.experiment import summarise_run
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.run import RunSummary, summarise_run
 from stallmark.record.reader import Record
 from support.steps import changed_step
 from support.synthetic import Truth, make_run

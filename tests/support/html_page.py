@@ -1,11 +1,10 @@
 """A rendered page, taken apart."""
 
+import base64
 import json
 import re
 import zlib
 from html.parser import HTMLParser
-
-import numpy as np
 
 from stallmark import format as units
 
@@ -17,9 +16,7 @@ def figures_of(html: str) -> dict[str, dict]:
 
 def unpacked(text: str) -> str:
     """Return what a page has packed, as `report.js` unpacks it."""
-    sevens = np.frombuffer(bytes(ord(character) & 0x7F for character in text), np.uint8)
-    bits = np.unpackbits(sevens.reshape(-1, 1), axis=1)[:, 1:].ravel()
-    return zlib.decompress(np.packbits(bits[: len(bits) // 8 * 8]).tobytes(), -zlib.MAX_WBITS).decode()
+    return zlib.decompress(base64.b64decode(text)).decode()
 
 
 class Page(HTMLParser):

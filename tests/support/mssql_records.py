@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.analysis.experiment import summarise
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import (

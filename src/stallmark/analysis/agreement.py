@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.format import difference
 from stallmark.stats.thresholds import COUNTS_AGREE
 

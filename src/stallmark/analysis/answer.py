@@ -6,7 +6,7 @@ from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.points import Point, points
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.run import RunSummary
 
 MOST = 6
 """Variants that one sentence can name; of more it names the best and the worst."""

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from stallmark.analysis.compare.storage import drifts, mixed_up, probes_of
+from stallmark.analysis.compare.storage import drifts, mixed_up, on_one_disk, probes_of
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.probe.drift import DRIFTED
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
-from stallmark.record.manifest.storage import Role
 from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 
@@ -20,10 +19,6 @@ class ArrayKind(Kind):
     ENDED = "experiment_ended_early"
     NOT_PRECONDITIONED = "not_preconditioned"
     DRIFTED = "storage_changed"
-    ONE_DISK = "folders_on_one_disk"
-
-
-_ROLES: tuple[Role, ...] = ("data", "wal")
 
 
 def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -51,28 +46,6 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         for between, found in drifts(same):
             if found.verdict == DRIFTED:
                 yield caution(ArrayKind.DRIFTED, between=list(between), how=found.finding)
-
-
-def on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Warn where runs on the same database lay in different folders of one disk: they compare no two devices."""
-    for same in group(runs, _database):
-        for role in _ROLES:
-            folders: dict[str, set[str]] = {}
-            for run in same:
-                devices = run.manifest.devices
-                disk = devices.of(role).disk
-                if disk and (folder := devices.folders.get(role)):
-                    folders.setdefault(disk, set()).add(folder)
-            found = [(disk, sorted(some)) for disk, some in folders.items() if len(some) > 1]
-            for disk, some in found:
-                yield caution(ArrayKind.ONE_DISK, role=role, disk=disk, folders=some)
-            if found:  # the log lies beside the data, and is as far apart
-                break
-
-
-def _database(run: RunSummary) -> str:
-    workload = run.manifest.workload
-    return f"{workload.name} {sorted(workload.scale.items())} {workload.seed}"
 
 
 def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:

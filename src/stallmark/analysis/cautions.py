@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, labels, points
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.record.manifest.course import Collector
 from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
-_DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
+_DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "warehouse": "TPC-H"}
 
 
 class CautionKind(Kind):

@@ -7,16 +7,16 @@ from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, group, labels, points
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 
 
 def conclusions(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[Finding]:
-    """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are left
-    out."""
+    """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are
+    left out."""
     return list(_conclusions(axis, runs, judged))
 
 

@@ -1,9 +1,14 @@
-"""The marks of a step: the findings that a reader must know before believing its figures."""
+"""The findings that a reader must know before believing figures: the marks of a step, and each gate over all steps."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, invalid
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import ValidityKind
 
 
@@ -31,3 +36,31 @@ def doubtful(experiment: ExperimentSummary) -> set[str]:
         for step in run.steps
         if any(one.severity is Severity.INVALID for one in marks(run, step))
     }
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or
+    furthest beyond."""
+
+    gate: Gate
+    failed: list[StepSummary]
+    passed: bool | None  # in every step in which it was judged; None where in none
+
+
+def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
+    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
+    found = []
+    for kind in dict.fromkeys(gate.kind for step in steps for gate in step.validity.gates):
+        held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]
+        worst = max((gate for _, gate in held), key=_nearness)
+        failed = [step for step, gate in held if gate.passed is False]
+        known = any(gate.passed is not None for _, gate in held)
+        found.append(GateVerdict(worst, failed, not failed if known else None))
+    return found
+
+
+def _nearness(gate: Gate) -> tuple[bool, float]:
+    if gate.value is None or gate.limit is None:
+        return gate.passed is False, -1.0
+    return gate.passed is False, abs(gate.value) / gate.limit if gate.limit else abs(gate.value)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import labels, points
 from stallmark.analysis.read.server_summary import ServerState
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.record.manifest.server import Server
 from stallmark.stats.thresholds import NODES_APART
 

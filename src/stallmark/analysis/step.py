@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from stallmark.analysis.cause.attribution import device_share_of_stall
-from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
-from stallmark.analysis.cause.laws import cpu_cores
+from stallmark.analysis.bottleneck.attribution import device_share_of_stall
+from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
+from stallmark.analysis.bottleneck.laws import cpu_cores
+from stallmark.analysis.bottleneck.step import StepFigures, step_cause
 from stallmark.analysis.probe.against_database import against_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
@@ -18,9 +19,11 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState, Trans
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transaction_reads import transaction_reads
+from stallmark.analysis.read.transactions import TOTALS, mean_ms, transaction_summaries
 from stallmark.analysis.read.volumes import volume_summaries
+from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.analysis.read.waits import SampledWaits
-from stallmark.analysis.read.workload import Workload
+from stallmark.analysis.read.workload import RecordedWorkload
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
 from stallmark.analysis.step_summary import (
     Bottleneck,
@@ -31,7 +34,6 @@ from stallmark.analysis.step_summary import (
     StepValidity,
     StorageFigures,
     Throughput,
-    TransactionSummary,
     WaitFigures,
 )
 from stallmark.analysis.validity.driver_bound import driver_bound
@@ -51,6 +53,7 @@ def summarise_step(
     interval: Interval,
     io: Io,
     waits: SampledWaits | None,
+    wait_parts: WaitParts | None,
     views: ServerViews,
     validity: Validity,
 ) -> StepSummary:
@@ -60,9 +63,9 @@ def summarise_step(
     workload, load, errors = validity.workload, validity.load, validity.errors
     step = manifest.steps[interval.index]
     arrivals = step.arrivals
-    transactions = _transactions(validity, interval)
+    transactions = transaction_summaries(workload, load, errors, interval)
     latency, service = _merged(load.latency, interval), _merged(load.service, interval)
-    total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
+    total = {name: int(interval.of(load.all(name)).sum()) for name in TOTALS}
     data = summarise_io(io.data, interval, SERVER, "server")
     wal = summarise_io(io.wal, interval, io.wal_names, "server")
     if waits and load.attended:
@@ -91,6 +94,18 @@ def summarise_step(
     primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
     latencies = summarise_io_latency(views.io_latency, interval, data, wal)
+    data_device, server_waits = summarise_io(io.data_device, interval, DEVICE, "device"), views.top_waits(interval)
+    throughput = Throughput(
+        tps=total["committed"] / interval.seconds,
+        committed=total["committed"],
+        rolled_back=total["rolled_back"],
+        failed=total["failed"],
+        retries=total["retries"],
+        primary=workload.primary,
+        primary_tps=primary if workload.primary else None,
+        nominal_tps=workload.nominal_rate,
+    )
+    figures = StepFigures(throughput.result_tps, data, data_device, cpu, server_waits)
     return StepSummary(
         key=key,
         run=record.folder.name,
@@ -111,21 +126,12 @@ def summarise_step(
             cycles=interval.cycles,
             waited=step.waited,
         ),
-        throughput=Throughput(
-            tps=total["committed"] / interval.seconds,
-            committed=total["committed"],
-            rolled_back=total["rolled_back"],
-            failed=total["failed"],
-            retries=total["retries"],
-            primary=workload.primary,
-            primary_tps=primary if workload.primary else None,
-            nominal_tps=workload.nominal_rate,
-        ),
-        latency=Latency(_mean_ms(total), latency.summary(), service.summary()),
+        throughput=throughput,
+        latency=Latency(mean_ms(total), latency.summary(), service.summary()),
         storage=StorageFigures(
             data=data,
             wal=wal,
-            data_device=summarise_io(io.data_device, interval, DEVICE, "device"),
+            data_device=data_device,
             wal_device=summarise_io(io.wal_device, interval, DEVICE, "device"),
             reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
             read_stall_ms_per_s=_read_stall(io, data, interval),
@@ -151,7 +157,7 @@ def summarise_step(
         waits=WaitFigures(
             share=wait_share,
             top=waits.top() if waits else [],
-            server_waits=views.top_waits(interval),
+            server_waits=server_waits,
             row_waits=views.row_waits.summaries(interval),
         ),
         validity=StepValidity(
@@ -174,6 +180,7 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
+        cause=None if manifest.queries else step_cause(figures, manifest, load, io, wait_parts, interval),
     )
 
 
@@ -187,9 +194,6 @@ def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | N
         return judge(interval.of(committed))
     done = committed + load.all("rolled_back")
     return judge(interval.of(per_second_mean(load.all("latency_us"), done)), Rate.LATENCY)
-
-
-_TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
 
 
 def cpu_busy(host: Delta | None) -> float | None:
@@ -210,46 +214,7 @@ def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval
     return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
 
 
-def _transactions(validity: Validity, interval: Interval) -> list[TransactionSummary]:
-    """Return the transaction types in the order of the deck. Where the workload declares its types, those that never
-    ended within the interval are left out."""
-    workload, load = validity.workload, validity.load
-    of_users = [kind.name for kind in workload.of_users()]
-    done = {
-        name: int(interval.of(counts["committed"] + counts["rolled_back"]).sum())
-        for name, counts in load.counts.items()
-    }
-    total = sum(done.get(name, 0) for name in of_users)
-    found = []
-    for name in workload.in_order(load.counts):
-        sums = {column: int(interval.of(load.counts[name][column]).sum()) for column in _TOTALS}
-        if workload.kinds and not interval.of(load.ended(name)).any():
-            continue
-        kind = workload.find(name)
-        latency = load.latency.get((interval.index, name), Latencies.empty())
-        found.append(
-            TransactionSummary(
-                name=name,
-                committed=sums["committed"],
-                rolled_back=sums["rolled_back"],
-                failed=sums["failed"],
-                retries=sums["retries"],
-                tps=sums["committed"] / interval.seconds,
-                latency_mean_ms=_mean_ms(sums),
-                latency_ms=latency.summary(),
-                service_ms=load.service.get((interval.index, name), Latencies.empty()).summary(),
-                source=kind.source,
-                share=done[name] / total if name in of_users and total else None,
-                deck_share=workload.deck_share(kind) if name in of_users else None,
-                limit_s=kind.limit_s,
-                over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000),
-                aborted=int(interval.of(validity.errors.aborted(name)).sum()),
-            )
-        )
-    return found
-
-
-def _in_order(workload: Workload, reads: list[TransactionReads]) -> list[TransactionReads]:
+def _in_order(workload: RecordedWorkload, reads: list[TransactionReads]) -> list[TransactionReads]:
     order = workload.in_order(one.transaction for one in reads)
     return sorted(reads, key=lambda one: order.index(one.transaction))
 
@@ -262,14 +227,9 @@ def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval)
     return merged
 
 
-def _mean_ms(total: Mapping[str, int]) -> float | None:
-    done = total["committed"] + total["rolled_back"]
-    return total["latency_us"] / done / 1000 if done else None
-
-
 def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
-    """Return the reads per commit of all the server's processes, I/O workers included, in the time that the counters
-    cover."""
+    """Return the reads per commit of all the server's processes, I/O workers included, in the time that the
+    counters cover."""
     if data is None or data.broken or "reads" not in data.values:
         return None
     committed = np.concatenate([[0], np.cumsum(load.all("committed"))])

@@ -1,15 +1,14 @@
 """The values that the analysis returns for one step of a run, with their units; `None` where nothing was measured."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from stallmark.analysis.cause.summary import StepCause
-from stallmark.analysis.finding import Finding, Severity
+from stallmark.analysis.bottleneck.summary import StepCause
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.against_database import AgainstProbe
-from stallmark.analysis.queries.summary import StreamsSummary
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.blocking import BlockedPair
+from stallmark.analysis.read.concurrent_streams import StreamsSummary
+from stallmark.analysis.read.errors import ErrorSummary
 from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.maintenance import MaintenanceSummary
 from stallmark.analysis.read.server_summary import (
@@ -24,93 +23,20 @@ from stallmark.analysis.read.server_summary import (
     StatementSummary,
     TransactionReads,
 )
+from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.read.volumes import VolumeSummary
 from stallmark.analysis.steady.steadiness import Steadiness
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import ServiceLevel
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import Waited
 from stallmark.stats.correlation import Correlation
-from stallmark.stats.thresholds import OVER_LIMIT
-
-
-@dataclass(frozen=True)
-class TransactionSummary:
-    """One transaction type in the measured interval of one step. Percentiles are None where the sample is too small for
-    them."""
-
-    name: str
-    committed: int
-    rolled_back: int
-    failed: int
-    retries: int
-    tps: float  # committed per second
-    latency_mean_ms: float | None
-    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
-    service_ms: dict[str, float | None]  # the same: started to ended
-    source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
-    share: float | None = None  # of the users' transactions that ended
-    deck_share: float | None = None  # what that should be
-    limit_s: float | None = None  # 90 % should take no longer
-    over_limit: float | None = None  # share that took longer
-    aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
-
-    @property
-    def slow(self) -> bool:
-        """Tell whether more took longer than the limit than may."""
-        return self.over_limit is not None and self.over_limit > OVER_LIMIT
-
-    @property
-    def done(self) -> int:
-        return self.committed + self.rolled_back
-
-    @property
-    def ended(self) -> int:
-        """Return the number of transactions that ended, those given up included."""
-        return self.done + self.failed
-
-
-@dataclass(frozen=True)
-class ErrorSummary:
-    error_class: str
-    code: str
-    attempts: int
-    given_up: int
-    message: str
-    transaction: str = ""
-    most_in_a_second: int = 0
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A condition under which a step's figures stand for its load. It holds where `value` is at most `limit`. `facts`
-    hold what else is known of it."""
-
-    kind: GateKind
-    value: float | None
-    limit: float | None
-    unit: str
-    passed: bool | None  # None: not known
-    voids: bool = True  # a step that fails it must not be compared
-    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def name(self) -> str:
-        return str(self.kind)
-
-    @property
-    def failure(self) -> Finding | None:
-        """Return the finding of a gate that failed; None otherwise."""
-        if self.passed is not False:
-            return None
-        severity = Severity.INVALID if self.voids else Severity.CAUTION
-        return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
 
 
 @dataclass(frozen=True)
 class StepInterval:
-    """The measured interval of a step. All its figures are over the seconds of the run from `begin_s` to before
-    `end_s`."""
+    """The measured interval of a step. All its figures are over the seconds of the run from `begin_s` to
+    before `end_s`."""
 
     measured_s: float
     warm_up_s: float

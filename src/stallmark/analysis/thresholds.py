@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.points import group
-from stallmark.analysis.step_summary import StepSummary, TransactionSummary
-from stallmark.analysis.summary import RunSummary, Threshold
+from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.run import RunSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.quantities import finite, parse_milliseconds
 
@@ -36,6 +37,19 @@ _OF_TRANSACTION: dict[str, Callable[[TransactionSummary], float | None]] = {
     **{name: lambda one, name=name: one.latency_ms.get(name) for name in PERCENTILES},  # type: ignore[misc]
     "errors": lambda one: _failed(one.failed, one.done),
 }
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A threshold of the scenario, as it was written, and one step: the value in the unit of the limit. `holds` is None
+    where it was not measured, or the step is not to be believed."""
+
+    text: str
+    metric: str
+    step: str  # its key
+    value: float | None
+    limit: float
+    holds: bool | None
 
 
 @dataclass(frozen=True)

@@ -32,18 +32,18 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 
 def _sentences(found: "Status"):
     from stallmark.experiment.status import State
-    from stallmark.report.text import live
+    from stallmark.report.text import live, takes
 
     yield f"{found.title} ({found.folder}), begun {format.minute(found.started)}"
     because = f": {found.because}" if found.because else ""
     yield f"{found.state}{because}, {found.whole} of {found.planned} runs are whole"
-    if found.state is State.SILENT and found.silent_s:
-        yield live.silent(found.silent_s, str(found.folder))
+    if found.state is State.SILENT and found.silent_s and found.resume:
+        yield live.silent(found.silent_s, found.resume)
     if found.state is State.BETWEEN and found.silent_s:
         ago = format.duration(found.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
-    if found.state is State.ENDED:
-        yield f"stallmark run --resume {found.folder} makes the others (add the options that placed the data)."
+    if found.state is State.ENDED and found.resume:
+        yield live.go_on(found.resume)
     if now := found.now:
         of = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
         users = f", {format.users(now.users)}" if now.users is not None else ""
@@ -52,5 +52,5 @@ def _sentences(found: "Status"):
         read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
         if lately := ", ".join(filter(None, (tps, read))):
             yield f"in the last seconds {lately}"
-    if left := live.time_left(found.left_s, found.load_left_s):
-        yield left
+    if found.left_s is not None:
+        yield takes.left(found.left_s, refined=found.refined)

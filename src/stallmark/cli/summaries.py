@@ -6,8 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from stallmark.analysis.experiment import summarise
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.record.reader import find_records
 
 LONG_BYTES = 100_000_000

@@ -21,9 +21,9 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     RUN is a run's folder or an experiment's. Where variants with other read times were run, it says how far such
     predictions were off.
     """
-    from stallmark.analysis.cause.prediction import WHAT_IF_MS
-    from stallmark.analysis.cause.what_if import what_if
+    from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS
     from stallmark.analysis.experiment import summarise
+    from stallmark.analysis.what_if import what_if
     from stallmark.record.reader import find_records
     from stallmark.report.in_json import dumped, in_json
     from stallmark.report.terminal_what_if import what_ifs

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import stallmark
-from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.base import Collector
 from stallmark.driver.timeline import Timeline
 from stallmark.engines.base import Engine
@@ -211,4 +211,5 @@ def devices_of(engine: Engine) -> Devices:
     for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}
-    return Devices.model_validate({"folders": lay, **found})
+    built_in = {name: str(folder) for name, folder in engine.built_in().items()}
+    return Devices.model_validate({"folders": lay, "built_in": built_in, **found})

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep

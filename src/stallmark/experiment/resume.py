@@ -1,9 +1,10 @@
 """An experiment that ended early, read from its records: which runs are whole, and what is left to run."""
 
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,19 +13,21 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import stallmark
+from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import FILE, write_manifest
 from stallmark.record.reader import Record, find_records, recorded_seconds
-from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario, model_for
+from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario, WorkloadChoice, model_for
 
 INTERRUPTED = "interrupted"
 """The folder in an experiment's own that keeps its incomplete runs, out of sight of reports."""
 
 
 @dataclass(frozen=True)
-class Begun:
+class EarlierExperiment:
     """An experiment begun earlier. `records` are its whole runs, by their number from 1."""
 
     folder: Path
@@ -33,7 +36,7 @@ class Begun:
     records: dict[int, Record]
 
     @classmethod
-    def read(cls, folder: Path) -> "Begun":
+    def read(cls, folder: Path) -> "EarlierExperiment":
         """Read an experiment's folder; raise StallmarkError where there is nothing left to run, or nothing to go by."""
         records = find_records(with_records(folder) or [folder])
         refuse_run(folder)
@@ -68,7 +71,9 @@ class Begun:
 
     def refuse_another_place(self, engine: Engine) -> None:
         """Refuse data that would lie elsewhere on this machine than those of the runs that are there."""
-        there = self.last.devices.folders
+        elsewhere = {variant.name for variant in self.scenario.variants if variant.place}
+        made = [self.last, *(record.manifest for record in self.records.values())]
+        there = next((one.devices.folders for one in made if one.variant.name not in elsewhere), {})
         here = {name: str(folder) for name, folder in engine.directories().items()}
         if there and here and here != there:
             raise StallmarkError(
@@ -127,6 +132,32 @@ def alone(folder: Path) -> Iterator[None]:
 def with_records(folder: Path) -> list[Path]:
     """Return the experiment's folder, and that of its incomplete runs, as far as they hold records."""
     return [place for place in (folder, folder / INTERRUPTED) if any(place.glob(f"*/{FILE}"))]
+
+
+def command(folder: Path, choice: WorkloadChoice, made: Sequence[Manifest]) -> str:
+    """Return the command that makes the runs an experiment of that workload still lacks, from the manifests of those it
+    has.
+
+    It places data and load as they were. A server's URL may hold a password, so no record has it.
+    """
+    words = ["--resume", str(folder), *_placing(choice, made[-1])]
+    for machines in [one.expected_machines for one in reversed(made) if one.expected_machines][:1]:
+        words += ["--expect-workers", str(machines.count)]
+        words += ["--master-bind-host", machines.host] if machines.host != "*" else []
+        words += ["--master-bind-port", str(machines.port)] if machines.port != MASTER_PORT else []
+    return f"stallmark run {shlex.join(words)}"
+
+
+def _placing(choice: WorkloadChoice, made: Manifest) -> list[str]:
+    """Return the options that name the server, or the folders of the embedded one where they are not the usual."""
+    folders = {name: Path(folder) for name, folder in made.devices.built_in.items()}
+    if "data" not in folders:
+        cold = ["--drop-caches"] if made.cache_start == "cold" else []
+        return ["--server", "URL", *cold]
+    return [
+        *(["--data-dir", str(folders["data"])] if folders["data"] != Target().folder(choice).resolve() else []),
+        *(["--wal-dir", str(folders["wal"])] if "wal" in folders else []),
+    ]
 
 
 def refuse_run(folder: Path) -> None:

@@ -15,9 +15,9 @@ _SIGNALS = {
 _asked_from: list[str] = []
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped by
-    it."""
+class StopSignal(KeyboardInterrupt):
+    """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped
+    by it."""
 
     def __init__(self, number: int):
         by = f"from {_asked_from[-1]}" if _asked_from else f"by {_SIGNALS[signal.Signals(number).name]}"
@@ -59,8 +59,8 @@ def later() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if arrived:
-            raise Stopped(arrived[0])
+            raise StopSignal(arrived[0])
 
 
 def _stop(number: int, _: object) -> None:
-    raise Stopped(number)
+    raise StopSignal(number)

@@ -1,5 +1,5 @@
-"""A run of virtual users: they execute transactions for a time while collectors sample, with concurrent streams if
-asked."""
+"""A run of virtual users: they execute transactions for a time while collectors sample, with concurrent streams
+if asked."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -9,11 +9,12 @@ from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
-from stallmark.experiment.concurrent_streams import ConcurrentStreams
+from stallmark.experiment.concurrent_streams import RunningStreams
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.manifest import Work, of_load
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
+from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario, Variant
@@ -36,6 +37,10 @@ class Run(AnyRun):
         return of_load(self._scenario, self._workload, self._streams)
 
     def _drive(self, writer: RecordWriter) -> str | None:
+        if expected := self._expected:
+            waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
+            writer.update(expected_machines=waited_for)
+            writer.save_manifest()
         choice = self._scenario.workload
         load = LoadSpec(
             self._engine.spec(),
@@ -50,7 +55,7 @@ class Run(AnyRun):
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         streams = None
         if self._streams:
-            streams = ConcurrentStreams(self._scenario, self._streams, self._engine, writer, drive.clock)
+            streams = RunningStreams(self._scenario, self._streams, self._engine, writer, drive.clock)
 
         maintenance = None
         if self._variant.during:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 
 from flask import Flask, Response, abort, jsonify, redirect, render_template, request
-from plotly.offline import get_plotlyjs
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response as AnyResponse
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
-from stallmark.live.access import Access, Address
+from stallmark.live.access import Access, PageAddress
 from stallmark.live.lines import MEANS
 from stallmark.live.state import lines, state
 from stallmark.live.view import View
@@ -67,7 +66,7 @@ class Ending:
 class LivePage:
     """The live page of an experiment. `stop` ends the experiment; None where another process runs it."""
 
-    def __init__(self, view: View, address: Address, stop: Callable[[], None] | None = None):
+    def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
         self.access, self._view, self._ending = Access(address), view, Ending()
         app = make_app(view, self.access, self._ending, stop)
@@ -168,15 +167,20 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
     return app
 
 
+_ASSETS = {
+    "plotly.js": ("stallmark.report", "templates/plotly-basic.min.js"),
+    "report.css": ("stallmark.report", "templates/report.css"),
+    "live.css": ("stallmark.live", "page/live.css"),
+    "live.js": ("stallmark.live", "page/live.js"),
+}
+"""Files that the page needs: the package and the path in it."""
+
+
 def _asset(name: str) -> str | None:
-    """Return a file that the page needs; Plotly's is the one of its package."""
-    if name == "plotly.js":
-        return get_plotlyjs()
-    if name == "report.css":
-        return files("stallmark.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    if name in ("live.css", "live.js"):
-        return files("stallmark.live").joinpath("page", name).read_text(encoding="utf-8")
-    return None
+    if (place := _ASSETS.get(name)) is None:
+        return None
+    package, path = place
+    return files(package).joinpath(path).read_text(encoding="utf-8")
 
 
 class _Quiet(WSGIRequestHandler):

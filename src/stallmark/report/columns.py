@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.marks import marks as marks_of
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import plural
 from stallmark.report.text import sentence
 from stallmark.report.text.marks import word

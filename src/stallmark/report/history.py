@@ -6,8 +6,8 @@ from pathlib import Path
 
 from stallmark import format
 from stallmark.analysis.compare.settings import same_load
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import labels, points
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.analysis.thresholds import over_steps
 from stallmark.format import plural
 from stallmark.report.columns import primary_of
@@ -48,17 +48,18 @@ def trend(past: Sequence[Past]) -> Table:
     per second. Rows whose settings are not those of the last one are marked."""
     some = [one for one in past if one.summary and one.summary.steps]
     found = [points(one.summary.steps) for one in some if one.summary]
-    last = some[-1].summary if some else None
+    scenarios = [one.summary.runs[0].manifest.scenario for one in some if one.summary]
     names = [dict(zip(labels(each, each), each, strict=True)) for each in found]
     columns = list(dict.fromkeys(name for each in names for name in each))
     rows: list[Sequence[str | Cell]] = [
         [
             format.minute(one.begun),
             *(format.number(each[column].tps if column in each else None) for column in columns),
-            Cell("" if one.summary and same_load(one.summary, last) else "other settings", "apart"),
+            Cell("" if same_load(scenario, scenarios[-1]) else "other settings", "apart"),
         ]
-        for one, each in zip(some, names, strict=True)
+        for one, each, scenario in zip(some, names, scenarios, strict=True)
     ]
+    last = some[-1].summary if some else None
     primary = primary_of(last) if last else None
     unit = f"{plural(primary)}/s" if primary else "TPS"
     return Table(

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.experiment import ProbeExperiment
 from stallmark.analysis.probe.saturation import Saturation
 from stallmark.analysis.step_summary import (
     Bottleneck,
-    Gate,
     Latency,
     ServerFigures,
     StepInterval,
@@ -23,7 +23,7 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.validity.gates import Gate
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import gates, sentence
 from stallmark.report.text.device import labelled

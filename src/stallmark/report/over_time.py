@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.report.figures import rounded
 
 POINTS = 2000

@@ -1,5 +1,6 @@
 """Write an experiment as one HTML file that needs no network."""
 
+import base64
 import json
 import re
 import zlib
@@ -9,18 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from stallmark import format
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.marks import doubtful
-from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report import columns, labels, style
 from stallmark.report.columns import Mark
 from stallmark.report.figures import Figure
@@ -41,7 +40,7 @@ from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import experiment as words
-from stallmark.report.text import sentence
+from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.terms import term
 
@@ -49,7 +48,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
-class Row:
+class StepRow:
     """One step in the summary table. A cell is its text, and whether a percentile is missing for want of samples."""
 
     name: str
@@ -118,8 +117,8 @@ def page(template: str, figures: Iterable[Figure], key: Sequence[KeyItem], **con
             emulated_word=EMULATED,
             figures=Markup(packed(json.dumps({"figures": charts, "template": style.template().to_plotly_json()}))),
             plotly=Markup(_plotly()),
-            style=Markup((TEMPLATES / "report.css").read_text()),
-            script=Markup((TEMPLATES / "report.js").read_text()),
+            style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
             **context,
         )
     )
@@ -224,12 +223,12 @@ def banner(experiment: ExperimentSummary) -> str | None:
     return words.emulated_runs(runs, len(experiment.runs))
 
 
-def summary_rows(experiment: ExperimentSummary) -> list[Row]:
+def summary_rows(experiment: ExperimentSummary) -> list[StepRow]:
     names, seen = labels.step_labels(experiment), looks([s.variant for s in experiment.steps])
     shown = columns.summary(experiment)
 
-    def row(step: StepSummary) -> Row:
-        return Row(
+    def row(step: StepSummary) -> StepRow:
+        return StepRow(
             names[step.key],
             step.device.name,
             _settings(step),
@@ -250,9 +249,9 @@ def _settings(step: StepSummary) -> str:
     return f"{users}, {format.size(step.pool_held_bytes)} ({format.portion(step.pool_held_share)})"
 
 
-def explained(rows: list[Row]) -> list[tuple[Mark, str]]:
+def explained(rows: list[StepRow]) -> list[tuple[Mark, str]]:
     """Return every mark once, with the steps it holds for."""
-    found: dict[Mark, list[Row]] = {}
+    found: dict[Mark, list[StepRow]] = {}
     for row in rows:
         for mark in row.marks:
             found.setdefault(mark, []).append(row)
@@ -279,32 +278,20 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "term": term}
+    found.globals |= {"format": format, "reading": reading, "sentence": sentence, "term": term}
     found.globals |= {"causes": cause_tables, "array": array_tables, "probes": probes}
     found.globals |= {"drawn": drawn, "first_lines": first_lines}
     return found
 
 
-_CHANGED_BY_HTML = {code: code | 0x100 for code in map(ord, "\0\r<")}
-"""Characters that HTML does not keep: others stand for them, whose lowest seven bits are the same."""
-
-
 def packed(text: str) -> str:
-    """Return `text` deflated, and written so that HTML leaves it as it is. `report.js` unpacks it.
-
-    Plotly is 4.8 MB. Base64 of it deflated would alone fill 2 MB; seven bits in a character of UTF-8 take an eighth
-    less.
-    """
-    press = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9)
-    found = press.compress(text.encode()) + press.flush()
-    bits = np.unpackbits(np.frombuffer(found, np.uint8))
-    sevens = np.packbits(np.pad(bits, (0, -len(bits) % 7)).reshape(-1, 7), axis=1) >> 1
-    return sevens.tobytes().decode("ascii").translate(_CHANGED_BY_HTML)
+    """Return `text` deflated, as characters that HTML leaves as they are. `report.js` unpacks it."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 @cache
 def _plotly() -> str:
-    return packed(get_plotlyjs())
+    return packed((TEMPLATES / "plotly-basic.min.js").read_text(encoding="utf-8"))
 
 
 def drawn(made: Picture, kind: str) -> Markup:

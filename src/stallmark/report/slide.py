@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from markupsafe import Markup
 
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.errors import StallmarkError
 from stallmark.report.file import refuse_target, write_whole
 from stallmark.report.page import answer_of, banner, first_lines, headline

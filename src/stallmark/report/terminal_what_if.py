@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from stallmark import format
-from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
+from stallmark.analysis.what_if import WhatIf, WhatIfs
 from stallmark.report.table import Cell, InTerminal, Table
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence

@@ -1,1 +1,1 @@
-"""Causes: where response time goes, why one variant differs from another, and what other read times would give."""
+"""The cause of a difference between two variants, by the parts of their response times."""

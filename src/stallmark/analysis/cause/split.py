@@ -7,7 +7,8 @@ device's doing: a larger pool needs fewer reads and evicts fewer dirty pages, an
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stallmark.analysis.cause.summary import STORAGE, Evidence
+from stallmark.analysis.bottleneck.summary import STORAGE
+from stallmark.analysis.cause.summary import Evidence
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import RARE

@@ -1,19 +1,10 @@
-"""The values that the analysis of causes returns, as the report, the terminal and `--json` show them.
-
-A `StepCause` is of one step: where its transactions' time went, what moved with throughput, which laws hold, and what
-faster reads would have given. A `Cause` is of two sides of a comparison: why B differs from A.
-"""
+"""The cause of a difference, as the report, the terminal and `--json` show it: why B differs from A."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from stallmark.analysis.bottleneck.summary import Source
 from stallmark.analysis.finding import Finding, Kind
-
-PARTS = ("read", "log", "other_io", "lock", "cpu", "client", "queue", "rest")
-"""Parts of a transaction's response time, in the order in which they are shown."""
-
-STORAGE = ("read", "log", "other_io")
-"""The parts that a faster device shortens."""
 
 
 class Storage(StrEnum):
@@ -23,35 +14,6 @@ class Storage(StrEnum):
     NOT_THE_CAUSE = "is_not_the_cause"
     ONE_OF_SEVERAL = "one_of_several"
     NOT_KNOWN = "not_known"
-
-
-class Source(StrEnum):
-    """The side that timed or counted I/O."""
-
-    DEVICE = "device"
-    SERVER = "server"
-
-
-class LawKind(Kind):
-    """Identities of operational analysis. Facts: `left` and `right` as measured, `closed`, and what they are of."""
-
-    USERS = "law_of_users"
-    READS = "law_of_reads"
-    DEVICE = "law_of_device"
-    CPU = "law_of_cpu"
-    WAITS = "law_of_waits"
-
-
-class NoteKind(Kind):
-    """Reasons why something could not be computed for a step."""
-
-    NOT_LOOKED_AT = "sessions_not_looked_at"
-    NOTHING_ENDED = "no_transaction_of_users_ended"
-    OPEN_LOOP = "no_prediction_in_open_loop"
-    NO_READS = "no_reads_counted"
-    CPU_UNKNOWN = "cpu_unknown_to_predictions"
-    QUERIES = "no_prediction_of_queries"
-    NOT_PREDICTED = "steps_not_predicted"
 
 
 class CauseKind(Kind):
@@ -81,19 +43,7 @@ class ChangeKind(Kind):
     LITTLE_IO = "io_hardly_changed"
 
 
-class Series(StrEnum):
-    """Series that may move with throughput."""
-
-    READ_TIME = "read_time"
-    WRITE_TIME = "write_time_of_data_files"
-    LOG_TIME = "log_time_per_sync"
-    READERS = "sessions_waiting_for_reads"
-    LOG_WAITERS = "sessions_waiting_for_the_log"
-    LOCK_WAITERS = "sessions_waiting_for_locks"
-    CPU = "CPU"
-
-
-class Figure(StrEnum):
+class ComparedFigure(StrEnum):
     """Figures of two sides that are compared to find a cause."""
 
     RESPONSE = "response_time"
@@ -109,153 +59,12 @@ class Figure(StrEnum):
     DEVICE_BUSY = "device_busy"
 
 
-class Limit(StrEnum):
-    """The part of a user's cycle that would take longest."""
-
-    READS = "reads"
-    CPU = "CPU"
-    LOCKS = "locks"
-    THINK_TIME = "think_time"
-    REST = "the_rest"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The response time of a transaction by part, on average over a step's measured interval.
-
-    `parts_ms` has every key of PARTS and sums to `response_ms`. Of I/O it holds what the device accounts for; what
-    a session waited beyond that, for a CPU after its I/O was done, is in "cpu".
-    """
-
-    response_ms: float  # scheduled to ended, mean of all types
-    transactions: int  # committed or rolled back
-    parts_ms: dict[str, float]
-    looks: int  # sessions sampled, one by one
-    device_known: bool  # whether the device's own counters divide I/O from waiting for a CPU after it
-
-    @property
-    def storage_ms(self) -> float:
-        return sum(self.parts_ms[name] for name in STORAGE)
-
-    @property
-    def storage_share(self) -> float:
-        return self.storage_ms / self.response_ms
-
-    def share(self, part: str) -> float:
-        return self.parts_ms[part] / self.response_ms
-
-
-@dataclass(frozen=True)
-class Law:
-    """An identity of operational analysis, both of its sides measured in different ways. `closed` is None where the
-    two sides need not agree more closely than they do."""
-
-    finding: Finding
-    left_value: float
-    right_value: float
-    tolerance: float  # of right ÷ left from 1
-    closed: bool | None
-
-    @property
-    def kind(self) -> Kind:
-        return self.finding.kind
-
-    @property
-    def gap(self) -> float:
-        """Return right ÷ left, less 1."""
-        return self.right_value / self.left_value - 1 if self.left_value else 0.0
-
-
-@dataclass(frozen=True)
-class Association:
-    """A series that moved with throughput within a step: on changes from one stretch of time to the next.
-
-    `lag_s` is positive where throughput follows. The elasticity is d ln TPS / d ln of the series, of `elasticity_n`
-    changes from one stretch of ASSOCIATION_BIN_S to the next; scatter in the measured series draws it towards 0.
-    Intervals are of 95 %; fields are None where they cannot be computed.
-    """
-
-    series: Series
-    source: Source | None  # of I/O
-    n: int  # pairs of changes
-    bin_s: int  # length of a stretch
-    r: float
-    low: float
-    high: float
-    lag_s: float | None = None
-    lag_low_s: float | None = None
-    lag_high_s: float | None = None
-    elasticity_n: int = 0
-    elasticity: float | None = None
-    elasticity_low: float | None = None
-    elasticity_high: float | None = None
-    expected: float | None = None  # elasticity that the share of the response time promises
-
-    @property
-    def shown(self) -> bool:
-        """Tell whether it moved with throughput at all."""
-        return self.low > 0 or self.high < 0
-
-
-@dataclass(frozen=True)
-class Demands:
-    """The parameters of the closed model of a step. Times are ms per transaction of the users'."""
-
-    users: float
-    think_ms: float  # with the driver's own overhead: what of a user's cycle is outside the response time
-    rate: float  # transactions of the users' per second, committed or rolled back
-    tps: float  # the step's result; taken to keep its ratio to `rate`
-    read_ms: float  # of a single read
-    read_source: Source
-    read_part_ms: float
-    read_volume_ms: float  # the same by the counters: reads per transaction × read_ms
-    lock_ms: float
-    cpu_part_ms: float  # running or waiting for a CPU
-    cpu_ms: float | None  # CPU time used; None where the host's CPU or the number of its cores is not known
-    cpu_seen_ms: float | None  # of it, what sessions were seen in and the driver used; the rest may be anybody's
-    cores: int | None
-    fixed_ms: float  # writes, log, client and the rest: taken not to change
-    spread: float  # standard error of the step's TPS, relative, from means of batches within the run
-
-    @property
-    def reads_per_transaction(self) -> float:
-        return self.read_volume_ms / self.read_ms
-
-    @property
-    def response_ms(self) -> float:
-        return self.read_part_ms + self.lock_ms + self.cpu_part_ms + self.fixed_ms
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Committed transactions per second if a read took `read_ms` on average, queueing included."""
-
-    read_ms: float
-    tps: float
-    low: float
-    high: float
-    response_ms: float
-    limit: Limit
-
-
-@dataclass(frozen=True)
-class StepCause:
-    """The analysis of causes of one step. `notes` say why something is None."""
-
-    budget: Budget | None
-    laws: list[Law] = field(default_factory=list)
-    associations: list[Association] = field(default_factory=list)  # strongest first
-    demands: Demands | None = None
-    predictions: list[Prediction] = field(default_factory=list)  # slowest reads first
-    notes: list[Finding] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class Evidence:
     """One figure for A and for B: means over runs. The interval (95 %) is of B − A, over runs; None with fewer than
     two runs on a side."""
 
-    figure: Figure
+    figure: ComparedFigure
     part: str | None  # of PARTS
     source: Source | None  # of I/O
     a: float
@@ -279,12 +88,12 @@ class Cause:
     finding: Finding
     parts: list[Evidence] = field(default_factory=list)  # of the response time, ms per transaction
     evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and what was checked besides
-    predictions: list["Tested"] = field(default_factory=list)
+    predictions: list["ModelTest"] = field(default_factory=list)
     cautions: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Tested:
+class ModelTest:
     """One side's prediction for the other, against what the other really did: TPS, means over runs."""
 
     model_of: str  # variant

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
-from stallmark.analysis.step_summary import StepSummary, TransactionSummary
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.run import RunSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
 
 SHARE = "share"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, info, invalid
-from stallmark.analysis.summary import ExperimentSummary
-from stallmark.record.devices import array_in_words, data_device_label
+from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.scenario import Scenario
 from stallmark.record.manifest.workload import Step
 from stallmark.stats.thresholds import POOL_REACHED
 
@@ -82,8 +82,8 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
         yield info(IntentKind.RESOURCE_POOL, limits=pool.facts())
     if during := manifest.variant.during:
         yield info(IntentKind.DURING, maintenance=during.kind)
-    for one in array_in_words(manifest):
-        yield info(IntentKind.ARRAY, described=one)
+    for part, value in (manifest.array.facts() if manifest.array else {}).items():
+        yield info(IntentKind.ARRAY, part=part, value=value)
     if log and log != data:
         array = log.emulated_in_process
         yield info(
@@ -138,8 +138,8 @@ _SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
 
 
 def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Finding]:
-    """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who pairs
-    them."""
+    """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who
+    pairs them."""
     for left in a:
         for right in b:
             if (left.name, left.users) != (right.name, right.users):
@@ -174,9 +174,7 @@ SETTINGS_OF_LOAD = ("workload", "users", "measure", "arrivals", "think_time", "s
 """Parts of a scenario that must be the same for the figures of two experiments to stand in one column."""
 
 
-def same_load(one: ExperimentSummary, other: ExperimentSummary | None) -> bool:
+def same_load(one: Scenario, other: Scenario) -> bool:
     """Tell whether two experiments of a scenario were made with the same load on the same kind of device."""
-    if other is None:
-        return False
-    a, b = (it.runs[0].manifest.scenario.facts() for it in (one, other))
+    a, b = one.facts(), other.facts()
     return all(a.get(key) == b.get(key) for key in SETTINGS_OF_LOAD)

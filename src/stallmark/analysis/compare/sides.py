@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Literal
 
 from stallmark.analysis.points import group
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import REPLICATES
 
@@ -53,8 +53,8 @@ class Unpaired(StrEnum):
 
 @dataclass(frozen=True)
 class Pairing:
-    """Runs of A and of B; the n-th of each belong together unless they are `unpaired`. `left_out`: without a
-    partner."""
+    """Runs of A and of B; the n-th of each belong together unless they are `unpaired`. `left_out`: without
+    a partner."""
 
     a: tuple[RunSummary, ...]
     b: tuple[RunSummary, ...]

@@ -5,12 +5,20 @@ from itertools import pairwise
 
 from stallmark.analysis.compare.sides import Side, experiment, name_of
 from stallmark.analysis.compare.summary import Check, CheckKind, ReasonKind, check
-from stallmark.analysis.finding import Finding, invalid
+from stallmark.analysis.finding import Finding, Kind, caution, invalid
+from stallmark.analysis.points import group
 from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, Drift, drift
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.record.devices import dram_of, is_data_emulated
+from stallmark.record.manifest.storage import Role
 from stallmark.record.probe import ProbeResult
+
+_ROLES: tuple[Role, ...] = ("data", "wal")
+
+
+class StorageKind(Kind):
+    ONE_DISK = "folders_on_one_disk"
 
 
 def storage_checks(a: Side, b: Side, steps: Sequence[StepSummary]) -> list[Check]:
@@ -66,6 +74,28 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[tuple[str, ...], Drift]]:
         if "before" in probes and "before" in again
     ]
     return [*within, *between]
+
+
+def on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    """Warn where runs on the same database lay in different folders of one disk: they compare no two devices."""
+    for same in group(runs, _database):
+        for role in _ROLES:
+            folders: dict[str, set[str]] = {}
+            for run in same:
+                devices = run.manifest.devices
+                disk = devices.of(role).disk
+                if disk and (folder := devices.folders.get(role)):
+                    folders.setdefault(disk, set()).add(folder)
+            found = [(disk, sorted(some)) for disk, some in folders.items() if len(some) > 1]
+            for disk, some in found:
+                yield caution(StorageKind.ONE_DISK, role=role, disk=disk, folders=some)
+            if found:  # the log lies beside the data, and is as far apart
+                break
+
+
+def _database(run: RunSummary) -> str:
+    workload = run.manifest.workload
+    return f"{workload.name} {sorted(workload.scale.items())} {workload.seed}"
 
 
 def _most_dram(*runs: RunSummary) -> int | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.array_cautions import on_one_disk
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
@@ -40,7 +39,7 @@ from stallmark.analysis.compare.sides import (
     variant,
     with_again,
 )
-from stallmark.analysis.compare.storage import warming_up
+from stallmark.analysis.compare.storage import on_one_disk, warming_up
 from stallmark.analysis.compare.summary import (
     PRIMARIES,
     Check,
@@ -56,8 +55,8 @@ from stallmark.analysis.compare.summary import (
     check,
 )
 from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import RunSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.student import welch
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES

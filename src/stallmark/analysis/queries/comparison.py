@@ -1,5 +1,5 @@
-"""A comparison of variants of an experiment of queries with the first: run times, plans, and the gain of
-parallelism."""
+"""A comparison of variants of an experiment of queries with the first: run times, plans, and the gain
+of parallelism."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,16 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from stallmark.analysis.compare.sides import variant
-from stallmark.analysis.queries.figures import geometric_mean
-from stallmark.analysis.queries.summary import (
-    REFRESH,
-    Execution,
-    QueryCell,
-    QueryComparison,
-    QueryRunSummary,
-    QueryVariant,
-)
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.read.queries import REFRESH, Execution, QueryRunSummary, in_order
+from stallmark.analysis.read.query_figures import geometric_mean
+from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import storage_label
 
 _MEANS = (
@@ -73,12 +67,6 @@ def compare(runs: Sequence[RunSummary]) -> QueryComparison | None:
 def is_io(wait: str) -> bool:
     """Tell whether a wait, as PostgreSQL's plans or SQL Server call it, is for reads or writes of files."""
     return wait.endswith((" file read", " file write")) or wait.startswith(_IO)
-
-
-def in_order(query: str) -> tuple[int, int]:
-    """Return a sort key: RF1 before the queries, by their numbers, and RF2 behind them."""
-    number = int(query.lstrip("QRF"))
-    return (0, number) if query.startswith("Q") else ((-1, 0) if number == 1 else (1, 0))
 
 
 def _phase(executed: Sequence[Execution], first: QueryRunSummary | None) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.queries.figures import geometric_mean
-from stallmark.analysis.queries.summary import REFRESH, QueryCell, QueryComparison, QueryKind, QueryVariant
-from stallmark.analysis.summary import RunSummary
+from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
+from stallmark.analysis.read.queries import REFRESH
+from stallmark.analysis.read.query_figures import geometric_mean
+from stallmark.analysis.run import RunSummary
 from stallmark.stats.thresholds import REPLICATES, SAME
 
 MANY = 4  # queries that a finding names

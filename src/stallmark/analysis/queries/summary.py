@@ -1,22 +1,16 @@
-"""The values that the analysis returns for runs of queries, with their units; `None` where nothing was measured."""
+"""Variants of queries against the first of them, as report, terminal and `--json` show it; `None` where nothing
+was measured."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.finding import Kind
+from stallmark.analysis.read.queries import REFRESH
 from stallmark.record.devices import DeviceLabel
-
-REFRESH = ("RF1", "RF2")
-
-PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
-"""The parts of a run of queries by name."""
 
 
 class QueryKind(Kind):
     """Findings and cautions of runs of queries."""
 
-    QUERY_FAILED = "query_failed"
-    PHASE_CUT = "query_phase_cut"
     LACKS = "query_figure_lacking"
     FIGURE = "query_figure"
     RELATIVE = "query_times"
@@ -27,82 +21,6 @@ class QueryKind(Kind):
     SMALL_SCALE = "small_scale_factor"
     DOPS_IN_TURN = "parallelism_in_turn"
     OTHER_PARAMETERS = "streams_of_other_parameters"
-
-
-@dataclass(frozen=True)
-class Execution:
-    """One query or refresh function, once. Pages are of 8 KiB; waits are in ms, summed over all its workers."""
-
-    phase: str  # "power", "throughput" or "each"
-    stream: int
-    position: int
-    query: str
-    dop: int | None  # asked for; None: as the server is set
-    started_s: float
-    seconds: float
-    rows: int | None = None
-    logical_reads: int | None = None
-    physical_reads: int | None = None
-    read_bytes: int | None = None
-    spill_bytes: int | None = None
-    grant_kib: int | None = None
-    cpu_ms: float | None = None
-    actual_dop: int | None = None
-    wait_ms: Mapping[str, float] | None = None
-    plan_hash: str | None = None
-    error_class: str | None = None
-    error: str | None = None
-
-    @property
-    def failed(self) -> bool:
-        return self.error_class is not None
-
-
-@dataclass(frozen=True)
-class QueryFigures:
-    """The figures of a run by TPC-H's formulas, or why there are none. Derived: no TPC result, and no QphH."""
-
-    power: float | None = None
-    throughput: float | None = None
-    composite: float | None = None
-    power_lacks: Finding | None = None
-    throughput_lacks: Finding | None = None
-
-
-@dataclass(frozen=True)
-class QueryRunSummary:
-    """A run of queries. `phases` with what each took, in seconds, those that came to their end."""
-
-    run: str  # "power", "throughput", "both" or "each"
-    factor: float
-    streams: int | None  # of the throughput run
-    refresh: bool
-    timeout_s: float | None
-    phases: dict[str, float]
-    executions: list[Execution]
-    figures: QueryFigures
-    driver_gap_ms: float | None = None  # between the end of one query and the start of the next: mean and most
-    driver_gap_most_ms: float | None = None
-
-
-@dataclass(frozen=True)
-class StreamQuerySummary:
-    """A query of concurrent streams: how often it ended, and the geometric mean of its times."""
-
-    name: str
-    done: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class StreamsSummary:
-    """The work of concurrent streams of queries within the measured interval of a step."""
-
-    streams: int
-    done: int
-    failed: int
-    per_hour: float  # of all streams
-    queries: list[StreamQuerySummary]
 
 
 @dataclass(frozen=True)

@@ -1,32 +1,41 @@
 """Concurrent streams of queries: their work in each measured interval, from the record."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
-from stallmark.analysis.queries.comparison import in_order
-from stallmark.analysis.queries.figures import geometric_mean
-from stallmark.analysis.queries.runs import executions_of
-from stallmark.analysis.queries.summary import Execution, StreamQuerySummary, StreamsSummary
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.read.queries import Execution, executions_of, in_order
+from stallmark.analysis.read.query_figures import geometric_mean
 from stallmark.record.reader import Record
 
 
-def with_streams(record: Record, steps: Sequence[tuple[StepSummary, Interval]]) -> list[StepSummary]:
-    """Return the steps of a run with the work of its concurrent streams. Physical reads are then not given per
-    transaction, as they cannot be told from those of the streams."""
+@dataclass(frozen=True)
+class StreamQuerySummary:
+    """A query of concurrent streams: how often it ended, and the geometric mean of its times."""
+
+    name: str
+    done: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StreamsSummary:
+    """The work of concurrent streams of queries within the measured interval of a step."""
+
+    streams: int
+    done: int
+    failed: int
+    per_hour: float  # of all streams
+    queries: list[StreamQuerySummary]
+
+
+def streams_within(record: Record, intervals: Sequence[Interval]) -> dict[int, StreamsSummary]:
+    """Return the work of a run's concurrent streams, by the index of the step; none of a run without them."""
     asked = record.manifest.concurrent_streams
     if asked is None or not asked.streams:
-        return [step for step, _ in steps]
+        return {}
     executions = executions_of(record)
-    return [
-        replace(
-            step,
-            storage=replace(step.storage, reads_per_transaction=None),
-            streams=_within(interval, asked.streams, executions),
-        )
-        for step, interval in steps
-    ]
+    return {interval.index: _within(interval, asked.streams, executions) for interval in intervals}
 
 
 def _within(interval: Interval, streams: int, executions: Sequence[Execution]) -> StreamsSummary:

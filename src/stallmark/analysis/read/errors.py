@@ -11,13 +11,23 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.errors import ErrorClass
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS
 
 CONTENTION = frozenset(str(kind) for kind in ErrorClass if kind.retryable)
 """Error classes by which a server ends one of several transactions that conflict."""
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    error_class: str
+    code: str
+    attempts: int
+    given_up: int
+    message: str
+    transaction: str = ""
+    most_in_a_second: int = 0
 
 
 class Key(NamedTuple):

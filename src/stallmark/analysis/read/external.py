@@ -7,7 +7,7 @@ another offset: that is given as a hint, and nothing is shifted.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +17,6 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.summary import ExternalCounter, ExternalSummary
 from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
@@ -35,9 +34,41 @@ HINT_R = 0.4
 _GAP = 1.5  # intervals: what lies further apart had samples missing between
 
 
+@dataclass(frozen=True)
+class ExternalCounter:
+    """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
+
+    kind: str  # what it says of storage: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
+    name: str  # as its tool calls it
+    instance: str
+    unit: str
+    t: np.ndarray
+    values: np.ndarray
+    mean: float | None  # of the samples within measured intervals
+    correlation: Correlation | None  # of its changes with those of TPS over the same intervals
+
+
+@dataclass(frozen=True)
+class ExternalSummary:
+    """External measurements: a file that was attached to a run, and the clock of its figures."""
+
+    name: str
+    file: str
+    format: str
+    time_zone: str
+    offset_s: float  # added to its times
+    span: tuple[str, str]  # UTC, ISO 8601
+    samples: int
+    interval_s: float
+    counters: list[ExternalCounter]  # at most six
+    others: list[str]  # counters that are not drawn
+    notes: list[str]  # what was left out of the file
+    hint: Finding | None  # where another offset would fit clearly better
+
+
 def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ExternalSummary]:
-    """Return the external measurements of a run, in the order of attachment. `tps` are commits per second since the run
-    started."""
+    """Return the external measurements of a run, in the order of attachment. `tps` are commits per second since the
+    run started."""
     return [
         _summarise(entry, _counters(record.table(f"external_{slug}")), tps, intervals)
         for slug, entry in record.manifest.external.items()
@@ -104,8 +135,8 @@ def correlate(
 
 
 def _widths(t: np.ndarray, every: float) -> np.ndarray:
-    """Return the seconds that each sample covers: back to the one before it, or `every` where some are missing
-    between."""
+    """Return the seconds that each sample covers: back to the one before it, or `every` where some are
+    missing between."""
     apart = np.diff(t, prepend=t[:1] - every)
     return np.where((apart > 0) & (apart <= _GAP * every), apart, every)
 

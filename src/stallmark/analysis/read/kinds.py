@@ -16,3 +16,5 @@ class ReadKind(Kind):
     DATED_ROUGHLY = "dated_roughly"
     NOT_READ = "not_read_for_a_while"
     CLOCK_OFFSET = "clock_offset_likely"
+    QUERY_FAILED = "query_failed"
+    PHASE_CUT = "query_phase_cut"

@@ -23,7 +23,7 @@ for BufferIO is one for another session's read of the same block."""
 @dataclass(frozen=True)
 class WaitParts:
     """The sessions sampled in each part. `users[part]` is their mean number per second, NaN in seconds without a
-    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/cause/summary.py."""
+    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/bottleneck/summary.py."""
 
     users: dict[str, np.ndarray]
     looks: np.ndarray
@@ -37,8 +37,8 @@ class WaitParts:
 
 
 def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
-    """Read the parts; None where no sessions were sampled. Samples are divided by the polls of their second, as in
-    waits.py."""
+    """Read the parts; None where no sessions were sampled. Samples are divided by the polls of their second, as
+    in waits.py."""
     second = numbers(record, "waits", "second")
     if second is None or not len(second):
         return None
@@ -64,7 +64,7 @@ def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
 
 
 def part_of(wait_class: str, event: str) -> str:
-    """Return the part, of PARTS of analysis/cause/summary.py, that a wait belongs to."""
+    """Return the part, of PARTS of analysis/bottleneck/summary.py, that a wait belongs to."""
     if wait_class == "io":
         name = event.upper()
         return "read" if any(known in name for known in _READS) else "other_io"

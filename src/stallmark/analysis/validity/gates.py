@@ -6,11 +6,13 @@ a slow variant may well exceed a limit, and can still be compared.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
+from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.deferred_queue import Lateness
-from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.step_summary import Gate, StepSummary, TransactionSummary
+from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
@@ -29,7 +31,35 @@ from stallmark.stats.thresholds import (
 )
 
 
-def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int) -> Gate | None:
+@dataclass(frozen=True)
+class Gate:
+    """A condition under which a step's figures stand for its load. It holds where `value` is at most `limit`. `facts`
+    hold what else is known of it."""
+
+    kind: GateKind
+    value: float | None
+    limit: float | None
+    unit: str
+    passed: bool | None  # None: not known
+    voids: bool = True  # a step that fails it must not be compared
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.kind)
+
+    @property
+    def failure(self) -> Finding | None:
+        """Return the finding of a gate that failed; None otherwise."""
+        if self.passed is not False:
+            return None
+        severity = Severity.INVALID if self.voids else Severity.CAUTION
+        return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
+
+
+def mix(
+    workload: RecordedWorkload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int
+) -> Gate | None:
     """Judge the mix: the type that is furthest from its share of the deck, relative to the deviation allowed.
 
     `done` counts the transactions that ended in the interval, without failed ones. `under_way` is the mean number of
@@ -150,9 +180,9 @@ def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
     return Gate(GateKind.LOCKS, value, LOCKED, "share of the users’ time", value <= LOCKED)
 
 
-def limits(workload: Workload, transactions: Sequence[TransactionSummary]) -> Gate | None:
-    """Judge the share of each type that took longer than its limit. At least ten must have, so that no small sample
-    fails."""
+def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary]) -> Gate | None:
+    """Judge the share of each type that took longer than its limit. At least ten must have, so that no small
+    sample fails."""
     judged = [
         (one, one.over_limit)
         for one in transactions
@@ -224,8 +254,10 @@ def completed(
 
     Some may have an unknown outcome: the connection was lost during the commit, or they did not end ("unfinished" of
     `unheard`). Not judged where "silent" executors were killed before their last report, nor where there were none.
+    Of several types the one is told that is furthest off.
     """
-    for name, numbers in counted.items():
+
+    def of(name: str, numbers: Counted) -> Gate:
         seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
         silent = unheard.silent
         found = None if numbers.after is None else numbers.after - numbers.before
@@ -238,32 +270,6 @@ def completed(
             passed=seen <= found <= seen + doubtful if found is not None and judged else None,
             facts={"transaction": name, "counted": found, "seen": seen, "silent_executors": silent},
         )
-    return None
 
-
-@dataclass(frozen=True)
-class GateVerdict:
-    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or furthest
-    beyond."""
-
-    gate: Gate
-    failed: list[StepSummary]
-    passed: bool | None  # in every step in which it was judged; None where in none
-
-
-def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
-    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
-    found = []
-    for kind in dict.fromkeys(gate.kind for step in steps for gate in step.validity.gates):
-        held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]
-        worst = max((gate for _, gate in held), key=_nearness)
-        failed = [step for step, gate in held if gate.passed is False]
-        known = any(gate.passed is not None for _, gate in held)
-        found.append(GateVerdict(worst, failed, not failed if known else None))
-    return found
-
-
-def _nearness(gate: Gate) -> tuple[bool, float]:
-    if gate.value is None or gate.limit is None:
-        return gate.passed is False, -1.0
-    return gate.passed is False, abs(gate.value) / gate.limit if gate.limit else abs(gate.value)
+    gates = [of(name, numbers) for name, numbers in counted.items()]
+    return max(gates, key=lambda gate: (gate.passed is False, gate.passed is True, abs(gate.value or 0)), default=None)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
+from stallmark.analysis.read.errors import ErrorSummary
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
-from stallmark.analysis.validity.kinds import Counted, ValidityKind
+from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
@@ -30,10 +30,10 @@ def invalid_findings(
     if interval.cut:
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
     for which, counters in (
-        (Counted.DATA_FILES, io.data),
-        (Counted.LOG, io.wal),
-        (Counted.DATA_DEVICE, io.data_device),
-        (Counted.LOG_DEVICE, io.wal_device),
+        (CounterSource.DATA_FILES, io.data),
+        (CounterSource.LOG, io.wal),
+        (CounterSource.DATA_DEVICE, io.data_device),
+        (CounterSource.LOG_DEVICE, io.wal_device),
     ):
         yield from _lost(which, counters, interval)
     foreign = foreign_share(io, interval)
@@ -86,8 +86,8 @@ def _of_databases(io: Io, interval: Interval) -> float | None:
 
 
 def _of_files(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes in other databases' files, where the server counts by file; tempdb is taken to be
-    ours."""
+    """Return the share of bytes in other databases' files, where the server counts by file; tempdb is taken to
+    be ours."""
     foreign = over(io.foreign, interval)
     ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
     if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
@@ -103,8 +103,8 @@ def _bytes_per_second(delta: Delta) -> float:
 
 
 def _of_device(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes read from a real device beyond the server's own. An emulated array serves the server
-    alone."""
+    """Return the share of bytes read from a real device beyond the server's own. An emulated array serves the
+    server alone."""
     server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
     if io.emulated or server is None or device is None or server.broken or device.broken:
         return None
@@ -116,7 +116,7 @@ def _of_device(io: Io, interval: Interval) -> float | None:
     return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
 
 
-def _lost(which: Counted, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
+def _lost(which: CounterSource, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
     if counters is None:
         return
     delta = over(counters, interval)

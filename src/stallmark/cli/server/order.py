@@ -35,7 +35,7 @@ LEAST_BYTES = 2560 * 1024**2
 
 
 @dataclass(frozen=True)
-class Order:
+class ServerOrder:
     """The properties of a server to start.
 
     `data` takes all that it writes (a volume of Docker's when None), `log` the logs of new databases.
@@ -73,8 +73,8 @@ class Order:
         return [folder.resolve() for folder in (self.data, self.log) if folder]
 
     def environment(self, first_password: str) -> dict[str, str]:
-        """Microsoft documents no other way for the image to take a password, so whoever may inspect the container can
-        read it: it is good for the first login alone, which replaces it."""
+        """Return the environment. Microsoft documents no other way for the image to take a password, so whoever may
+        inspect the container can read it: it is good for the first login alone, which replaces it."""
         return {
             "ACCEPT_EULA": "Y",
             "MSSQL_SA_PASSWORD": first_password,
@@ -85,7 +85,7 @@ class Order:
         }
 
     def places(self) -> dict[str, dict[str, str]]:
-        """Z: on a system with SELinux the folders are this container's alone."""
+        """Return the mounts. Z: on a system with SELinux the folders are this container's alone."""
         data = str(self.data.resolve()) if self.data else self.volume
         places = {data: {"bind": INSIDE, "mode": "rw,Z" if self.data else "rw"}}
         if self.log:
@@ -136,7 +136,7 @@ class CredentialFiles:
         """Return the named folders of the server's files: "data" and "log"."""
         return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
 
-    def write(self, order: Order, password: str, first_password: str) -> None:
+    def write(self, order: ServerOrder, password: str, first_password: str) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_private(self.password_file, password + "\n")
         _write_private(self._first_password_file, first_password + "\n")
@@ -149,12 +149,14 @@ class CredentialFiles:
 
 
 def new_password() -> str:
-    """128 random bits in what the password policy asks for: three kinds of characters, and not the user's name."""
+    """Return 128 random bits in what the password policy asks for: three kinds of characters, and not the
+    user's name."""
     return secrets.token_hex(16) + "-Xy7"
 
 
 def url(port: int, database: str, password: str | None = None) -> str:
-    """The certificate is one the server made for itself; we trust it because it is ours, on this machine."""
+    """Return the URL. The certificate is one the server made for itself; we trust it because it is ours, on
+    this machine."""
     return URL.create(
         "mssql", "sa", password, "127.0.0.1", port, database, {"TrustServerCertificate": "yes"}
     ).render_as_string(hide_password=False)

@@ -13,10 +13,12 @@ from stallmark.record.manifest.course import (
     Collector,
     Condition,
     Ended,
+    ExpectedMachines,
     External,
     LeftWaiting,
     LoadMachine,
     Machine,
+    Took,
     Unheard,
 )
 from stallmark.record.manifest.part import ManifestPart, Moment
@@ -77,10 +79,12 @@ class Manifest(ManifestPart):
     collectors: dict[str, Collector] = {}
     conditions: tuple[Condition, ...] = ()
     machine: Machine = Machine()
+    expected_machines: ExpectedMachines | None = None
     load_machines: tuple[LoadMachine, ...] = ()
     unheard: Unheard = Unheard()
     left_waiting: LeftWaiting = LeftWaiting()
     external: dict[str, External] = {}
+    took: Took | None = None
     notes: tuple[str, ...] = ()
     ended: Ended | None = None
 

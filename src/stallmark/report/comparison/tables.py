@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
@@ -18,8 +18,8 @@ WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("
 
 
 def held(pair: PairComparison) -> str:
-    """Return how many checks hold, in a line."""
-    return f"{sum(one.passed is True for one in pair.checks)} of {len(pair.checks)} hold."
+    """Return how many checks hold."""
+    return words.held(sum(one.passed is True for one in pair.checks), len(pair.checks))
 
 
 def brief(found: ComparisonSummary) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark import format
-from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import queries as words
 from stallmark.report.text.device import labelled

@@ -6,8 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from stallmark import format
-from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.queries.summary import QueryCell, QueryComparison
+from stallmark.analysis.read.queries import PHASES
 from stallmark.report.columns import marks
 from stallmark.report.labels import step_labels
 from stallmark.report.queries.tables import compared, times

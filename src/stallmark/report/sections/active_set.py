@@ -9,7 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.report.figures import Figure, chart, note, values_axis
 from stallmark.report.labels import panels

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.agreement import Pair, Rates, pairs
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 

@@ -5,8 +5,8 @@ from itertools import groupby
 
 from stallmark import format
 from stallmark.analysis.compare.sides import variant
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import HookResult
@@ -120,7 +120,7 @@ def _use(use: FlashUse) -> list[str]:
 def _in_words(hook: HookResult) -> tuple[str, str]:
     after = f" ({format.seconds(hook.seconds)})"
     if hook.ask:
-        return f"The operator was asked: {hook.ask} Answer: {hook.answer}{after}.", ""
+        return device_words.asked(hook.ask, hook.answer, after), ""
     return f"{' '.join(hook.command or ())}{after}", hook.output
 
 

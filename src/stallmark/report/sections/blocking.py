@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import server as words

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.server_summary import IoSummary, ServerState
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import StatementSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import server as words

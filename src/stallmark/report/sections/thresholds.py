@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, Threshold
-from stallmark.analysis.thresholds import MILLISECONDS, SHARES, over_steps
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.thresholds import MILLISECONDS, SHARES, Threshold, over_steps
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.queries.comparison import in_order
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.read.queries import in_order
 from stallmark.analysis.read.server_summary import TransactionReads
-from stallmark.analysis.step_summary import StepSummary, TransactionSummary
-from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
 from stallmark.report.labels import step_labels

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.step_summary import Gate
-from stallmark.analysis.summary import ExperimentSummary
-from stallmark.analysis.validity.gates import gate_verdicts
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.marks import gate_verdicts
+from stallmark.analysis.validity.gates import Gate
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import gates as gate_words

@@ -8,9 +8,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import coefficient
 from stallmark.report.figures import Figure, note, places, rounded, stacked
 from stallmark.report.labels import panels, step_labels
@@ -134,11 +134,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
         unit=words.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
-        summary=" ".join(
-            f"{labels[s.key]}: r {coefficient(c.r)}, 95 % from {coefficient(c.low)} to {coefficient(c.high)}."
-            for s in steps
-            for c in [found[s.key]]
-        ),
+        summary=" ".join(words.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [found[s.key]]),
         method=words.correlation_method(unit),
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],

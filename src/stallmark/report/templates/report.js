@@ -119,18 +119,8 @@
     return;
   }
   const unpack = (id) => {
-    const text = $(id).textContent;
-    const bytes = new Uint8Array((text.length * 7) >> 3);
-    for (let i = 0, at = 0, held = 0, bits = 0; i < text.length; i++) {
-      held = (held << 7) | (text.charCodeAt(i) & 127);
-      bits += 7;
-      if (bits >= 8) {
-        bits -= 8;
-        bytes[at++] = held >> bits;
-        held &= (1 << bits) - 1;
-      }
-    }
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+    const bytes = Uint8Array.from(atob($(id).textContent), (character) => character.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
   };
   const [plotly, data] = await Promise.all([unpack("plotly"), unpack("figures")]);
   ({ figures, template } = JSON.parse(data));

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.compare.storage import StorageKind
 from stallmark.analysis.finding import Finding
 from stallmark.errors import as_reason
 from stallmark.format import duration, listed, number, percent, quoted, size
@@ -179,7 +180,7 @@ def _(before: str, said: str) -> str:
     return f"The experiment ended before “{before}”: {as_reason(said)}."
 
 
-@says(ArrayKind.ONE_DISK)
+@says(StorageKind.ONE_DISK)
 def _(role: str, disk: str, folders: list[str]) -> str:
     return (
         f"The {'log' if role == 'wal' else 'data'} of these runs lay in different folders of one disk, {disk} "

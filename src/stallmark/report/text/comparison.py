@@ -85,6 +85,15 @@ def adjustment(pair: PairComparison) -> str:
     )
 
 
+def method(pair: PairComparison) -> str:
+    """Return the whole method of a pair: its test, the order of its runs, and the adjustment of p-values."""
+    return f"{sentence(pair.method)} Order of the runs: {pair.order} (A: {pair.a}, B: {pair.b}). {adjustment(pair)}"
+
+
+def held(passed: int, checks: int) -> str:
+    return f"{passed} of {checks} hold."
+
+
 def headline(found: ComparisonSummary) -> str:
     """Return the verdict in one sentence; of several pairs how many had each verdict."""
     if len(found.pairs) == 1:
@@ -326,10 +335,11 @@ def enough_runs(plan: RunsPlan) -> str:
 
 def scatter(plan: RunsPlan) -> str:
     """Return the scatter that a plan of runs rests on, and its method."""
+    test = f"Welch’s t-test ({_UNPAIRED[plan.unpaired]})" if plan.unpaired else "Paired t-test"
     return (
         f"Scatter of {plan.primary} from run to run: {amount(plan.spread)} % (standard deviation of ln; "
         f"{percent(CONFIDENCE)} interval {amount(plan.spread_low)} to {amount(plan.spread_high)} %), pooled over "
-        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. Paired t-test, two-sided {percent(1 - CONFIDENCE)}, "
+        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. {test}, two-sided {percent(1 - CONFIDENCE)}, "
         f"by the noncentral t distribution; a verdict needs {REPLICATES} runs of each in any case."
         f"{f' {sentence(plan.left_out)}' if plan.left_out else ''}"
     )

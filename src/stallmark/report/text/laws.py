@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from stallmark.analysis.cause.summary import Law, LawKind
+from stallmark.analysis.bottleneck.summary import Law, LawKind
 from stallmark.analysis.finding import Kind
 from stallmark.format import number, percent
 from stallmark.report.text import says

@@ -1,4 +1,4 @@
-"""The sentences of the live page, and of `stallmark status` about the time left."""
+"""The sentences of the live page, some of which `stallmark status` says as well."""
 
 from stallmark import format
 
@@ -70,34 +70,30 @@ def name(variant: str, repeat: int, repeats: int, again: bool) -> str:
     return variant + (" again" if again else "") + (f", repeat {repeat}" if repeats > 1 and not again else "")
 
 
-def time_left(left_s: float | None, load_left_s: float | None) -> str | None:
-    """Return how long it takes yet: by the runs that are whole, or before there are any by their load alone."""
-    if left_s is not None:
-        return f"about {format.duration(left_s)} left, going by the runs that are whole"
-    if load_left_s is not None:
-        return f"{format.duration(load_left_s)} of load left, and what prepares and checks each run"
-    return None
-
-
 def complete(planned: int, report: str | None) -> str:
     """Return that the experiment is complete, and where its report lies."""
     return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
 
 
-def ended(because: str | None, whole: int, planned: int, folder: str | None) -> str:
-    """Return how the experiment ended early, and how it goes on where there is a folder to resume."""
+def go_on(command: str) -> str:
+    """Return what the command to resume an experiment does."""
+    return f"{command} makes the runs that are still to be made."
+
+
+def ended(because: str | None, whole: int, planned: int, command: str | None) -> str:
+    """Return how the experiment ended early, and the command with which it goes on where there are runs."""
     why = f": {because.rstrip('.')}" if because else ""
-    go_on = f" stallmark run --resume {folder} makes the others." if folder and whole < planned else ""
-    return f"It ended early{why}. {whole} of {planned} runs are whole.{go_on}"
+    others = f" {go_on(command)}" if command and whole < planned else ""
+    return f"It ended early{why}. {whole} of {planned} runs are whole.{others}"
 
 
 def quiet(silent_s: float) -> str:
     return f"nothing was written for {format.duration(silent_s)}"
 
 
-def silent(silent_s: float, folder: str) -> str:
+def silent(silent_s: float, command: str) -> str:
     """Return that nothing was written for a while, and what to do."""
     return (
         f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine stands still, or cannot "
-        f"reach this folder. If it was killed, stallmark run --resume {folder} goes on."
+        f"reach this folder. If it was killed, {command} goes on."
     )

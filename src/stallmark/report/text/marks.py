@@ -1,6 +1,6 @@
 """The word for each mark of a step, for tables; its sentence stands below them."""
 
-from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.steady.steadiness import SteadyKind

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.queries.findings import MANY
 from stallmark.analysis.queries.summary import QueryKind
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
 from stallmark.report.text import clause, says
@@ -12,14 +13,14 @@ from stallmark.report.text import clause, says
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
 
 
-@says(QueryKind.QUERY_FAILED)
+@says(ReadKind.QUERY_FAILED)
 def _(figure: str, query: str, error: str | None, timeout: bool, others: int) -> str:
     how = "took longer than its timeout" if timeout else f"failed: {error}"
     more = f" (and {others} more)" if others else ""
     return f"The {FIGURES[figure]} is not computed, because {query} {how}{more}."
 
 
-@says(QueryKind.PHASE_CUT)
+@says(ReadKind.PHASE_CUT)
 def _(figure: str) -> str:
     return f"The {FIGURES[figure]} is not computed, because the {figure} run was not finished."
 
@@ -201,6 +202,22 @@ def figures_in_brief(phase: str, baseline: str) -> str:
         "Power, throughput and composite: derived from TPC-H, no QphH. Relative: geometric mean of run times of the "
         f"{phase} against {baseline}."
     )
+
+
+def relative_mean(variant: str, ratio: str, queries: int) -> str:
+    return f"{variant}: geometric mean {ratio} over {queries} queries."
+
+
+def not_measured(variant: str) -> str:
+    return f"{variant}: not measured."
+
+
+def most_in(variant: str, query: str, most: float, unit: str) -> str:
+    return f"{variant}: most in {query}, {number(most)} {unit}."
+
+
+def by_parallelism(variant: str, times: Sequence[tuple[int, float | None]]) -> str:
+    return f"{variant}: {', '.join(f'{number(seconds)} s at {dop}' for dop, seconds in times)}."
 
 
 OTHER_PLAN = "* its plan is another one than in A."

@@ -23,7 +23,7 @@ PART_NAMES = {
     "queue": "waiting for a free user",
     "rest": "everything else",
 }
-"""The words for the parts of the response time, PARTS of analysis/cause/summary.py."""
+"""The words for the parts of the response time, PARTS of analysis/bottleneck/summary.py."""
 
 
 def term(member: str) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from statistics import fmean
 
+from stallmark.analysis.bottleneck.prediction import predict
+from stallmark.analysis.bottleneck.summary import Demands, NoteKind, Prediction, Source
 from stallmark.analysis.cause.model_tests import tested
-from stallmark.analysis.cause.prediction import predict
-from stallmark.analysis.cause.summary import Demands, NoteKind, Prediction, Source, Tested
+from stallmark.analysis.cause.summary import ModelTest
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
 from stallmark.analysis.step_summary import StepSummary
@@ -34,11 +35,11 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class WhatIfs:
-    """Predictions, and how good such predictions were. `left_out`: steps for which nothing can be predicted, and
-    why."""
+    """Predictions, and how good such predictions were. `left_out`: steps for which nothing can be predicted,
+    and why."""
 
     found: list[WhatIf]
-    tests: list[Tested]
+    tests: list[ModelTest]
     left_out: list[Finding]
 
 

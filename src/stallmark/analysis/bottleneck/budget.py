@@ -7,8 +7,8 @@ has to be timed.
 
 import numpy as np
 
-from stallmark.analysis.cause.attribution import device_share_of_stall
-from stallmark.analysis.cause.summary import PARTS, STORAGE, Budget
+from stallmark.analysis.bottleneck.attribution import device_share_of_stall
+from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
 from stallmark.analysis.read.throughput import Load
@@ -20,8 +20,8 @@ _SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")
 def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:
     """Return the budget; None where no sessions were sampled or nothing ended.
 
-    `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the server's
-    answers.
+    `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the
+    server's answers.
     """
     seen, looks = waits.over(interval) if waits else ({}, 0)
     done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())

@@ -21,7 +21,7 @@ from itertools import product
 
 import scipy  # its parts are imported when first asked for
 
-from stallmark.analysis.cause.summary import Demands, Limit, Prediction
+from stallmark.analysis.bottleneck.summary import Demands, Limit, Prediction
 from stallmark.stats.thresholds import MODEL_ERROR
 
 WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)

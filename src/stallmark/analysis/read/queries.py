@@ -1,16 +1,78 @@
-"""The queries of one run, read from its record."""
+"""The queries of one run, read from its record; `None` where nothing was measured."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.queries import figures as query_figures
-from stallmark.analysis.queries.summary import REFRESH, Execution, QueryFigures, QueryKind, QueryRunSummary
+from stallmark.analysis.read import query_figures
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.record.manifest.workload import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES
+
+REFRESH = ("RF1", "RF2")
+
+PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
+"""The parts of a run of queries by name."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One query or refresh function, once. Pages are of 8 KiB; waits are in ms, summed over all its workers."""
+
+    phase: str  # "power", "throughput", "each" or, of streams beside virtual users, "concurrent"
+    stream: int
+    position: int
+    query: str
+    dop: int | None  # asked for; None: as the server is set
+    started_s: float
+    seconds: float
+    rows: int | None = None
+    logical_reads: int | None = None
+    physical_reads: int | None = None
+    read_bytes: int | None = None
+    spill_bytes: int | None = None
+    grant_kib: int | None = None
+    cpu_ms: float | None = None
+    actual_dop: int | None = None
+    wait_ms: Mapping[str, float] | None = None
+    plan_hash: str | None = None
+    error_class: str | None = None
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.error_class is not None
+
+
+@dataclass(frozen=True)
+class QueryFigures:
+    """The figures of a run by TPC-H's formulas, or why there are none. Derived: no TPC result, and no QphH."""
+
+    power: float | None = None
+    throughput: float | None = None
+    composite: float | None = None
+    power_lacks: Finding | None = None
+    throughput_lacks: Finding | None = None
+
+
+@dataclass(frozen=True)
+class QueryRunSummary:
+    """A run of queries. `phases` with what each took, in seconds, those that came to their end."""
+
+    run: str  # "power", "throughput", "both" or "each"
+    factor: float
+    streams: int | None  # of the throughput run
+    refresh: bool
+    timeout_s: float | None
+    phases: dict[str, float]
+    executions: list[Execution]
+    figures: QueryFigures
+    driver_gap_ms: float | None = None  # between the end of one query and the start of the next: mean and most
+    driver_gap_most_ms: float | None = None
 
 
 def read_queries(record: Record) -> QueryRunSummary | None:
@@ -40,6 +102,12 @@ def read_queries(record: Record) -> QueryRunSummary | None:
 def executions_of(record: Record) -> list[Execution]:
     """Return the executions in the order in which they began."""
     return [_execution(row) for row in _rows(record)]
+
+
+def in_order(query: str) -> tuple[int, int]:
+    """Return a sort key: RF1 before the queries, by their numbers, and RF2 behind them."""
+    number = int(query.lstrip("QRF"))
+    return (0, number) if query.startswith("Q") else ((-1, 0) if number == 1 else (1, 0))
 
 
 def figures(
@@ -76,14 +144,14 @@ def _lacks(phase: str, phases: Mapping[str, float], done: Sequence[Execution]) -
         first = failed[0]
         timeout = first.error_class == "timeout"
         return caution(
-            QueryKind.QUERY_FAILED,
+            ReadKind.QUERY_FAILED,
             figure=phase,
             query=first.query,
             error=None if timeout else first.error,
             timeout=timeout,
             others=len(failed) - 1,
         )
-    return caution(QueryKind.PHASE_CUT, figure=phase) if phase not in phases else None
+    return caution(ReadKind.PHASE_CUT, figure=phase) if phase not in phases else None
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:

@@ -1,33 +1,37 @@
-"""The analysis of causes of one step, put together."""
+"""The analysis of one step's bottleneck, put together."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from stallmark.analysis.cause.associations import associations
-from stallmark.analysis.cause.budget import make_budget, relative_spread
-from stallmark.analysis.cause.laws import cpu_cores, laws, wait_laws
-from stallmark.analysis.cause.prediction import WHAT_IF_MS, predict
-from stallmark.analysis.cause.summary import Budget, Demands, NoteKind, Source, StepCause
+from stallmark.analysis.bottleneck.associations import associations
+from stallmark.analysis.bottleneck.budget import make_budget, relative_spread
+from stallmark.analysis.bottleneck.laws import cpu_cores, laws, wait_laws
+from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
+from stallmark.analysis.bottleneck.summary import Budget, Demands, NoteKind, Source, StepCause
 from stallmark.analysis.finding import info
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
+from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
-from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import Manifest
 
 
-def with_cause(
-    step: StepSummary, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
-) -> StepSummary:
-    """Return the step with its `cause`; as it is where it ran queries, which are compared by themselves."""
-    if manifest.queries:
-        return step
-    return replace(step, cause=_step_cause(step, manifest, load, io, waits, interval))
+@dataclass(frozen=True)
+class StepFigures:
+    """The figures of a step that are needed besides its series: means over the measured interval."""
+
+    tps: float  # its result
+    data: IoSummary | None  # as the server counted it
+    data_device: IoSummary | None
+    cpu_busy_share: float | None
+    server_waits: Sequence[ServerWait]
 
 
-def _step_cause(
-    step: StepSummary, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
+def step_cause(
+    step: StepFigures, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
 ) -> StepCause:
+    """Return what limits a step of transactions."""
     arrivals = manifest.steps[interval.index].arrivals
     budget = make_budget(load, io, waits, interval)
     cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None
@@ -49,7 +53,7 @@ def _step_cause(
         budget,
         [
             *laws(manifest, load, io, waits, interval, arrivals),
-            *wait_laws(step.waits.server_waits, waits.over(interval)[0] if waits else {}),
+            *wait_laws(step.server_waits, waits.over(interval)[0] if waits else {}),
         ],
         associations(load, io, waits, interval, budget, cycle_ms),
         demands,
@@ -66,7 +70,7 @@ def _cycle_ms(load: Load, interval: Interval) -> float | None:
 
 
 def _demands(
-    step: StepSummary,
+    step: StepFigures,
     manifest: Manifest,
     load: Load,
     io: Io,
@@ -77,10 +81,10 @@ def _demands(
 ) -> Demands | None:
     """Return the demands; None where no reads were counted. The budget is of all transactions: its parts are taken to
     be the same shares of those that users start."""
-    counted, source = step.storage.data_device, Source.DEVICE
+    counted, source = step.data_device, Source.DEVICE
     if counted is None or not counted.read_ms:
-        counted, source = step.storage.data, Source.SERVER
-    if counted is None or not counted.read_ms or not step.result_tps:
+        counted, source = step.data, Source.SERVER
+    if counted is None or not counted.read_ms or not step.tps:
         return None
     done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
     response_ms = min(cycle_ms, float(interval.of(load.of_users("latency_us")).sum()) / done / 1000)
@@ -88,13 +92,13 @@ def _demands(
     part = {name: ms * scale for name, ms in budget.parts_ms.items()}
     rate = done / interval.seconds
     cores = _cores(manifest, io, interval)
-    used = (step.server.cpu_busy_share or 0.0) * (cores or 0)  # cores
+    used = (step.cpu_busy_share or 0.0) * (cores or 0)  # cores
     seen = cpu_cores(load, io, waits.over(interval)[0] if waits else {}, interval)
     return Demands(
         users=rate * cycle_ms / 1000,
         think_ms=cycle_ms - response_ms,
         rate=rate,
-        tps=step.result_tps,
+        tps=step.tps,
         read_ms=counted.read_ms,
         read_source=source,
         read_part_ms=part["read"],
@@ -110,8 +114,8 @@ def _demands(
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
-    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
-    them."""
+    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server
+    reports them."""
     host = over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
