@@ -14,7 +14,7 @@ demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
 
 test: $(VENV)/installed-dev compiler browser lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # What starts no server, browser or compiler: a minute.
 quick: lint

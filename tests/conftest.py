@@ -6,6 +6,7 @@ import signal
 import hypothesis
 import pytest
 from support import sql_server
+from support.clusters import clusters
 from support.embedded_servers import embedded_server, template
 from support.tsql import tools_service
 
@@ -14,7 +15,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 
-__all__ = ["embedded_server", "template"]
+__all__ = ["clusters", "embedded_server", "template"]
 
 # No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples.
 _USUAL = hypothesis.settings(
@@ -43,7 +44,8 @@ SLOW = (
 
 LONG = (
     "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
-    "test_browser", "test_build", "test_selftest", "test_every_text",
+    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py",
+    "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
 
@@ -58,7 +60,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a server, leave out what needs a SQL Server that is not there, and begin with what is long."""
+    """Mark what starts a server, and leave out what needs a SQL Server that is not there. Begin with what is long and
+    end with what is short, so that no process is left to work alone."""
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
@@ -71,8 +74,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=absent)
         items[:] = [item for item in items if item not in absent]
 
+    heavy = {item.path for item in items if item.get_closest_marker("server")}
+
     def rank(item: pytest.Item) -> int:
-        return next((at for at, part in enumerate(LONG) if part in item.nodeid), len(LONG))
+        file = item.nodeid.partition("::")[0]
+        return next((at for at, part in enumerate(LONG) if part in file), len(LONG) + (item.path not in heavy))
 
     items.sort(key=rank)
 

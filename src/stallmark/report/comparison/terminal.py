@@ -54,7 +54,7 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
 
 def planned(plan: RunsPlan) -> RenderableType:
     """Return the differences that N runs can show, and how many runs a wanted difference needs."""
-    header = ["runs of each", "show a difference of", *(["load for two variants"] if plan.run_s else [])]
+    header = ["runs of each", "show a difference of", *(["time for two variants"] if plan.run_s else [])]
     rows = [
         [str(runs), f"{amount(least)} %", *([format.seconds(plan.run_s * runs * 2)] if plan.run_s else [])]
         for runs, least in plan.can_show
