@@ -60,7 +60,6 @@ name: benchmark
 title: A benchmark
 answers: How this behaves.
 needs: Nothing.
-takes: a while
 workload: {{name: brokerage, scale: {{customers: 5000, days: 1}}}}
 users: {users}
 ramp: 2s

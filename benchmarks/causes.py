@@ -18,7 +18,7 @@ from typing import Any
 
 from stallmark.analysis.bottleneck.summary import Source
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import Figure
+from stallmark.analysis.cause.summary import ComparedFigure
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import Point, points
 from stallmark.format import number
@@ -52,7 +52,7 @@ def run(folder: Path, name: str, variants: Sequence[dict[str, Any]]) -> Path:
     scenario.write_text(
         json.dumps(
             {
-                **{"name": name.replace(" ", "-"), "title": name, "answers": "-", "needs": "-", "takes": "-"},
+                **{"name": name.replace(" ", "-"), "title": name, "answers": "-", "needs": "-"},
                 "workload": {"name": "bank", "scale": {"branches": 20}},
                 **{"users": 4, "warm_up": "5s", "measure": "15s", "repeats": REPEATS},
                 **{"start_cache": "prefilled", "reset": "restore", "variants": list(variants)},
@@ -73,7 +73,7 @@ def tell(found: Sequence[Point]) -> None:
         cause = explain(a.steps, b.steps, paired=True)
         print(f"  {a.first.variant} → {b.first.variant}: {sentence(cause.finding)}")
         for one in cause.evidence:
-            if (one.figure, one.source) == (Figure.READ_TIME, Source.DEVICE):
+            if (one.figure, one.source) == (ComparedFigure.READ_TIME, Source.DEVICE):
                 ends = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
                 print(f"    read time of the device changed by {one.change:.2f} ms{ends}")
         for test in cause.predictions:

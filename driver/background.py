@@ -18,7 +18,7 @@ from stallmark.transactions.workload import Transaction
 
 class Task(NamedTuple):
     """A transaction and when it is due (monotonic ns). Inputs of None are drawn when it is executed; with `every_s` it
-    comes again."""
+    comes again, at the next of these times that is not over."""
 
     due_ns: int
     kind: type[Transaction]
@@ -117,4 +117,6 @@ class BackgroundSession(Client):
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s:
-                self._deferred.add(task._replace(due_ns=task.due_ns + int(task.every_s * 1e9)))
+                every_ns = int(task.every_s * 1e9)
+                missed = max(0, ended - task.due_ns) // every_ns  # they are not caught up with
+                self._deferred.add(task._replace(due_ns=task.due_ns + (missed + 1) * every_ns))

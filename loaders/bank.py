@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale, rows_of_batch
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, rows_of_batch
 from stallmark.loaders.text import Filler
 from stallmark.schema.bank.scale import ACCOUNTS_PER_BRANCH, MOST_BRANCHES, TELLERS_PER_BRANCH
 
@@ -29,9 +29,9 @@ class BankLoader(Loader):
             )
         return {"branches": branches}
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         rows = {name: scale["branches"] * per_branch for name, (per_branch, _) in _TABLES.items()}
-        return [Group(name, -(-count // BATCH_ROWS), {f"bank.{name}": count}) for name, count in rows.items()]
+        return [TableGroup(name, -(-count // BATCH_ROWS), {f"bank.{name}": count}) for name, count in rows.items()]
 
     def rows_of(self, scale: Scale, batch: Batch) -> dict[str, str]:
         per_branch, _ = _TABLES[batch.group]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from stallmark.loaders import brokerage, warehouse
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup
 
 _PARTS: Mapping[str, Loader] = {"brokerage": brokerage.LOADER, "warehouse": warehouse.LOADER}
 
@@ -24,9 +24,9 @@ class HtapLoader(Loader):
         for part in _PARTS.values():
             part.ready()
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         return [
-            Group(f"{name}/{group.name}", group.batches, group.rows)
+            TableGroup(f"{name}/{group.name}", group.batches, group.rows)
             for name, part in _PARTS.items()
             for group in part.groups(scale)
         ]

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import humanize
 import sqlalchemy as sa
 
+from stallmark import format
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import compressibility, ledger, loader_pool
@@ -18,7 +18,7 @@ from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 
-class Workload(Protocol):
+class Buildable(Protocol):
     """The part of a workload that a build needs (`transactions.workload.Workload` has it)."""
 
     @property
@@ -66,7 +66,7 @@ class Recognition:
         return self.state
 
 
-def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Recognition:
+def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> Recognition:
     """Compare the database with what is asked for.
 
     Raises StallmarkError, naming the difference, when it holds anything else.
@@ -89,7 +89,14 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
     return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
 
 
-def of_others(engine: Engine, workload: Workload) -> str | None:
+def missing(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> float:
+    """Return the share of the wanted database that is still to be loaded. Raise StallmarkError as `recognise` does."""
+    with deploy.failing_in_words(engine, "Looking at the database"):
+        found = recognise(engine, workload, scale, seed)
+    return 0.0 if found.state == "complete" else 1 - found.batches / found.batches_total
+
+
+def of_others(engine: Engine, workload: Buildable) -> str | None:
     """One thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None where
     there is none that this login may see."""
     ours = {schema for metadata in (workload.metadata, OWN_TABLES) for schema in deploy.schemas_of(metadata)}
@@ -97,16 +104,16 @@ def of_others(engine: Engine, workload: Workload) -> str | None:
     return others[0] if others else None
 
 
-def expected_bytes(engine: Engine, workload: Workload, scale: Scale) -> int:
+def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:
     """Estimate what the tables and their keys will take once they are loaded."""
     loader = loader_for(workload.name)
     rows = LoadPlan(loader.groups(loader.scale(scale))).rows
-    return size.estimate(workload.metadata, rows, engine.dialect).data_bytes
+    return size.estimate(workload.metadata, rows, dialect).data_bytes
 
 
 def build(
     engine: Engine,
-    workload: Workload,
+    workload: Buildable,
     scale: Scale,
     seed: int,
     *,
@@ -170,7 +177,7 @@ def _prepare(engine: Engine, ddl: Ddl, identity: Identity, found: Recognition) -
 
 def _load(
     engine: Engine,
-    workload: Workload,
+    workload: Buildable,
     identity: Identity,
     plan: LoadPlan,
     workers: int,
@@ -194,7 +201,12 @@ def _load(
 
 
 def _finish(
-    engine: Engine, workload: Workload, ddl: Ddl, plan: LoadPlan, workers: int, progress: Callable[[BuildProgress], Any]
+    engine: Engine,
+    workload: Buildable,
+    ddl: Ddl,
+    plan: LoadPlan,
+    workers: int,
+    progress: Callable[[BuildProgress], Any],
 ) -> bool:
     """Make keys, procedures and statistics if every batch is in; says whether it is."""
     loaded = ledger.batches(engine)
@@ -217,12 +229,12 @@ def _finish(
     return True
 
 
-def _identity(workload: Workload, loader: Loader, scale: Scale, seed: int) -> Identity:
+def _identity(workload: Buildable, loader: Loader, scale: Scale, seed: int) -> Identity:
     decided_by = checked_seed(seed) if loader.seeded else 0
     return Identity(workload.name, workload.version, loader.scale(scale), decided_by, dict(loader.options))
 
 
-def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
+def _refuse_foreign_tables(engine: Engine, workload: Buildable) -> None:
     for schema in deploy.schemas_of(workload.metadata):
         with deploy.connected(engine) as connection:
             found = sa.inspect(connection).get_table_names(schema)
@@ -234,7 +246,7 @@ def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
 
 
 def _check_space(
-    engine: Engine, workload: Workload, plan: LoadPlan, found: Recognition, to_be_copied: bool, workers: int
+    engine: Engine, workload: Buildable, plan: LoadPlan, found: Recognition, to_be_copied: bool, workers: int
 ) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
     free = engine.free_bytes()
@@ -249,7 +261,7 @@ def _check_space(
     missing = needed - sizes.heap_bytes * found.batches // found.batches_total
     if missing > free:
         raise StallmarkError(
-            f"The disk is too small: the database needs about {humanize.naturalsize(missing)} {when}, "
-            f"{humanize.naturalsize(free)} are free. "
+            f"The disk is too small: the database needs about {format.size(missing)} {when}, "
+            f"{format.size(free)} are free. "
             "Choose a smaller scale, free some space, or place the data on another disk."
         )

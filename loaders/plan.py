@@ -4,6 +4,7 @@ A loader's batch is a pure function of (seed, scale, group, batch number). So an
 make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
 """
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -24,7 +25,7 @@ Piece = tuple[str, pa.Table]
 
 
 @dataclass(frozen=True)
-class Group:
+class TableGroup:
     """Tables generated together. `rows` is how many each gets over all batches, exact or expected."""
 
     name: str
@@ -57,7 +58,7 @@ class Loader(ABC):
         """Called before a build. Raises StallmarkError where something is missing that the loader needs for batches."""
 
     @abstractmethod
-    def groups(self, scale: Scale) -> Sequence[Group]: ...
+    def groups(self, scale: Scale) -> Sequence[TableGroup]: ...
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
@@ -89,7 +90,7 @@ class BatchShare:
 
 @dataclass(frozen=True)
 class LoadPlan:
-    groups: Sequence[Group]
+    groups: Sequence[TableGroup]
 
     @property
     def rows(self) -> dict[str, int]:
@@ -118,6 +119,11 @@ def checked_seed(seed: Any) -> int:
     if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
         raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
     return seed
+
+
+def finite(given: Any) -> float | None:
+    """Return a finite number, or None."""
+    return float(given) if type(given) in (int, float) and math.isfinite(given) else None
 
 
 def loader_for(workload: str) -> Loader:

@@ -12,7 +12,7 @@ from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.emulated_array import EmulatedArrays
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
-from stallmark.scenarios.section import Section, no_twins
+from stallmark.scenarios.section import Titled, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
@@ -23,19 +23,9 @@ from stallmark.transactions import find_workload
 Observation = Literal["query_store", "io_latency"]
 
 
-class AnyScenario(Section):
+class AnyScenario(Titled):
     """A question to a database and its storage: what all scenarios say, whatever drives the server."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-    """The scenario's name: small letters, digits and hyphens. It ends the names of the folders of its runs."""
-    title: str = ""
-    """One line for lists and reports; by default the name."""
-    answers: str = ""
-    """The question that it answers."""
-    needs: str = ""
-    """Its needs of the machine."""
-    takes: str = ""
-    """How long it takes with all that belongs to it; by default the time of the load is said."""
     workload: WorkloadChoice
     """The database, and what users do in it."""
     database: DatabaseChoice | None = None
@@ -80,6 +70,7 @@ class AnyScenario(Section):
             raise ValueError("at_end runs a command: nobody may be there to be asked")
         self._refuse_mixture()
         self._refuse_no_way_back()
+        self._refuse_places()
         if self.database:
             if len(schemas_of(find_workload(self.workload.name).metadata)) > 1:
                 raise ValueError(
@@ -126,6 +117,17 @@ class AnyScenario(Section):
                     "that changes it back: write one (each variant needs one that makes the array its own)"
                 )
             changed = changed or bool(variant.before)
+
+    def _refuse_places(self) -> None:
+        """Refuse what cannot be where variants lie in folders of their own, which a restore puts them into."""
+        if not any(variant.place for variant in self.variants):
+            return
+        if self.reset != "restore":
+            raise ValueError("`place` restores a variant's database into its folders: leave out `reset: continue`")
+        if self.precondition:
+            raise ValueError("`precondition` writes before a database is in its place: remove it, or `place`")
+        if self.probe and self.probe.folder:
+            raise ValueError("probe.folder is one folder, and variants have each a `place`: leave the folder out")
 
     def _refuse_mixture(self) -> None:
         """Refuse a description of a real array, or a hook on one, beside an emulated array."""

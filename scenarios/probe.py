@@ -19,7 +19,7 @@ from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds
 from stallmark.record.probe import Asked
 from stallmark.scenarios.emulated_array import EmulatedArray
-from stallmark.scenarios.section import Section, no_twins
+from stallmark.scenarios.section import Section, Titled, no_twins
 from stallmark.scenarios.variant import VariantName
 from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING
@@ -87,19 +87,9 @@ class ProbeVariant(Section):
         return self
 
 
-class ProbeScenario(Section):
+class ProbeScenario(Titled):
     """Storage itself is asked."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-    """The scenario's name: small letters, digits and hyphens."""
-    title: str = ""
-    """One line for lists and reports; by default the name."""
-    answers: str = ""
-    """The question that it answers."""
-    needs: str = ""
-    """Its needs of the machine."""
-    takes: str = ""
-    """How long it takes; by default the time of the I/O is said."""
     probe: ProbeSteps
     """Reads and writes to measure."""
     variants: Annotated[list[ProbeVariant], Field(min_length=1)]
@@ -124,7 +114,3 @@ class ProbeScenario(Section):
                 "scenario of each"
             )
         return self
-
-    def run_seconds(self) -> float:
-        """Return the seconds of I/O in all, without writing the files."""
-        return self.probe.seconds * len(self.probe.steps()) * len(self.variants)

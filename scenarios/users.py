@@ -156,7 +156,3 @@ class Scenario(AnyScenario):
         steps = consecutive_steps(self.users, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
         background = background_per_user(find_workload(self.workload.name), self.workload.deck())
         return Timeline(steps, self.arrival_plan(), self.workload.seed, background, limits)
-
-    def run_seconds(self) -> float:
-        """Return the seconds of load in all; the most, where a steady state is waited for."""
-        return self.timeline().end_s * len(self.run_order())

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Tag, field_validator, model_validator
 
+from stallmark.engines.abilities import Folders
 from stallmark.quantities import Pool, Seconds
 from stallmark.redact import holds_secret
 from stallmark.scenarios.array import Array
@@ -85,6 +86,24 @@ class During(Section):
         return self.backup or self.rebuild or ""
 
 
+Folder = Annotated[str, Field(min_length=1)]
+
+
+class PlaceChoice(Section):
+    """Where the database of a variant lies: folders of this machine on the embedded engine, of the server on SQL
+    Server. Every run is restored into them, and at the end the database lies where it was built again."""
+
+    data: Folder
+    """The folder of the data files."""
+    log: Folder | None = None
+    """The folder of the log; by default with the data."""
+    filegroups: dict[str, Folder] = {}
+    """SQL Server: the folders of filegroups that lie elsewhere than `data`, by name."""
+
+    def folders(self) -> Folders:
+        return Folders(self.data, self.log, self.filegroups)
+
+
 EmulatedArraysOrBare = Annotated[
     Annotated[Literal["bare"], Tag(WORD)] | Annotated[EmulatedArrays, Tag(MAPPING)], WordOrMapping
 ]
@@ -99,6 +118,9 @@ class Variant(Section):
     """The memory for pages, in place of the scenario's."""
     emulated_array: EmulatedArraysOrBare | None = None
     """An emulated array, in place of the scenario's; `bare` is the real disk."""
+    place: PlaceChoice | None = None
+    """The folders that its database lies in, in place of those it was built in: `{data: /mnt/ssd/db, log: /mnt/log}`.
+    The database is built once and restored into them before each run."""
     array: Array | None = None
     """Facts of the real array in this variant, over those of the scenario."""
     before: Hook | None = None

@@ -22,9 +22,10 @@ class WorkloadChoice(Section):
     """
 
     name: Literal[WORKLOADS]  # type: ignore[valid-type]
-    """`bank`, `brokerage`, `warehouse`, or `htap` (brokerage and warehouse in one database)."""
+    """`bank`, `brokerage`, `mail`, `warehouse`, or `htap` (brokerage and warehouse in one database)."""
     scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
-    """How large, in the workload's own measures: `{branches: 100}`, `{customers: 5000, days: 5}`, `{factor: 1}`."""
+    """How large, in the workload's own measures: `{branches: 100}`, `{customers: 5000, days: 5}`,
+    `{mailboxes: 200}`, `{factor: 1}`."""
     seed: Annotated[int, Field(ge=0, strict=True)] = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None

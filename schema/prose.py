@@ -24,6 +24,8 @@ WIDTH = 32  # of a phrase, with the blank after it
 STOCK = 32  # English phrases
 NEIGHBOURS = 256  # texts that share a stock
 
+COMPRESSIBILITY, COMPRESSIBILITIES = 2.0, (1.3, 4.0)  # unless a scale says otherwise; the least and the most
+
 _PAGE = 8192
 _PHRASES, _NOISE = 2**12, 2**15  # in the pool: English first
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-", np.uint8)

@@ -20,7 +20,7 @@ from stallmark import format
         (999.6, "1,000"),
         (4312.4, "4,312"),
         (1234567.8, "1,234,568"),
-        (-3.14159, "-3.14"),
+        (-3.14159, "−3.14"),
     ],
 )
 def test_numbers_have_three_significant_digits_and_thousands_separators(value, text):

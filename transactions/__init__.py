@@ -4,7 +4,7 @@ from importlib import import_module
 
 from stallmark.transactions.workload import Workload
 
-WORKLOADS = ("bank", "brokerage", "warehouse", "htap")
+WORKLOADS = ("bank", "brokerage", "mail", "warehouse", "htap")
 
 
 def find_workload(name: str) -> Workload:

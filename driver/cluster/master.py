@@ -56,7 +56,7 @@ class MachinesMissing(Exception):
 
 
 @dataclass
-class Machine:
+class TakenMachine:
     """A load machine that was taken. `number` counts from 1 when all are there."""
 
     id: str
@@ -80,7 +80,7 @@ class Master(MasterRunner):
     def __init__(self, environment: Environment, expected: ExpectedMachines, deliver: Callable[[OurMessage], None]):
         self._expected = expected
         self._deliver = deliver
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, TakenMachine] = {}
         self._all_there = Event()
         self._over = False
         super().__init__(environment, expected.host, expected.port)
@@ -149,7 +149,7 @@ class Master(MasterRunner):
         for stranger in set(self.clients) - set(self._machines):
             del self.clients[stranger]  # Locust would give it users
 
-    def _still_here(self) -> dict[str, Machine]:
+    def _still_here(self) -> dict[str, TakenMachine]:
         """Forget machines that have left, so that others may come instead; return those still here."""
         self._machines = {id: one for id, one in self._machines.items() if not self._is_lost(one)}
         return self._machines
@@ -168,7 +168,7 @@ class Master(MasterRunner):
                 machine.lost = True
                 self._deliver(MachineLost(machine.number))
 
-    def _is_lost(self, machine: Machine) -> bool:
+    def _is_lost(self, machine: TakenMachine) -> bool:
         """Tell whether a machine has left, or has been silent for several seconds."""
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
@@ -190,9 +190,9 @@ class Master(MasterRunner):
             self.send_message(STALLMARK, {"body": encode(refused)}, client_id=id)
             self.clients.pop(id, None)
         elif len(self._machines) < self._expected.count:
-            self._machines[id] = Machine(id, join, received=1)
+            self._machines[id] = TakenMachine(id, join, received=1)
 
-    def _hear(self, machine: Machine, message: OurMessage) -> None:
+    def _hear(self, machine: TakenMachine, message: OurMessage) -> None:
         match message:
             case ExecutorsReady(executors):
                 machine.executors = executors
@@ -211,7 +211,7 @@ class Master(MasterRunner):
             case _:
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
 
-    def _compare_clocks(self, machine: Machine) -> ClockOffset | None:
+    def _compare_clocks(self, machine: TakenMachine) -> ClockOffset | None:
         """Compare the clock of a machine with ours; return None when it does not answer."""
         exchanges = []
         with gevent.Timeout(ANSWER_WITHIN_S, False):
@@ -220,7 +220,7 @@ class Master(MasterRunner):
                 exchanges.append(machine.pongs.get())
         return ClockOffset.compare(exchanges) if exchanges else None
 
-    def _tell_of_clocks(self, machines: list[Machine]) -> None:
+    def _tell_of_clocks(self, machines: list[TakenMachine]) -> None:
         """Report how far the clocks may have drifted apart since the start."""
         asked = [(machine, gevent.spawn(self._compare_clocks, machine)) for machine in machines]
         gevent.joinall([greenlet for _, greenlet in asked])
@@ -230,9 +230,9 @@ class Master(MasterRunner):
                 within_ns = max(within_ns, machine.clock.within_ns)
                 self._deliver(ClocksCompared(machine.number, round(within_ns / 1e6, 3)))
 
-    def _described(self, machine: Machine) -> LoadMachine:
+    def _described(self, machine: TakenMachine) -> LoadMachine:
         within_ms = round(machine.clock.within_ns / 1e6, 3)
         return LoadMachine(machine.number, machine.join.name, machine.executors, within_ms, machine.join.facts)
 
-    def _send(self, machine: Machine, message: OurMessage) -> None:
+    def _send(self, machine: TakenMachine, message: OurMessage) -> None:
         self.send_message(STALLMARK, {"body": encode(message)}, client_id=machine.id)

@@ -5,7 +5,6 @@ batch more. Trades follow from a simulation of the initial trade days, which `si
 are in its group, because their totals follow from the trades.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -17,13 +16,13 @@ from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
 from stallmark.loaders.brokerage.trades import TradeGroup
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
+from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
 
-CUSTOMERS, DAYS, COMPRESSIBILITY = 5_000, 1.0, 2.0  # unless the scale says otherwise
+CUSTOMERS, DAYS = 5_000, 1.0  # unless the scale says otherwise
 MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
-COMPRESSIBILITIES = (1.3, 4.0)
 _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days
 
 
@@ -41,7 +40,7 @@ class BrokerageLoader(Loader):
                 f"The brokerage has customers by the thousand, from {UNIT:,} to {MOST_CUSTOMERS:,}, not {number!r}: "
                 f"write `customers: {CUSTOMERS}`."
             )
-        days = _number(wanted["days"])
+        days = finite(wanted["days"])
         if days is None or not 0 < days <= MOST_DAYS:
             raise StallmarkError(
                 f"Initial trade days are a number above 0, {MOST_DAYS} at most, not {wanted['days']!r}: "
@@ -51,7 +50,7 @@ class BrokerageLoader(Loader):
             raise StallmarkError(
                 f"{days:g} initial trade days give no trade: write `days: {2 / TRADES_PER_DAY:.5f}` or more."
             )
-        ratio = _number(wanted["compressibility"])
+        ratio = finite(wanted["compressibility"])
         least, most = COMPRESSIBILITIES
         if ratio is None or not least <= ratio <= most:
             raise StallmarkError(
@@ -60,10 +59,10 @@ class BrokerageLoader(Loader):
             )
         return {"customers": number, "days": days, "compressibility": ratio}
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         population = Population.of(scale)
         return [
-            Group(group, 1 if group == "fixed" else population.units, _full_names(rows))
+            TableGroup(group, 1 if group == "fixed" else population.units, _full_names(rows))
             for group, rows in counts.rows(population).items()
         ]
 
@@ -94,11 +93,6 @@ def market_group(seed: int, population: Population, unit: int, compressibility: 
         yield "brokerage.security", securities(seed, days)
         yield "brokerage.daily_market", daily_market(days)
     yield from news(seed, company, compressibility)
-
-
-def _number(given: Any) -> float | None:
-    """Return a finite number, or None."""
-    return float(given) if type(given) in (int, float) and math.isfinite(given) else None
 
 
 def _full_names(of_tables: Mapping[str, Any]) -> dict[str, Any]:

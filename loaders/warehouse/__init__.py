@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup
 from stallmark.loaders.warehouse import generator
 from stallmark.schema.arrays import Ints
 from stallmark.schema.warehouse import scale as sizes
@@ -58,9 +58,9 @@ class WarehouseLoader(Loader):
     def ready(self) -> None:
         generator.command()
 
-    def groups(self, scale: Scale) -> list[Group]:
+    def groups(self, scale: Scale) -> list[TableGroup]:
         rows = {f"warehouse.{table}": count for table, count in sizes.rows(scale["factor"]).items()}
-        return [Group("all", _parts(scale["factor"]), rows)]
+        return [TableGroup("all", _parts(scale["factor"]), rows)]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
         ranges = {}

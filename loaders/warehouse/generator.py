@@ -20,7 +20,7 @@ VARIED = (
 )
 
 
-class Ended(msgspec.Struct):
+class GeneratorEnd(msgspec.Struct):
     """The end of the generator, as the guard reports it."""
 
     folder: str
@@ -62,7 +62,7 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
         line = guard.stdout.readline()
         if not line:
             raise StallmarkError(f"{NAME} was ended from outside: build again.")
-        ended = msgspec.json.decode(line, type=Ended)
+        ended = msgspec.json.decode(line, type=GeneratorEnd)
         if ended.code != 0:
             said = " ".join(ended.stderr.split()) or f"it ended with code {ended.code}"
             raise StallmarkError(f"{NAME} made no data: {as_reason(said)}.")

@@ -1,7 +1,5 @@
 """Tables of exchanges, companies, securities, prices and news."""
 
-from typing import Any
-
 from sqlalchemy import (
     CHAR,
     BigInteger,
@@ -12,22 +10,11 @@ from sqlalchemy import (
     Integer,
     PrimaryKeyConstraint,
     SmallInteger,
-    String,
     Table,
 )
-from sqlalchemy.ext.compiler import compiles
 
+from stallmark.schema.article import Article
 from stallmark.schema.brokerage.common import METADATA, MOMENT, amount, column, key, price, symbol, text
-
-
-class Article(String):
-    """A text that no engine may compress. SQL Server leaves VARCHAR(max) outside the row uncompressed by itself."""
-
-
-@compiles(Article, "postgresql")
-def _article(article: Article, compiler: Any, **options: Any) -> str:
-    return "TEXT STORAGE EXTERNAL"
-
 
 SECTOR = Table("sector", METADATA, column("sc_id", CHAR(2), primary_key=True), text("sc_name", 30, 15))
 INDUSTRY = Table(

@@ -15,14 +15,12 @@ TOO_SMALL = "sample too small for this percentile"
 
 
 def number(value: float | None) -> str:
-    """A measured quantity, without its unit."""
+    """A measured quantity, without its unit; with a minus sign, not a hyphen."""
     if value is None or math.isnan(value):
         return NONE
     value = float(f"{value:.3g}") if abs(value) < 1000 else value
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    decimals = 2 - math.floor(math.log10(abs(value)))
-    return f"{value:.{decimals}f}"
+    decimals = 0 if value == 0 or abs(value) >= 100 else 2 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{decimals}f}".replace("-", "−")
 
 
 def count(value: int | None) -> str:
@@ -68,6 +66,14 @@ def seconds(value: float | None) -> str:
 def duration(span_s: float) -> str:
     """Return a span in words: to the second below an hour, to the minute above."""
     return humanize.precisedelta(round(span_s), minimum_unit="seconds" if span_s < 3600 else "minutes", format="%d")
+
+
+def roughly(span_s: float) -> str:
+    """Return a span in words for an estimate: in one unit, from 2 of it on; seconds in tens from 10 on."""
+    units = (("day", 86_400), ("hour", 3600), ("minute", 60))
+    unit, length = next(((name, one) for name, one in units if span_s >= 2 * one), ("second", 1))
+    count = round(span_s, -1 if unit == "second" and span_s >= 10 else None) if length == 1 else round(span_s / length)
+    return f"{count:.0f} {unit}{'s' * (count != 1)}"
 
 
 def of_time(span_s: float) -> tuple[int, str]:

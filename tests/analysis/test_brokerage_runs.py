@@ -35,7 +35,7 @@ def gate_of(step, name):
 def test_a_sound_run_passes_every_gate(sound):
     (step,) = sound.steps
     names = [gate.name for gate in step.validity.gates]
-    assert names == ["mix", "followers", "aborts", "locks", "p90_limits", "market_lag", "consistency", "completed"]
+    assert names == ["mix", "followers", "aborts", "locks", "p90_limits", "background_lag", "consistency", "completed"]
     assert all(gate.passed for gate in step.validity.gates), step.validity.gates
     assert step.validity.invalid == [] and step.validity.bursts == [] and step.validity.driver_bound == []
 
@@ -158,7 +158,7 @@ def test_records_from_before_the_workload_was_told_still_read(tmp_path):
 def test_json_carries_gates_and_transactions(tmp_path):
     told = json.loads(json.dumps(experiment_in_json(experiment(tmp_path, late_s=0.3))))
     (step,) = told["runs"][0]["steps"]
-    lag = next(gate for gate in step["gates"] if gate["name"] == "market_lag")
+    lag = next(gate for gate in step["gates"] if gate["name"] == "background_lag")
     assert lag["passed"] is False and lag["value"] == pytest.approx(0.3) and lag["limit"] == 0.1
     assert step["primary"] == "trade_result" and step["primary_tps"] > 0 and step["nominal_tps"] == 10
     assert step["transactions"][0]["deck_share"] == 101 / 890

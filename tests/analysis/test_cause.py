@@ -10,7 +10,7 @@ from support.synthetic_shapes import Shape, make_shaped_run
 from support.synthetic_steps import WAITS, only_step, step_of
 
 from stallmark.analysis.bottleneck.laws import wait_laws
-from stallmark.analysis.bottleneck.summary import LawKind, NoteKind, Series, Source
+from stallmark.analysis.bottleneck.summary import Associated, LawKind, NoteKind, Source
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import part_of
@@ -58,12 +58,14 @@ def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, s
 def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_path):
     shape = Shape(phi=0.6, swing=0.15, lag_s=2, elasticity=-0.5, trend_per_s=0.002)
     step = only_step(make_shaped_run(tmp_path / "run", shape, Truth(measured_s=140)))
-    [found] = [one for one in step.cause.associations if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)]
+    [found] = [
+        one for one in step.cause.associations if (one.series, one.source) == (Associated.READ_TIME, Source.DEVICE)
+    ]
     assert (found.lag_low_s, found.lag_s, found.lag_high_s) == (2, 2, 2)
     aligned = only_step(
         make_shaped_run(tmp_path / "aligned", replace(shape, lag_s=0), Truth(measured_s=140))
     ).cause.associations
-    [found] = [one for one in aligned if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)]
+    [found] = [one for one in aligned if (one.series, one.source) == (Associated.READ_TIME, Source.DEVICE)]
     assert found.shown and found.r < -0.5
     assert found.elasticity_low <= -0.5 <= found.elasticity_high < 0
     assert found.elasticity == pytest.approx(-0.5, abs=0.12) and found.elasticity_n >= 15
@@ -78,7 +80,7 @@ def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slo
     assert calm.cause.budget.share("read") == pytest.approx(slow.cause.budget.share("read"), abs=0.03)
     for step in (calm, off):
         [read] = [
-            one for one in step.cause.associations if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)
+            one for one in step.cause.associations if (one.series, one.source) == (Associated.READ_TIME, Source.DEVICE)
         ]
         assert read.elasticity == pytest.approx(-0.7, abs=0.15)
 

@@ -10,7 +10,7 @@ from support.steps import changed_step
 
 from stallmark.analysis.bottleneck.summary import Budget, Source, StepCause
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, Figure, Storage
+from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.text.cause import evidence_words
@@ -32,7 +32,7 @@ THREE = (-0.02, 0.0, 0.02)
 
 
 def by_part(cause: Cause) -> dict[str, Any]:
-    return {part.part: part for part in cause.parts if part.figure == Figure.PART}
+    return {part.part: part for part in cause.parts if part.figure == ComparedFigure.PART}
 
 
 def io_reason(cause: Cause) -> Finding:
@@ -88,7 +88,10 @@ def test_fewer_reads_are_the_pools_doing_and_not_the_storages(slow):
     cause = explain(repeated(slow, THREE), b)
     assert cause.storage == Storage.NOT_THE_CAUSE
     assert other_reason(cause).kind == ChangeKind.NUMBER
-    assert other_reason(cause).facts == {"figure": Figure.READS, "per_transaction": pytest.approx([2, 1], rel=0.01)}
+    assert other_reason(cause).facts == {
+        "figure": ComparedFigure.READS,
+        "per_transaction": pytest.approx([2, 1], rel=0.01),
+    }
     assert not cause.predictions, "another number of reads is another model"
 
 
@@ -113,7 +116,7 @@ def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, write
         reason = other_reason(cause)
         if by_count:
             before, after = reason.facts["per_transaction"]
-            assert reason.facts["figure"] == Figure.WRITES and (after < before) == fewer
+            assert reason.facts["figure"] == ComparedFigure.WRITES and (after < before) == fewer
         else:
             assert reason.kind == ChangeKind.WAITED_FOR and reason.facts == {"part": "other_io", "fewer": fewer}
 
@@ -143,7 +146,10 @@ def test_fewer_syncs_are_the_loads_doing_and_longer_ones_the_devices(slow):
     many = round(slow.throughput.tps * slow.storage.wal.seconds)
     fewer = explain(of_syncs(slow, 20.0, many, 2.0), of_syncs(slow, 2.0, many // 10, 2.0))
     assert fewer.storage == Storage.NOT_THE_CAUSE
-    assert other_reason(fewer).facts == {"figure": Figure.SYNCS, "per_transaction": pytest.approx([1, 0.1], rel=0.01)}
+    assert other_reason(fewer).facts == {
+        "figure": ComparedFigure.SYNCS,
+        "per_transaction": pytest.approx([1, 0.1], rel=0.01),
+    }
     together = explain(of_syncs(slow, 2.0, many, 2.0), of_syncs(slow, 22.0, many // 5, 20.0))
     assert together.storage == Storage.CAUSE, "five commits wait for one sync, and none for less than before"
     from_nothing = explain(of_syncs(slow, 0.0, many, 0.0), of_syncs(slow, 20.0, many, 20.0))
@@ -208,7 +214,7 @@ def test_without_looks_at_sessions_the_cause_is_not_known(slow, fast):
     cause = explain([blind], [fast])
     assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_LOOKED_AT)
     assert {(one.figure, one.source) for one in cause.evidence} >= {
-        (Figure.READ_TIME, Source.SERVER),
-        (Figure.CPU_BUSY, None),
+        (ComparedFigure.READ_TIME, Source.SERVER),
+        (ComparedFigure.CPU_BUSY, None),
     }
     assert explain([changed_step(slow, cause=None)], [fast]).storage == Storage.NOT_KNOWN

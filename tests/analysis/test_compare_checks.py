@@ -12,7 +12,7 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.steady.steadiness import Steadiness
-from stallmark.analysis.validity.kinds import Counted, ValidityKind
+from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 NEVER = Steadiness("never_became_steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
@@ -173,7 +173,7 @@ def test_a_step_that_one_run_did_not_reach_is_compared_of_the_others(sound):
 
 
 def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
-    counters = invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.LOG)
+    counters = invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=CounterSource.LOG)
     failed = invalid(ValidityKind.TRANSACTIONS_FAILED, share=0.03)
     foreign = invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)
     runs = made(sound, **QUIET)

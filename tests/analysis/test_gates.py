@@ -4,7 +4,7 @@ import pytest
 
 from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import TransactionType, Workload
+from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted
@@ -12,7 +12,7 @@ from stallmark.record.manifest.workload import Counted
 ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
 RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
 FEED = TransactionType("market_feed", 0, "followers", 2.0, "trade_order", 10 / 101)
-TRADING = Workload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
+TRADING = RecordedWorkload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
 
 
 def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
@@ -40,9 +40,9 @@ def test_more_under_way_at_the_ends_explain_more():
 
 
 def test_a_single_type_or_none_that_ended_has_no_mix():
-    assert gates.mix(Workload((ORDER,)), {"trade_order": 10}, {}, 1) is None
+    assert gates.mix(RecordedWorkload((ORDER,)), {"trade_order": 10}, {}, 1) is None
     assert gates.mix(TRADING, {}, {}, 1) is None
-    assert gates.mix(Workload(), {"transfer": 10}, {}, 1) is None
+    assert gates.mix(RecordedWorkload(), {"transfer": 10}, {}, 1) is None
 
 
 def following(results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more) -> gates.Following:
@@ -178,3 +178,11 @@ def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_r
         assert gate and gate.passed is passes
     gate = gates.completed(counted, committed, {}, Unheard(silent=1))
     assert gate and gate.passed is None and gate.facts["silent_executors"] == 1
+
+
+def test_completed_tells_of_several_types_the_one_that_is_furthest_off():
+    counted = {name: Counted(before=0, after=after) for name, after in {"a": 10, "b": 8, "c": 3, "d": 0}.items()}
+    gate = gates.completed(counted, {"a": 10, "b": 9, "c": 10}, {}, Unheard())
+    assert gate and gate.passed is False and gate.facts["transaction"] == "c"
+    gate = gates.completed(counted, {"a": 10, "b": 8, "c": 3}, {}, Unheard())
+    assert gate and gate.passed is True and gate.facts["transaction"] != "d"

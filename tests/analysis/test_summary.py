@@ -16,7 +16,7 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.validity.kinds import Counted, GateKind, ValidityKind
+from stallmark.analysis.validity.kinds import CounterSource, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.in_json import dumped, experiment_in_json, in_json
@@ -98,7 +98,7 @@ def test_counters_that_begin_again_while_measured_are_not_used(tmp_path, how):
     )
     assert step.storage.data_device is not None  # the device was not restarted
     assert step.throughput.tps == 400
-    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.DATA_FILES) in step.validity.invalid
+    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=CounterSource.DATA_FILES) in step.validity.invalid
 
 
 def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):

@@ -8,8 +8,8 @@ from support.command_line import stallmark
 
 from stallmark.cli.array import in_words, long_way, model_of, sentence, sentences
 from stallmark.errors import StallmarkError
-from stallmark.storage.block_device import Facts
-from stallmark.storage.block_device.lifecycle import Done
+from stallmark.storage.block_device import ArrayFacts
+from stallmark.storage.block_device.lifecycle import ArrayWork
 from stallmark.storage.emulator import DISK_SHELF, ArrayCounters, ArrayModel, FlashCache, FlashTier
 
 GIB = 1 << 30
@@ -46,9 +46,10 @@ def test_an_array_that_cannot_be_is_refused(options, no_flash: bool, sentence: s
 
 
 def test_it_is_called_emulated_wherever_it_is_named() -> None:
-    facts = Facts(name="one", size=GIB, model=replace(DISK_SHELF, cache=FlashCache(GIB)), loop="/dev/loop3")
+    facts = ArrayFacts(name="one", size=GIB, model=replace(DISK_SHELF, cache=FlashCache(GIB)), loop="/dev/loop3")
     assert sentence(facts, None) == (
-        "one (EMULATED), /dev/loop3: 12 spindles of 10,000 rpm, 4 ms a seek, 150 MB/s each, a flash cache of 1.0 GiB."
+        "one (EMULATED), /dev/loop3: 12 spindles of 10,000 rpm, 4 ms a seek, 150 MB/s each, a flash "
+        "cache of 1\u00a0GiB."
     )
     assert "destroy one` removes it" in sentence(facts, "its nbdkit is gone")
     assert "1 spindle of 8 ms a read" in in_words(ArrayModel(1, 8, 8, 8, 100))
@@ -56,7 +57,7 @@ def test_it_is_called_emulated_wherever_it_is_named() -> None:
 
 @pytest.mark.parametrize(("late", "words"), [(5, "have."), (6, "have: this machine was too slow for it.")])
 def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: str) -> None:
-    said = list(sentences(Done(ArrayCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4)))
+    said = list(sentences(ArrayWork(ArrayCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4)))
     assert said == [
         "Since it was created, or last changed:",
         "100 reads, 5.00 ms each.",
@@ -68,7 +69,7 @@ def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: s
 
 @pytest.mark.parametrize(("waited_ms", "said"), [(None, False), (5.49, False), (5.51, True)])
 def test_who_waits_for_longer_than_the_array_says_is_told(waited_ms: float | None, said: bool) -> None:
-    text = " ".join(sentences(Done(ArrayCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms)))
+    text = " ".join(sentences(ArrayWork(ArrayCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms)))
     assert ("At the block device a read took 5.51 ms: the way was longer than measured" in text) == said
 
 
@@ -91,7 +92,7 @@ def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
 
 def test_a_lab_that_cannot_be_read_is_not_in_the_way_of_others(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    facts = Facts(name="two", size=GIB, model=DISK_SHELF)
+    facts = ArrayFacts(name="two", size=GIB, model=DISK_SHELF)
     for name, text in [("one", "{}"), ("two", facts.model_dump_json())]:
         folder = tmp_path / "arrays" / name
         folder.mkdir(parents=True)

@@ -57,15 +57,30 @@ def test_build_and_check_are_the_same_commands():
 def test_an_embedded_database_is_listed_with_all_that_is_known(made: Path):
     [found] = listed()
     assert found["name"] == made.name and found["folder"] == str(made)
-    assert {name: found[name] for name in HELD} == HELD
+    assert found["holds"] == [HELD]
     assert found["bytes"] > 10e6 and found["in_use_by"] is None and found["used"][:2] == "20"
     assert "bank, branches 1" in stallmark("db", "list").stdout
 
 
 def test_one_of_which_nothing_was_noted_is_listed_too(made: Path):
     (made / "content.json").unlink()
-    assert listed()[0]["workload"] is None
+    assert listed()[0]["holds"] == []
     assert "not noted" in stallmark("db", "list").stdout
+
+
+def test_each_of_two_workloads_in_one_folder_is_listed(made: Path):
+    second = {"workload": "warehouse", "scale": {"factor": 0.1}, "seed": 1}
+    larger = second | {"scale": {"factor": 0.2}}
+    for noted in (second, larger):  # in its place, after it was removed
+        note_content(made, noted)
+    assert listed()[0]["holds"] == [HELD, larger]
+    said = stallmark("db", "list").stdout
+    assert "bank, branches 1; warehouse, factor 0.2; " in said and said.count(made.name) == 2  # and its folder
+
+
+def test_what_a_version_before_noted_is_read(made: Path):
+    (made / "content.json").write_text(json.dumps(HELD))
+    assert listed()[0]["holds"] == [HELD]
 
 
 def test_a_folder_that_is_named_is_looked_into(template: Path, tmp_path: Path):
@@ -125,7 +140,7 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     database.execute("CREATE SCHEMA mine")
     database.execute("CREATE TABLE mine.kept AS SELECT 1 AS number")
     [found] = listed(*url)
-    assert {name: found[name] for name in ("workload", "scale")} == {"workload": "bank", "scale": SCALE}
+    assert [(one["workload"], one["scale"]) for one in found["holds"]] == [("bank", SCALE)]
     assert found["complete"] and not found["driven"] and found["bytes"] > 1e6
     assert "Without --yes nothing is dropped" in refused(*url)
     with open_engine(database.spec()).hold():
@@ -148,4 +163,4 @@ def test_a_view_of_the_user_keeps_a_table_from_being_dropped(database: EmbeddedE
 @pytest.mark.server
 def test_a_build_notes_what_it_holds(home: Path):
     assert stallmark("db", "build", "bank", "--scale", "branches=1").exit_code == 0
-    assert [{name: one[name] for name in HELD} for one in listed()] == [HELD]
+    assert [one["holds"] for one in listed()] == [[HELD]]

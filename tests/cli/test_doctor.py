@@ -48,8 +48,8 @@ def test_root_without_a_way_to_be_another_user(monkeypatch):
 
 
 def test_a_full_disk_is_said(monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**10, 10**10 - 10**9, 10**9))
-    assert states()["disk space"] == ("limited", "1.0 GB free; the demo needs 2 GB.")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10 << 30, 9 << 30, 1 << 30))
+    assert states()["disk space"] == ("limited", "1\u00a0GiB free; the demo needs 2\u00a0GiB.")
 
 
 def test_a_server_that_does_not_answer():

@@ -77,7 +77,7 @@ def test_list_names_every_scenario_and_what_it_answers():
 def test_list_for_machines():
     listed = json.loads(stallmark("list", "--json").stdout)
     assert [each["name"] for each in listed] == shipped()
-    assert all(each.keys() == {"name", "title", "answers", "needs", "takes"} for each in listed)
+    assert all(each.keys() == {"name", "title", "answers", "needs", "takes", "takes_s"} for each in listed)
 
 
 def test_doctor_for_machines():
@@ -186,8 +186,8 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(server):
         (StallmarkError("No [such] thing."), 3, "Error: No [such] thing."),
         (CallFailed(ErrorClass.CONNECTION_LOST, "08006", "it went away"), 3, "connection lost (08006): it went away"),
         (OSError(28, "No space left on device", "/x/y"), 3, "/x/y: No space left on device."),
-        (stopping.Stopped(signal.SIGINT), 130, "Stopped by Ctrl-C. What was done is kept"),
-        (stopping.Stopped(signal.SIGTERM), 143, "Stopped by a signal (SIGTERM). What was done is kept"),
+        (stopping.StopSignal(signal.SIGINT), 130, "Stopped by Ctrl-C. What was done is kept"),
+        (stopping.StopSignal(signal.SIGTERM), 143, "Stopped by a signal (SIGTERM). What was done is kept"),
     ],
     ids=["ours", "server", "system", "Ctrl-C", "terminated"],
 )
@@ -201,7 +201,7 @@ def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
     assert sentence in result.stderr
 
 
-@pytest.mark.parametrize("error", [StallmarkError("It broke."), stopping.Stopped(signal.SIGINT)])
+@pytest.mark.parametrize("error", [StallmarkError("It broke."), stopping.StopSignal(signal.SIGINT)])
 def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
     def fail(_):
         error.add_note("The memory is still capped.")
@@ -216,11 +216,11 @@ def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
 def test_a_signal_waits_for_what_must_be_done_whole():
     stopping.listen()
     done = []
-    with pytest.raises(stopping.Stopped, match="stopped by Ctrl-C"), stopping.later():
+    with pytest.raises(stopping.StopSignal, match="stopped by Ctrl-C"), stopping.later():
         signal.raise_signal(signal.SIGINT)
         done.append("whole")
     assert done == ["whole"]
-    with pytest.raises(stopping.Stopped):
+    with pytest.raises(stopping.StopSignal):
         signal.raise_signal(signal.SIGTERM)
 
 

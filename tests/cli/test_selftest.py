@@ -14,13 +14,13 @@ from stallmark.cli.main import main
 from stallmark.cli.selftest import bench as selftest_bench
 from stallmark.cli.selftest import database as selftest_database
 from stallmark.cli.selftest import selftest
-from stallmark.cli.selftest.check import Check
+from stallmark.cli.selftest.check import SelftestResult
 from stallmark.cli.selftest.selftest import Selftest
 from stallmark.engines.examined import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.stopping import StopSignal
 from stallmark.experiment.target import Target
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Identity
@@ -52,7 +52,7 @@ def run(database: EmbeddedEngine, tmp_path: Path, of_the_bank: None) -> Callable
     return run
 
 
-def state(result: Selftest, what: str) -> Check:
+def state(result: Selftest, what: str) -> SelftestResult:
     [check] = [check for check in result.checks if check.what == what]
     return check
 
@@ -157,17 +157,17 @@ def test_what_nobody_thought_of_says_where_it_happened(run, monkeypatch):
 
 def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
     def stop(bench: Any) -> str:
-        raise Stopped(signal.SIGINT)
+        raise StopSignal(signal.SIGINT)
 
     monkeypatch.setattr(selftest_bench, "_drive", stop)
-    with pytest.raises(Stopped):
+    with pytest.raises(StopSignal):
         run()
     assert database.query(SCHEMAS) == []
 
 
 @pytest.mark.parametrize(("codes", "code"), [([0, 0], 0), ([0, 3], 3), ([4, 0], 4), ([3, 4, 1], 1)], ids=str)
 def test_the_exit_code(codes, code):
-    checks = [Check("", "failed" if each else "works", "", each) for each in codes]
+    checks = [SelftestResult("", "failed" if each else "works", "", each) for each in codes]
     assert Selftest({}, checks, None).exit_code == code
 
 

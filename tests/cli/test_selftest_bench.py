@@ -14,7 +14,7 @@ from stallmark.cli.selftest import bench as selftest_bench
 from stallmark.cli.selftest import database as selftest_database
 from stallmark.cli.selftest import record as selftest_record
 from stallmark.cli.selftest.bench import Bench
-from stallmark.cli.selftest.check import Check, Off, Wrong, attempt
+from stallmark.cli.selftest.check import Off, SelftestResult, Wrong, attempt
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, EmbeddedMemory
 from stallmark.experiment.progress import Show
@@ -38,7 +38,7 @@ def test_every_transaction_of_the_brokerage_alone(tmp_path):
         for batch in batches(BROKERAGE.procedures(engine.dialect)):
             engine.execute(batch)
 
-        def execute() -> tuple[str, dict[str, Check]]:
+        def execute() -> tuple[str, dict[str, SelftestResult]]:
             on = bench(engine, choice, tmp_path)
             said = attempt("alone", lambda: selftest_bench._execute_alone(on)).said
             assert on.alone

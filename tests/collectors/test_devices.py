@@ -15,7 +15,7 @@ from support.collecting import opened
 from stallmark.collectors.device import DeviceIO
 from stallmark.storage import block_devices
 from stallmark.storage.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
-from stallmark.storage.emulator import ActiveSet, ArrayCounters, FlashCounters
+from stallmark.storage.emulator import ActiveExtents, ArrayCounters, FlashCounters
 from stallmark.storage.emulator.shared import SharedState
 
 
@@ -133,8 +133,8 @@ class Emulation:
         flash = FlashCounters(65536, 4, 2_000_000, 3, 1_000_000, 4, 6, 1, 0, 0)
         return {"data": replace(counted, spindle_reads=6, flash=flash), "wal": counted}
 
-    def next_interval(self) -> dict[str, ActiveSet]:
-        return {"data": ActiveSet(5, None, 7), "wal": ActiveSet(0, None, 0)}
+    def next_interval(self) -> dict[str, ActiveExtents]:
+        return {"data": ActiveExtents(5, None, 7), "wal": ActiveExtents(0, None, 0)}
 
 
 def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:

@@ -20,7 +20,7 @@ from support.waiting import eventually
 from stallmark.collectors import collectors_for
 from stallmark.collectors import sampler as sampler_module
 from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.sampler import Failure, Sampler, Ticks
+from stallmark.collectors.sampler import Outage, Sampler, Ticks
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
@@ -199,7 +199,7 @@ def test_an_outage_is_reported_once_and_ends() -> None:
 
     probe, other = Probe(failing(2.0, 3.0, 4.0)), Other()
     sampler, tables = run(Time(until=6.5), probe, other)
-    assert sampler.failures == [Failure("probe", 2.0, "the disk is on fire", 5.0)]
+    assert sampler.failures == [Outage("probe", 2.0, "the disk is on fire", 5.0)]
     assert [row["asked"] for row in tables["probe"]] == [0.0, 1.0, 5.0, 6.0, 7.0]
     assert probe.events == ["open"] * 4 + ["close"]
     assert len(other.asked) == 8

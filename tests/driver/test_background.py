@@ -241,10 +241,28 @@ def test_what_a_timer_brings_comes_again_without_drifting(deferred):
     deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
     samples = attended.until(5)[:5]
     attended.end()
-    assert [sample[SCHEDULED] for sample in samples] == [first + number * every_ns for number in range(5)]
+    numbers = [(sample[SCHEDULED] - first) / every_ns for sample in samples]
+    assert numbers[0] == 0 and numbers == sorted({int(number) for number in numbers})
     assert [sample[OUTCOME] for sample in samples] == [GIVEN_UP] + [COMMITTED] * 4
     assert {sample[TRANSACTION] for sample in samples} == {2}
     assert deferred.left == 0
+
+
+def test_a_timer_does_not_catch_up_with_what_it_missed(deferred):
+    """A timer is a rate at most: a slow server gets no burst afterwards."""
+    over: list[int] = []
+    first, every_ns = now(), 5_000_000
+
+    def stall() -> None:
+        eventually(lambda: now() > first + 10 * every_ns)
+        over.append(now())
+
+    attended = Attended(deferred, Server([stall]))
+    deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
+    slow, following = attended.until(2)[:2]
+    attended.end()
+    assert slow[SCHEDULED] == first
+    assert following[SCHEDULED] > over[0] and (following[SCHEDULED] - first) % every_ns == 0
 
 
 def test_a_server_that_stays_away_ends_it_and_it_says_why(deferred):

@@ -200,7 +200,7 @@ def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch)
 
 def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
     beside = QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "stallmark-stream")  # type: ignore[arg-type]
-    began = beside.begin("beside", [(1, queries("Q1", "Q6")), (2, queries("Q3"))], over_and_over=True)
+    began = beside.begin("concurrent", [(1, queries("Q1", "Q6")), (2, queries("Q3"))], over_and_over=True)
     try:
         while len(server.seen) < 50:
             beside.poll(0.01)
@@ -212,14 +212,14 @@ def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
     assert [row["query"] for row in first] == ["Q1", "Q6"] * (len(first) // 2) + ["Q1"] * (len(first) % 2)
     assert [row["position"] for row in first] == list(range(1, len(first) + 1))
     assert {row["query"] for row in found if row["stream"] == 2} == {"Q3"}
-    assert {row["phase"] for row in found} == {"beside"} and min(row["started_s"] for row in found) >= began
+    assert {row["phase"] for row in found} == {"concurrent"} and min(row["started_s"] for row in found) >= began
     assert server.applications == ["stallmark-stream"] * 2 and all(one.closed for one in server.sessions)
 
 
 def test_a_look_waits_for_nothing_and_says_when_the_server_is_lost(server, drive):
     server.answers["q1"] = CallFailed(ErrorClass.CONNECTION_LOST, "57P01", "terminating connection")
     drive.poll()  # nothing has begun
-    drive.begin("beside", [(1, queries("Q1"))], over_and_over=True)
+    drive.begin("concurrent", [(1, queries("Q1"))], over_and_over=True)
     with pytest.raises(Interrupted, match="stream 1 lost the server in Q1"):
         while True:
             drive.poll(0.01)

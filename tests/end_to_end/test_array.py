@@ -24,7 +24,7 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
         ],
     )
     operator, terminal = pty.openpty()
-    command = shared.start("run", path, stdin=terminal)
+    command = shared.start_anew("run", path, stdin=terminal)
     os.close(terminal)
     try:
         os.write(operator, b"\n")

@@ -7,7 +7,7 @@ from support.tool import Tool
 
 from stallmark.analysis.bottleneck.summary import Source
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import ChangeKind, Figure, Storage
+from stallmark.analysis.cause.summary import ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import find_records
@@ -40,7 +40,7 @@ def test_an_injected_delay_is_found_blamed_on_reads_and_measured(steps):
     cause = explain(steps[:1], steps[1:2])
     assert cause.storage in (Storage.CAUSE, Storage.ONE_OF_SEVERAL), cause.finding  # beside a busy CPU one of several
     assert cause.finding.facts["io_reason"].kind == ChangeKind.READ_TIME
-    [found] = [one for one in cause.evidence if (one.figure, one.source) == (Figure.READ_TIME, Source.DEVICE)]
+    [found] = [one for one in cause.evidence if (one.figure, one.source) == (ComparedFigure.READ_TIME, Source.DEVICE)]
     # benchmarks/causes.py measures how exactly; a busy machine wakes late who waits for 12 ms.
     assert found.change == pytest.approx(FAST_MS - SLOW_MS, rel=0.3)
     assert max(cause.parts[1:], key=lambda part: part.share or 0.0).part == "read"

@@ -6,7 +6,6 @@ its reason is held to be true.
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 from support import external_files
-from support.documents import ROOT, Shell, scenarios, shell_commands
+from support.documents import ROOT, Shell, shell_commands
 from support.synthetic import Truth, make_run
 from support.tool import Tool
 
@@ -55,7 +54,9 @@ SHORT = {
 """What is added to commands that take minutes."""
 SHORTER = {
     "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
+    "two-devices": ("--set", "users=2"),
 }
 """What is added besides, by the name of the scenario."""
 SMALLER = {"branches=20": "branches=1"}
@@ -87,10 +88,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     (tool.folder / "server.url").write_text("mssql://me@db.example/brokerage")
     (tool.folder / "server.url").chmod(0o600)
     Path(tool.scenario(name="ramp", users=[1, 2], measure="60s")).rename(tool.folder / "ramp.yaml")
-    for page, text in scenarios():
-        if page != "probe.md":
-            (tool.folder / f"{text.split()[1]}.yaml").write_text(text)
-    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-disks", ("old", "new"))):
+    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-devices", ("old", "new"))):
         for number in range(6):
             side, repeat = sides[number // 3], number % 3 + 1
             truth = Truth(tps=400 - 80 * (number // 3), variant=side, repeat=repeat, sequence=number + 1, seed=number)
@@ -98,9 +96,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     with chdir(tool.folder):
         for text in FIRST:
             _run(next(command for command in RUN if command.text == text), tool, "--set", "name=first")
-    [built], [run] = (tool.home / "embedded").iterdir(), tool.newest().glob("01-*")
-    for side in ("old", "new"):
-        shutil.copytree(built, tool.folder / f"mnt/{side}/stallmark")
+    [run] = tool.newest().glob("01-*")
     external_files.perfmon(tool.folder / "sql01.csv", *external_files.disk_of(run, around_s=5))
     yield tool
     tool.nothing_left()
@@ -128,7 +124,6 @@ def _run(command: Shell, tool: Tool, *more: str) -> None:
         return
     words = _words(command, tool)
     made = tool.folder / words[1] if words[0] == "new" else tool.folder / "ticket.md"
-    before = made.read_text() if made.exists() else None
     made.unlink(missing_ok=True)
     shortened = (*SHORT.get(words[0], ()), *SHORTER.get(words[1], ())) if words[0] in SHORT else ()
     code, said = tool.run_beside(*words, *shortened, *(more if words[0] == "run" else ()))
@@ -136,9 +131,8 @@ def _run(command: Shell, tool: Tool, *more: str) -> None:
         assert code == 5 and made.read_text().startswith("#"), f"{command}: {said}"
     else:
         assert code == 0, f"{command}: {said}"
-    if words[0] == "new" and before:
+    if words[0] == "new":
         read_any_scenario(str(made))
-        made.write_text(before)  # as the page says how to fill it
 
 
 def test_data_and_log_lie_where_the_options_say(tool: Tool):

@@ -21,7 +21,7 @@ def tool(fresh: Tool, remote: Remote) -> Tool:
 
 
 def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
-    command = tool.start("run", tool.scenario(users=[1, 3], ramp="1s"), "--json")
+    command = tool.start_anew("run", tool.scenario(users=[1, 3], ramp="1s"), "--json")
     seen: set[str] = set()
     while command.process.poll() is None:
         for process in tool.processes():
@@ -29,7 +29,7 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
                 seen.update(process.cmdline())
             except psutil.Error:
                 continue
-        time.sleep(0.05)
+        time.sleep(0.2)  # executors are there for seconds
     assert command.wait() == 0, command.text
     tool.nothing_left()
     assert any("stallmark.driver.executor" in argument for argument in seen)

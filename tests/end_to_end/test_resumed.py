@@ -1,6 +1,8 @@
-"""An experiment that was killed goes on: whole runs stay, the others are made, and the gap is in the record."""
+"""An experiment that was killed goes on: whole runs stay, the others are made, and the gap is in the record. The run
+that was killed had its database in folders of its own."""
 
 import json
+from pathlib import Path
 
 from support.tool import Tool
 from support.waiting import eventually
@@ -12,8 +14,16 @@ from stallmark.record.reader import Record, find_records
 def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     told = tool.folder / "told"
     at_end = {"command": ["sh", "-c", 'echo "$1" > "$0"', str(told), "{state} {folder}"]}
-    variants = [{"name": name} for name in ("one", "two", "three")]
-    changes = {"measure": "4s", "think_time": {"mean": "20ms"}, "variants": variants, "at_end": at_end}
+    place = {name: str(tool.folder / "elsewhere" / name) for name in ("data", "log")}
+    (tool.folder / "elsewhere").mkdir()
+    variants = [{"name": "one"}, {"name": "two", "place": place}, {"name": "three"}]
+    changes = {
+        "reset": "restore",
+        "measure": "2s",
+        "think_time": {"mean": "20ms"},
+        "variants": variants,
+        "at_end": at_end,
+    }
     command = tool.start("run", tool.scenario(**changes))
     command.wait_for("one: checking consistency: done")
 
@@ -25,8 +35,13 @@ def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     found = status(tool.newest())
     assert (found.state, found.planned, found.whole) == (State.RUNNING, 3, 1)
     assert found.now and found.now.variant == "two" and found.left_s is not None
+    assert found.refined and "3 runs, " in command.text and "it takes about" in command.text
+    first_took = Record(tool.newest() / "01-one").manifest.took
+    assert first_took and first_took.seconds and first_took.load_s and first_took.load_s >= 4
+    assert found.left_s <= 2 * first_took.seconds
     command.process.kill()
     tool.nothing_left()
+    assert (Path(place["data"]) / "data").exists()  # as the server that was killed left it
     folder = tool.newest()
     first = next(folder.glob("01-*/manifest.json"))
     as_it_was = first.read_bytes()
@@ -43,6 +58,9 @@ def test_an_experiment_that_was_killed_goes_on(tool: Tool):
     assert first.read_bytes() == as_it_was
     assert [one.resumed_after_s is not None for one in made] == [False, True, False]
     assert len({one.workload.seed for one in made}) == len({one.experiment for one in made}) == 1
+    lay = [one.devices.folders for one in made]
+    assert lay[1] == {"data": f"{place['data']}/data", "wal": place["log"]} and lay[0] == lay[2] != lay[1]
+    assert not [path for name in place.values() for path in Path(name).iterdir()]
     [interrupted] = folder.glob("interrupted/02-*")
     assert Record(interrupted).table("transactions").num_rows
 

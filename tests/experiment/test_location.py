@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import psutil
 
 from stallmark.experiment.location import locations
+from stallmark.scenarios.variant import PlaceChoice, Variant
 from stallmark.storage import block_devices
 
 
@@ -33,3 +34,19 @@ def test_without_a_device_it_says_why(tmp_path: Path, monkeypatch):
 
 def test_a_server_by_url_has_no_folders_here():
     assert list(locations(engine_in())) == []
+
+
+def test_the_folders_of_variants_are_said_too_and_need_not_be_there_yet(tmp_path: Path, monkeypatch):
+    looked_at = []
+
+    def device(folder: Path):
+        looked_at.append(folder)
+        return SimpleNamespace(name="sdx")
+
+    monkeypatch.setattr("stallmark.experiment.location.device_behind", device)
+    place = PlaceChoice(data=str(tmp_path / "new"), log=str(tmp_path))
+    scenario = SimpleNamespace(variants=[Variant(name="home"), Variant(name="fast", place=place)])
+    _, data, log = locations(engine_in(data=tmp_path), scenario)
+    assert data.startswith(f"fast: data: {tmp_path / 'new'},") and log.startswith(f"fast: log: {tmp_path},")
+    assert looked_at == [tmp_path] * 3
+    assert list(locations(engine_in(), scenario)) == []

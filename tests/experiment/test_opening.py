@@ -69,7 +69,7 @@ def test_of_the_brokerage_as_well():
 
 
 SCENARIO = {
-    "name": "small", "title": "", "answers": "", "needs": "", "takes": "",
+    "name": "small", "title": "", "answers": "", "needs": "",
     "workload": {"name": "bank", "scale": SCALE}, "users": 2, "warm_up": "0s", "measure": "1s", "reset": "continue",
     "variants": [{"name": "only"}],
 }  # fmt: skip

@@ -17,7 +17,7 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.cli.selftest.selftest import selftest
-from stallmark.cli.server.order import SHARE_OF_SQL_SERVER, Order
+from stallmark.cli.server.order import SHARE_OF_SQL_SERVER, ServerOrder
 from stallmark.engines.mssql.engine import OWN_SESSIONS
 from stallmark.engines.mssql.memory import MssqlMemory
 from stallmark.engines.postgres.engine import PostgresEngine
@@ -147,7 +147,7 @@ def test_a_selftest_does_not_take_such_a_database_for_an_empty_one(shared, holds
 # Advice: what can be run and will not say what is asked
 
 SCENARIO: dict[str, Any] = {
-    "name": "small", "title": "", "answers": "", "needs": "", "takes": "", "warm_up": "0s", "measure": "1s",
+    "name": "small", "title": "", "answers": "", "needs": "", "warm_up": "0s", "measure": "1s",
     "reset": "continue", "variants": [{"name": "only"}],
 }  # fmt: skip
 
@@ -210,7 +210,7 @@ def test_what_the_readme_runs_on_sql_server_fits_the_container_that_it_makes(nam
     [command] = re.findall(
         r"stallmark server up --accept-eula .*", (Path(__file__).parents[2] / "README.md").read_text()
     )
-    order = Order(memory_bytes=parse_size(re.findall(r"--memory (\S+)", command)[0], like="4GiB"))
+    order = ServerOrder(memory_bytes=parse_size(re.findall(r"--memory (\S+)", command)[0], like="4GiB"))
     scenario = read_scenario(name)
     loader, memory_bytes = loader_for(scenario.workload.name), order.memory_bytes * SHARE_OF_SQL_SERVER
     rows = LoadPlan(loader.groups(loader.scale(scenario.workload.scale))).rows

@@ -16,7 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.runner import Finished, Runner
+from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.loaders.plan import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
@@ -26,7 +26,7 @@ from stallmark.transactions.warehouse.streams import order
 
 FACTOR = 0.01
 SCENARIO: dict[str, Any] = {
-    "name": "small", "title": "Small", "answers": "Does it work?", "needs": "", "takes": "",
+    "name": "small", "title": "Small", "answers": "Does it work?", "needs": "",
     "workload": {"name": "warehouse", "scale": {"factor": FACTOR}}, "reset": "continue", "variants": [{"name": "one"}],
 }  # fmt: skip
 ALL = [f"Q{number}" for number in range(1, 23)]
@@ -39,12 +39,12 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-Run = Callable[..., tuple[Finished, list[Record]]]
+Run = Callable[..., tuple[ExperimentEnd, list[Record]]]
 
 
 @pytest.fixture
 def run(engine: Engine, tmp_path: Path) -> Run:
-    def run_(queries: dict[str, Any], **changes: Any) -> tuple[Finished, list[Record]]:
+    def run_(queries: dict[str, Any], **changes: Any) -> tuple[ExperimentEnd, list[Record]]:
         scenario = QueryScenario.model_validate(SCENARIO | {"queries": queries} | changes)
         runner = Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO())))
         finished = runner.run()
@@ -61,7 +61,7 @@ def names(record: Record, **where: Any) -> list[str]:
 def test_a_run_of_both(run: Run, engine: Engine):
     before = Refresh(engine, FACTOR).state().set
     finished, records = run({"run": "both"}, variants=[{"name": "one", "buffer_pool": "16MiB"}])
-    assert finished == Finished(None, conditions_hold=True)
+    assert finished == ExperimentEnd(None, conditions_hold=True)
     [record] = records
     assert names(record, phase="power") == ["RF1", *(f"Q{number}" for number in order(0)), "RF2"]
     for stream in (1, 2):
@@ -100,7 +100,7 @@ def test_what_a_killed_run_left_half_refreshed_is_put_right_and_said(run: Run, e
     refresh.insert()
     assert refresh.pending()
     finished, [record] = run({"run": "each", "only": [6]})
-    assert finished == Finished(None, conditions_hold=True) and refresh.pending() is None
+    assert finished == ExperimentEnd(None, conditions_hold=True) and refresh.pending() is None
     assert [note for note in record.manifest.notes if "The old ones were deleted before this run began" in note]
 
 

@@ -12,12 +12,13 @@ from support.manifests import a_manifest
 import stallmark
 from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.resume import INTERRUPTED, Begun, alone, command
+from stallmark.experiment.resume import INTERRUPTED, EarlierExperiment, alone, command
 from stallmark.experiment.target import Target
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter, note_end
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.scenarios.variant import PlaceChoice
 
 SERVER = {"product": "PostgreSQL", "version": "18.4"}
 
@@ -40,20 +41,20 @@ def runs(folder: Path, read, *reasons: str | None, variants: int = 4, **fields) 
 
 
 def test_whole_runs_are_kept_and_the_scenario_is_that_of_the_record(read, tmp_path):
-    begun = Begun.read(runs(tmp_path / "x", read, None, "the server was gone"))
+    begun = EarlierExperiment.read(runs(tmp_path / "x", read, None, "the server was gone"))
     assert set(begun.records) == {1}
     assert [variant.name for variant in begun.scenario.variants] == ["v1", "v2", "v3", "v4"]
     assert begun.scenario == type(begun.scenario).model_validate(begun.scenario.model_dump(mode="json"))
 
 
 def test_a_run_that_was_killed_is_not_whole(read, tmp_path):
-    assert set(Begun.read(runs(tmp_path / "x", read, None, None, "")).records) == {1, 2}
+    assert set(EarlierExperiment.read(runs(tmp_path / "x", read, None, None, "")).records) == {1, 2}
 
 
 def test_an_incomplete_run_is_set_aside_and_the_end_taken_back(read, tmp_path):
     folder = runs(tmp_path / "x", read, None, "the server was gone")
     note_end(folder / "01-v1", "v2", "the hook failed")
-    begun = Begun.read(folder)
+    begun = EarlierExperiment.read(folder)
     begun.make_room(2)
     assert read_manifest(folder / "01-v1").ended is None
     assert [record.folder.name for record in find_records([folder])] == ["01-v1"]
@@ -66,8 +67,8 @@ def test_an_incomplete_run_is_set_aside_and_the_end_taken_back(read, tmp_path):
 
 def test_it_goes_on_even_where_no_run_was_whole(read, tmp_path):
     folder = runs(tmp_path / "x", read, "the server was gone")
-    Begun.read(folder).make_room(1)
-    assert Begun.read(folder).records == {}
+    EarlierExperiment.read(folder).make_room(1)
+    assert EarlierExperiment.read(folder).records == {}
 
 
 @pytest.mark.parametrize("what", ["complete", "a run", "a probe", "nothing"])
@@ -83,7 +84,7 @@ def test_what_cannot_go_on_is_refused(read, tmp_path, what):
     else:
         folder.mkdir()
     with pytest.raises(StallmarkError):
-        Begun.read(folder)
+        EarlierExperiment.read(folder)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_what_cannot_go_on_is_refused(read, tmp_path, what):
     ],
 )
 def test_another_server_or_another_stallmark_is_refused(read, tmp_path, version, product, made_with, refused):
-    begun = Begun.read(runs(tmp_path / "x", read, None))
+    begun = EarlierExperiment.read(runs(tmp_path / "x", read, None))
     begun = replace(begun, last=begun.last.changed(stallmark=made_with))
     engine = SimpleNamespace(identity=lambda: SimpleNamespace(product=product, version_text=version))
     if refused:
@@ -107,7 +108,7 @@ def test_another_server_or_another_stallmark_is_refused(read, tmp_path, version,
 
 
 def test_data_in_another_place_is_refused(read, tmp_path):
-    begun = Begun.read(runs(tmp_path / "x", read, None))
+    begun = EarlierExperiment.read(runs(tmp_path / "x", read, None))
     devices = begun.last.devices.model_copy(update={"folders": {"data": "/mnt/a/data", "wal": "/mnt/a/wal"}})
     begun = replace(begun, last=begun.last.changed(devices=devices))
 
@@ -118,11 +119,18 @@ def test_data_in_another_place_is_refused(read, tmp_path):
         begun.refuse_another_place(engine(**folders))  # type: ignore[arg-type]
     with pytest.raises(StallmarkError, match="/mnt/b/data"):
         begun.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
+    # The folders of a variant that lies elsewhere say nothing of where the others lie.
+    variants = [
+        one.model_copy(update={"place": PlaceChoice(data="/mnt/a")} if one.name == begun.last.variant.name else {})
+        for one in begun.scenario.variants
+    ]
+    placed = replace(begun, scenario=begun.scenario.model_copy(update={"variants": variants}), records={})
+    placed.refuse_another_place(engine(data="/mnt/b/data", wal="/mnt/a/wal"))  # type: ignore[arg-type]
 
 
 def test_the_gap_begins_where_the_last_whole_run_ended(read, tmp_path):
     began = datetime.now(UTC) - timedelta(hours=3)
-    begun = Begun.read(runs(tmp_path / "x", read, None, "cut", started=began.isoformat()))
+    begun = EarlierExperiment.read(runs(tmp_path / "x", read, None, "cut", started=began.isoformat()))
     assert begun.gap_s() == pytest.approx(3 * 3600, abs=60)
 
 
@@ -149,12 +157,8 @@ def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     [
         ({}, "--server URL"),
         ({"cache_start": "cold"}, "--server URL --drop-caches"),
-        ({"devices": {"data": {"name": "vda"}}}, ""),
-        (
-            {"devices": {"folders": {"data": "/mnt/a b/x/data", "wal": "/mnt/a b/x/data/pg_wal"}}},
-            "--data-dir '/mnt/a b/x'",
-        ),
-        ({"devices": {"folders": {"data": "/mnt/a/data", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
+        ({"devices": {"built_in": {"data": "/mnt/a b"}}}, "--data-dir '/mnt/a b'"),
+        ({"devices": {"built_in": {"data": "/mnt/a", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
         ({"expected_machines": {"count": 3, "host": "*", "port": 5557}}, "--server URL --expect-workers 3"),
         (
             {"expected_machines": {"count": 2, "host": "10.0.0.1", "port": 6000}},
@@ -170,11 +174,11 @@ def test_the_command_to_resume_places_data_and_load_as_they_were(read, fields, o
 def test_the_command_to_resume_needs_no_option_for_the_usual_folder(read, monkeypatch, tmp_path):
     choice = read().workload
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    data = Target().folder(choice) / "data"
-    made = a_manifest(devices={"folders": {"data": str(data), "wal": str(data / "pg_wal")}})
+    folder = Target().folder(choice)
+    made = a_manifest(devices={"built_in": {"data": str(folder)}})
     assert command(Path("x"), choice, [made]) == "stallmark run --resume x"
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "another"))
-    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {data.parent}"
+    assert command(Path("x"), choice, [made]) == f"stallmark run --resume x --data-dir {folder}"
 
 
 def test_the_command_is_one_that_the_command_line_takes(read, tmp_path):

@@ -21,7 +21,7 @@ from stallmark.scenarios.model import Scenario
 from stallmark.transactions.bank import WORKLOAD as BANK
 
 SCENARIO: dict[str, Any] = {
-    "name": "small", "title": "", "answers": "", "needs": "", "takes": "",
+    "name": "small", "title": "", "answers": "", "needs": "",
     "workload": {"name": "bank", "scale": {"branches": 1}},
     "users": 1, "warm_up": "0s", "measure": "1s",
     "variants": [{"name": "half", "buffer_pool": "50 %"}, {"name": "twice", "buffer_pool": "200 %"}],

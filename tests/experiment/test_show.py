@@ -81,4 +81,4 @@ def test_a_build_says_what_it_does(monkeypatch):
     show = Show(console(terminal=False))
     with show_build(show, "Building bank (branches 1)") as report:
         report(BuildProgress("load", 50_000, 100_011, 5_000_000))
-    assert written(show).startswith("Building bank (branches 1): load, 50,000 rows, 5.0 MB\n")
+    assert written(show).startswith("Building bank (branches 1): load, 50,000 rows, 4.77\u00a0MiB\n")

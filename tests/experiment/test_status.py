@@ -9,7 +9,8 @@ import pytest
 from support.manifests import a_manifest, changed
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.resume import Begun
+from stallmark.experiment.estimate import estimate
+from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.status import SILENT_S, State, newest, status
 from stallmark.record.writer import RecordWriter, note_end
 
@@ -18,7 +19,7 @@ LOAD_S = 11
 
 
 def runs(folder: Path, read, *reasons: str | None, began_s_ago: float = 0, planned: int = 4) -> Path:
-    """An experiment that was to have four runs, RUN_S apart, the last of which began `began_s_ago`: see test_resume."""
+    """An experiment of four runs, RUN_S each, the last of which began `began_s_ago`: see test_resume."""
     variants = ", ".join(f"{{name: v{number}}}" for number in range(1, planned + 1))
     scenario = read(sets=("emulated_array=null", f"variants=[{variants}]"))
     first = datetime.now(UTC) - timedelta(seconds=began_s_ago + RUN_S * (len(reasons) - 1))
@@ -32,6 +33,8 @@ def runs(folder: Path, read, *reasons: str | None, began_s_ago: float = 0, plann
             ),
         )  # fmt: skip
         if reason != "":
+            if reason is None:
+                writer.update(took={"prepare_s": RUN_S / 2, "load_s": LOAD_S, "end_s": RUN_S / 2 - LOAD_S})
             writer.close(reason)
     return folder
 
@@ -49,7 +52,7 @@ def test_state(read, tmp_path, reasons, state, whole):
     found = status(runs(tmp_path / "x", read, *reasons))
     assert (found.state, found.whole, found.planned) == (state, whole, 4)
     assert (found.now is not None) == (state is State.RUNNING)
-    assert (found.left_s is not None) == (state is State.RUNNING)
+    assert (found.left_s is not None) == (state in (State.RUNNING, State.BETWEEN))
 
 
 def test_a_run_whose_record_does_not_grow_is_silent_and_has_no_time_left(read, tmp_path):
@@ -59,7 +62,7 @@ def test_a_run_whose_record_does_not_grow_is_silent_and_has_no_time_left(read, t
         os.utime(path, (long_ago, long_ago))
     found = status(folder)
     assert found.state is State.SILENT and found.silent_s == pytest.approx(SILENT_S + 60, abs=30)
-    assert found.left_s is None and found.load_left_s is None
+    assert found.left_s is None
 
 
 def test_why_it_ended_is_said_where_no_run_followed(read, tmp_path):
@@ -75,11 +78,16 @@ def test_the_phase_is_that_of_the_step(read, tmp_path, began_s_ago, phase):
     assert now.tps is None and now.read_ms is None  # nothing was measured yet
 
 
-def test_the_time_left_goes_by_whole_runs_and_before_there_are_any_by_the_load(read, tmp_path):
+def test_the_time_left_goes_by_whole_runs_and_before_there_are_any_by_the_estimate(read, tmp_path):
     found = status(runs(tmp_path / "a", read, None, None, "", began_s_ago=40))
-    assert found.left_s == pytest.approx(2 * RUN_S - 40, abs=20)
-    first = status(runs(tmp_path / "b", read, "", began_s_ago=5))
-    assert first.left_s is None and first.load_left_s == pytest.approx(4 * read().timeline().end_s - 5, abs=5)
+    assert found.refined and found.left_s == pytest.approx(2 * RUN_S - 40, abs=20)
+    folder = runs(tmp_path / "b", read, "", began_s_ago=5)
+    expected = estimate(read(sets=("emulated_array=null",)), to_build=0, to_copy=False)
+    first = status(folder)
+    assert not first.refined and first.left_s is not None
+    assert first.left_s > 4 * expected.load_s - 5  # and what belongs to the runs
+    changed(folder / "01-v1", took={"prepare_s": 10_000})
+    assert status(folder).left_s == pytest.approx(4 * expected.load_s - 5, abs=5)  # never less than the load
 
 
 def test_a_pause_before_a_resumed_run_is_no_running_time(read, tmp_path):
@@ -100,13 +108,15 @@ def test_the_newest_experiment_is_found(read, tmp_path):
 
 
 def test_no_less_time_is_left_than_the_load_takes(read, tmp_path):
-    found = status(runs(tmp_path / "x", read, None, None, None, began_s_ago=5000))
-    assert found.left_s == found.load_left_s == read().timeline().end_s
+    folder = runs(tmp_path / "x", read, None, None, None)
+    long_ago = time.time() - 5000
+    os.utime(folder / "03-v3" / "manifest.json", (long_ago, long_ago))  # since then the fourth is being prepared
+    assert status(folder).left_s == read().timeline().end_s
 
 
 def test_a_single_run_is_no_experiment_and_of_runs_set_aside_alone_the_state_is_known(read, tmp_path):
     folder = runs(tmp_path / "x", read, "the server was gone")
     with pytest.raises(StallmarkError):
         status(folder / "01-v1")
-    Begun.read(folder).make_room(1)
+    EarlierExperiment.read(folder).make_room(1)
     assert (status(folder).state, status(folder).whole) == (State.ENDED, 0)

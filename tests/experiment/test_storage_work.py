@@ -12,14 +12,14 @@ import pytest
 from rich.console import Console
 from support.manifests import a_manifest
 
-from stallmark.engines.abilities import Devices, NoDevices
+from stallmark.engines.abilities import NoDevices, ServerArrays
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import runner as running
 from stallmark.experiment import storage_work
 from stallmark.experiment.hooks import HookFailed
 from stallmark.experiment.progress import Show
-from stallmark.experiment.runner import Finished, Runner
+from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.record.manifest.course import Ended
@@ -32,7 +32,7 @@ from stallmark.storage.emulator import PROBE_FOLDER
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {
-    "name": "small", "title": "", "answers": "", "needs": "", "takes": "", "users": 1, "warm_up": "0s", "measure": "1s",
+    "name": "small", "title": "", "answers": "", "needs": "", "users": 1, "warm_up": "0s", "measure": "1s",
     "workload": {"name": "bank", "scale": {"branches": 1}}, "reset": "continue",
 }  # fmt: skip
 
@@ -41,7 +41,7 @@ def command(text: str) -> dict[str, Any]:
     return {"command": [sys.executable, "-c", text]}
 
 
-class Emulated(Devices):
+class Emulated(ServerArrays):
     """An emulated array, and what was done to it."""
 
     models: Any = {"data": None, "wal": None}  # noqa: RUF012
@@ -95,7 +95,7 @@ def tools(monkeypatch) -> None:
     monkeypatch.setattr(probe, "can_probe", lambda: None)
 
 
-def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) -> tuple[Finished, list[dict]]:
+def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) -> tuple[ExperimentEnd, list[dict]]:
     """An experiment without a database; what came out, and what the record of every run says of its array."""
     made: list[dict[str, Any]] = []
 
@@ -123,7 +123,7 @@ def test_the_array_is_reconfigured_whenever_another_variant_comes_and_back_for_t
         for name in ("A", "B")
     ]
     finished, made = run(monkeypatch, tmp_path, *variants, order="blocks", repeats=2)
-    assert finished == Finished(None, True) and log.read_text() == "ABA"
+    assert finished == ExperimentEnd(None, True) and log.read_text() == "ABA"
     assert [one["variant"] for one in made] == ["A", "A", "B", "B", "A", "A"]
     assert all(one["array"].raid == one["variant"] for one in made)
     assert all(one["hook"].output == "" for one in made)

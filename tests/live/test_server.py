@@ -10,10 +10,10 @@ import pytest
 from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
-from stallmark.live.access import Access, Address
+from stallmark.live.access import Access, PageAddress
 from stallmark.live.server import Ending, LivePage, make_app
 
-HERE = Address("127.0.0.1", 8089)
+HERE = PageAddress("127.0.0.1", 8089)
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ HERE = Address("127.0.0.1", 8089)
     ],
 )
 def test_an_address_is_a_port_or_a_host_and_a_port(text, host, port):
-    assert Address.parse(text) == Address(host, port)
+    assert PageAddress.parse(text) == PageAddress(host, port)
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "65536", "localhost", "localhost:", "1:2:x"])
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ValueError):
-        Address.parse(text)
+        PageAddress.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_no_address_is_refused(text):
     ],
 )
 def test_a_name_that_is_not_of_this_machine_is_not_answered(bound, asked, known):
-    assert Access(Address(bound, 8089)).knows_host(asked) is known
+    assert Access(PageAddress(bound, 8089)).knows_host(asked) is known
 
 
 def test_only_the_page_itself_may_stop():
@@ -70,7 +70,7 @@ class Stub:
 
     def __init__(self, view, host: str, stoppable: bool = True):
         self.stops: list[bool] = []
-        access = Access(Address(host, 8089))
+        access = Access(PageAddress(host, 8089))
         stop = (lambda: self.stops.append(True)) if stoppable else None
         self.token = access.token
         self.client = Client(make_app(view, access, Ending(), stop), use_cookies=False)
@@ -129,7 +129,7 @@ def test_another_address_needs_the_token_which_goes_into_a_cookie(view):
 def test_the_end_is_told_at_once_to_a_page_that_only_listens(view):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    page = LivePage(view(), Address("127.0.0.1", port), stop=lambda: None)
+    page = LivePage(view(), PageAddress("127.0.0.1", port), stop=lambda: None)
     with urlopen(f"{page.start()}ended") as events:
         assert events.readline() == b":\n"
         page.close(False, "the server was gone")
@@ -145,10 +145,10 @@ def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
         with pytest.raises(StallmarkError, match=f"Port {port} is not free for the live page"):
-            LivePage(view(), Address("127.0.0.1", port))
+            LivePage(view(), PageAddress("127.0.0.1", port))
     capfd.readouterr()
     with caplog.at_level(logging.DEBUG):
-        page = LivePage(view(), Address("0.0.0.0", port))
+        page = LivePage(view(), PageAddress("0.0.0.0", port))
         url = page.start()
         assert page.access.token in url and page.access.token not in repr(page.access)
         browser = build_opener(HTTPCookieProcessor())

@@ -61,11 +61,14 @@ def test_lines_begin_with_measuring_and_are_no_longer_than_a_screen_is_wide(view
 def test_what_is_being_done_is_known_where_it_is_done(view, show, tmp_path):
     before = view(tmp_path / "not-there-yet", show)
     show.enter(Phase.LOADING)
+    assert state(before.look())["left"] is None
+    show.expect(300)
     with show.bar("Loading", None):
         show.advance(1, "a quarter", 4)
         now = state(before.look())
     assert (now["phase"], now["progress"], now["note"], now["present"]) == ("loading", 0.25, "a quarter", None)
-    assert now["badge"] == "live" and now["left"] and now["lines"] is None and now["runs"][0]["begun"] is False
+    assert now["badge"] == "live" and now["left"].startswith("about 5 minutes left")
+    assert now["lines"] is None and now["runs"][0]["begun"] is False
     show.enter(Phase.PREPARING, 2)
     seen = before.look()
     assert (seen.present, seen.phase) == (2, "preparing")

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, BatchShare, Group, LoadPlan, rows_of_batch
+from stallmark.loaders.plan import Batch, BatchShare, LoadPlan, TableGroup, rows_of_batch
 
 GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
-    lambda sizes: [Group(f"g{k}", size, {f"t{k}": size * 7}) for k, size in enumerate(sizes)]
+    lambda sizes: [TableGroup(f"g{k}", size, {f"t{k}": size * 7}) for k, size in enumerate(sizes)]
 )
 
 
 @given(groups=GROUPS, n=st.integers(1, 9))
-def test_parts_are_disjoint_and_complete(groups: list[Group], n: int) -> None:
+def test_parts_are_disjoint_and_complete(groups: list[TableGroup], n: int) -> None:
     plan = LoadPlan(groups)
     if n > (most := len(plan.batches())):
         with pytest.raises(StallmarkError, match=rf"--part {n}/{n} is a share of nothing: there are {most} batches"):
@@ -44,7 +44,7 @@ def test_part_is_read_or_refused() -> None:
 
 
 def test_rows_of_a_group_with_several_tables() -> None:
-    plan = LoadPlan([Group("trade", 2, {"trade": 5, "history": 12}), Group("broker", 1, {"broker": 3})])
+    plan = LoadPlan([TableGroup("trade", 2, {"trade": 5, "history": 12}), TableGroup("broker", 1, {"broker": 3})])
     assert plan.rows == {"trade": 5, "history": 12, "broker": 3}
     assert plan.batches() == [Batch("trade", 0), Batch("trade", 1), Batch("broker", 0)]
 

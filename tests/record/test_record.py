@@ -72,6 +72,16 @@ def test_a_stream_cut_at_any_byte_loses_at_most_the_batch_that_was_cut(tmp_path)
         assert record.table("waits").num_rows == len(kept)
 
 
+def test_the_columns_of_a_run_that_goes_on_are_of_one_length(tmp_path):
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    writer.append("errors", [error_row(1)])
+    record = Record(writer.folder)
+    for column in ("second", "code"):
+        assert [batch.num_rows for batch in record.batches("errors", [column])] == [1]
+        writer.append("errors", [error_row(2)])
+    assert record.table("errors").num_rows == 1 and Record(writer.folder).table("errors").num_rows == 3
+
+
 def test_a_record_that_was_never_closed_says_that_it_was_cut(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     assert "was cut" in str(Record(writer.folder).incomplete_because)

@@ -46,11 +46,11 @@ def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokera
     text = shown(brokerage_runs, 100)
     for gate in brokerage_runs.steps[0].validity.gates:
         (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{term(gate.kind)} ", line)]
-        failed = gate.kind in ("p90_limits", "market_lag")
+        failed = gate.kind in ("p90_limits", "background_lag")
         assert line.startswith("FAILED" if failed else "passed")
     flat = " ".join(text.split())
     assert "0.300 s late on average, 1.20 s at worst, in SSD" in flat and "≤ 0.1 s" in flat
-    assert "The market fell behind: its transactions started 0.300 s late on average." in flat
+    assert "The background sessions fell behind: their transactions started 0.300 s late on average." in flat
 
 
 def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
@@ -89,7 +89,7 @@ def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
         if gate.failure:
             assert sentence(gate.failure) in text
     verdicts = {str(row[0]): str(row[1]) for row in validity.gates(brokerage_runs).rows}
-    assert verdicts["market lag"] == "FAILED in SSD" and verdicts["mix"] == "passed"
+    assert verdicts["background lag"] == "FAILED in SSD" and verdicts["mix"] == "passed"
 
 
 def test_each_step_has_its_transactions_with_shares_and_limits(brokerage_runs):

@@ -5,9 +5,15 @@ import csv
 import pytest
 from support import report_summaries as given
 from support.browser import browser
+from support.synthetic import Truth, make_run
+from support.synthetic_queries import make_query_run
 from support.waiting import TIMEOUT_S
 
+from stallmark.analysis.compare.verdicts import compare_runs
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import find_records
 from stallmark.report import write_report
+from stallmark.report.comparison.page import write_comparison
 
 __all__ = ["browser"]
 
@@ -31,7 +37,14 @@ def files(tmp_path_factory, brokerage_runs):
         "brokerage": brokerage_runs,
         "hostile": given.experiment([given.run([given.step(variant="<script>window.hurt=1</script>" * 4)])]),
     }
-    return {name: write_report(one, folder / f"{name}.html").as_uri() for name, one in made.items()}
+    pages = {name: write_report(one, folder / f"{name}.html").as_uri() for name, one in made.items()}
+    for number, name in enumerate(("bare device, a long name", "b", "c", "d")):
+        make_run(folder / name, Truth(variant=name, sequence=number, tps=40 * 9**number))
+        make_query_run(folder / "queries" / name, variant=name, sequence=number)
+    runs = summarise(find_records([folder / name for name in ("bare device, a long name", "b", "c", "d")]))
+    compared = write_comparison(runs, compare_runs(runs.runs), folder / "comparison.html")
+    queries = write_report(summarise(find_records([folder / "queries"])), folder / "queries.html")
+    return pages | {"comparison": compared.as_uri(), "queries": queries.as_uri()}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +107,31 @@ def test_every_figure_is_drawn_with_all_its_traces_and_fits_at_every_width(opene
         rows: f.querySelectorAll("details tbody tr").length
     }))""")
     assert all(len(one["label"]) > 30 and one["rows"] > 0 for one in named)  # for those who cannot see it
+
+
+UNREADABLE = """() => [...document.querySelectorAll(".chart, svg.picture")].flatMap(chart => {
+    const frame = chart.getBoundingClientRect(), found = [];
+    const words = [...chart.querySelectorAll("text")].map(e => [e.textContent.trim(), e.getBoundingClientRect()])
+        .filter(([text, box]) => text && box.width && frame.width);
+    words.forEach(([text, a], number) => {
+        if (a.left < frame.left - 1 || a.right > frame.right + 1 || a.top < frame.top - 1) found.push("cut: " + text);
+        for (const [other, b] of words.slice(number + 1)) {
+            const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+            const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+            if (across > 2 && down > 4) found.push(`${text} / ${other}`);
+        }
+    });
+    return found.map(one => `${chart.id || "picture"} ${one}`);
+})"""
+
+
+@pytest.mark.parametrize("name", ["pool", "ramp", "brokerage", "comparison", "queries"])
+def test_no_words_in_a_chart_are_cut_or_lie_over_others_at_any_width(opened, name):
+    for width in (420, 1400):
+        page = opened(name, width=width)
+        page.evaluate(OPEN)
+        page.wait_for_function(FITS)
+        assert page.evaluate(UNREADABLE) == []
 
 
 def test_points_stand_where_their_values_are(opened):

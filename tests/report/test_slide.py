@@ -51,6 +51,8 @@ def test_an_interval_is_drawn_over_three_runs_and_not_over_two():
         rows = picture_of(given.buffer_pool(repeats, bare=False)).rows
         assert all((row.low is not None) is known and len(row.runs) == repeats for row in rows)
         assert not known or all(row.low < row.rate < row.high for row in rows)
+        said = [element.text for element in shapes(slide(given.buffer_pool(repeats, bare=False)), "text")]
+        assert ("a run" in said) is (repeats > 1) and ("95 % interval" in said) is known
 
 
 def test_without_sampled_sessions_no_cause_is_drawn():

@@ -43,7 +43,7 @@ def test_both_are_driven_and_the_data_of_both_hold(finished):
     assert ended.incomplete_because is None and ended.conditions_hold
     assert alone.table("queries").num_rows == 0 and alone.manifest.concurrent_streams.streams == 0
     rows = two.table("queries").to_pylist()
-    assert {row["stream"] for row in rows} == {1, 2} and {row["phase"] for row in rows} == {"beside"}
+    assert {row["stream"] for row in rows} == {1, 2} and {row["phase"] for row in rows} == {"concurrent"}
     assert not any(row["error"] for row in rows)
     whole = [row["query"] for row in rows if row["stream"] == 1][:22]
     assert len(set(whole)) == len(whole)

@@ -66,7 +66,7 @@ def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp
     file = tmp_path / "My sweep.yaml"
     assert CliRunner().invoke(main, ["new", str(file), "--from", "user-ramp"]).exit_code == 0
     made, given = read_any_scenario(str(file)), read_any_scenario("user-ramp")
-    of_the_shipped = {name: getattr(given, name) for name in ("name", "title", "answers", "needs", "takes")}
+    of_the_shipped = {name: getattr(given, name) for name in ("name", "title", "answers", "needs")}
     assert made.name == "my-sweep" and made.model_copy(update=of_the_shipped) == given
     assert given.title not in file.read_text(), "it would be untrue of a changed one"
     named = file.read_text().splitlines()[0].partition("$schema=")[2]

@@ -19,7 +19,6 @@ RAW = """name: mine
 title: t
 answers: a?
 needs: n
-takes: x
 probe: {size: 32MiB, patterns: [8k-random-read], outstanding: [1, 4], seconds: 1s}
 variants:
   - {name: disks, emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}}

@@ -17,7 +17,7 @@ name: few
 title: A few queries
 answers: Is it read?
 needs: Nothing.
-takes: seconds
+order: alternating
 workload: {name: warehouse, scale: {factor: 0.01}}
 queries: {run: power}
 reset: continue
@@ -151,7 +151,7 @@ name: both
 title: Users and queries
 answers: Is it read?
 needs: Nothing.
-takes: seconds
+order: alternating
 workload: {name: htap, scale: {customers: 1000, factor: 0.01}}
 users: 5
 warm_up: 1s

@@ -2,13 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.read import read_scenario
+from stallmark.scenarios.read import locate, read_any_scenario, read_scenario
 
 # Words of the libraries, which a user should never read.
 JARGON = re.compile(r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc=")
@@ -23,17 +24,15 @@ WRONG = [
     # unknown keys
     ("measure: 10s", "mesure: 10s", ", line 9: unknown key mesure: did you mean measure?"),
     ("emulated_array:\n", "device:\n", ", line 12: device is called emulated_array now: rename it."),
-    ("takes:", "beside: {streams: 1}\ntakes:", ", line 5: beside is called concurrent_streams now: rename it."),
+    ("order:", "beside: {streams: 1}\norder:", ", line 5: beside is called concurrent_streams now: rename it."),
     ("  data: {", "  date: {", ", line 13: unknown key emulated_array.date: did you mean data?"),
     ("read_ms", "reed_ms", ", line 13: unknown key emulated_array.data.reed_ms: did you mean read_ms?"),
     ("buffer_pool: 8", "bufferpool: 8", ", line 16: unknown key variants.0.bufferpool: did you mean buffer_pool?"),
     (
         "emulated_array: bare",
         "xyz: bare",
-        (
-", line 18: unknown key variants.1.xyz: there are name, buffer_pool, emulated_array, array, before, row_versioning, "
-     "resource_pool, during, streams."
-),
+        ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, emulated_array, place, array, before, "
+        "row_versioning, resource_pool, during, streams.",
     ),
     # wrong units
     ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),
@@ -51,27 +50,28 @@ WRONG = [
     ("spindles: 8", "spindles: 0", ", line 13: emulated_array.data: spindles must be a whole number from 1 to"),
     ("branches: 1}", "branches: 0}", ", line 6: workload.scale: The bank's scale is a number of branches from 1"),
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
-    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage, warehouse or htap, not 'bnak'."),
+    ("name: bank", "name: bnak",
+        ", line 6: workload.name must be bank, brokerage, mail, warehouse or htap, not 'bnak'."),
     ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
     ("emulated_array: bare", "emulated_array: bear",
         ", line 18: variants.1.emulated_array must be bare or {data: …, wal: …}, not 'bear'."),
-    ("takes:", "repeats: 101\ntakes:", ", line 5: repeats must be at most 100, not 101."),
-    ("takes:", "repeats: 1.5\ntakes:", ", line 5: repeats must be a whole number, not 1.5."),
+    ("order:", "repeats: 101\norder:", ", line 5: repeats must be at most 100, not 101."),
+    ("order:", "repeats: 1.5\norder:", ", line 5: repeats must be a whole number, not 1.5."),
     ("name: small", "name: Small One", ", line 1: name must be small letters, digits and hyphens, not 'Small One'."),
     ("title: A small scenario", "title: 5", ", line 2: title must be a text (put it in quotes), not 5."),
     ("name: slow", f"name: {'x' * 61}", ", line 15: variants.0.name must have at most 60 characters"),
     ("name: slow", 'name: ""', ", line 15: variants.0.name must not be empty"),
-    ("takes:", "arrivals: {kind: fixed, rate: 0}\ntakes:", ", line 5: arrivals.rate must be more than 0, not 0."),
-    ("takes:", "arrivals: {kind: fixed, rate: .inf}\ntakes:", ", line 5: arrivals.rate must be a number, not inf."),
-    ("takes:", "arrivals: {kind: fixd, rate: 1}\ntakes:", ", line 5: arrivals.kind must be fixed or poisson, not"),
-    ("takes:", "observe: [io]\ntakes:", ", line 5: observe.0 must be query_store or io_latency, not 'io'."),
-    ("takes:", "observe: io_latency\ntakes:", ", line 5: observe must be a list (a line beginning with"),
-    ("takes:", "observe: [io_latency, io_latency]\ntakes:", ": observe names io_latency twice: name it once."),
-    ("takes:", "arrivals: open\ntakes:", ", line 5: arrivals must be closed or {kind: …, rate: …}, not 'open'."),
+    ("order:", "arrivals: {kind: fixed, rate: 0}\norder:", ", line 5: arrivals.rate must be more than 0, not 0."),
+    ("order:", "arrivals: {kind: fixed, rate: .inf}\norder:", ", line 5: arrivals.rate must be a number, not inf."),
+    ("order:", "arrivals: {kind: fixd, rate: 1}\norder:", ", line 5: arrivals.kind must be fixed or poisson, not"),
+    ("order:", "observe: [io]\norder:", ", line 5: observe.0 must be query_store or io_latency, not 'io'."),
+    ("order:", "observe: io_latency\norder:", ", line 5: observe must be a list (a line beginning with"),
+    ("order:", "observe: [io_latency, io_latency]\norder:", ": observe names io_latency twice: name it once."),
+    ("order:", "arrivals: open\norder:", ", line 5: arrivals must be closed or {kind: …, rate: …}, not 'open'."),
     (
-        "takes:",
-        "arrivals: {kind: fixed, rate: 1}\nthink_time: {mean: 1s}\ntakes:",
+        "order:",
+        "arrivals: {kind: fixed, rate: 1}\nthink_time: {mean: 1s}\norder:",
         ": think_time belongs to a closed loop: remove it, or set arrivals: closed.",
     ),
     # a mix that cannot be
@@ -90,19 +90,19 @@ WRONG = [
     ("{name: bank, scale: {branches: 1}}", "bank", ", line 6: workload must be written as {name: …, scale: …,"),
     ("scale: {branches: 1}", "scale: 1", ", line 6: workload.scale must be written as {…}, not 1."),
     ("- name: slow\n    buffer_pool: 8MiB\n", "- slow\n", ", line 15: variants.0 must be written as {name: …,"),
-    ("takes: seconds", "takes:", ", line 5: takes must be a text (put it in quotes), not empty."),
+    ("needs: Nothing.", "needs:", ", line 4: needs must be a text (put it in quotes), not empty."),
     # missing keys
     ("measure: 10s\n", "", ": measure is missing: add it."),
     (", sync_ms: 1", "", ", line 13: emulated_array.data.sync_ms is missing: add it."),
     ("  - name: bare\n    emulated_array: bare\n", "  - emulated_array: bare\n",
         ", line 17: variants.1.name is missing: add it."),
-    ("takes:", "arrivals: {kind: fixed}\ntakes:", ", line 5: arrivals.rate is missing: add it."),
+    ("order:", "arrivals: {kind: fixed}\norder:", ", line 5: arrivals.rate is missing: add it."),
     # two of a name
     ("name: bare", "name: slow", ": two variants have the same name, 'slow': give each its own."),
-    ("takes:", "users: 5\ntakes:", ", line 8: the key users is there twice: keep one."),
+    ("order:", "users: 5\norder:", ", line 8: the key users is there twice: keep one."),
     # not YAML
     ("reset: restore", "reset: [", ", line 13: this is not YAML"),
-    ("takes:", "\ttakes:", ", line 5: this is not YAML"),
+    ("order:", "\torder:", ", line 5: this is not YAML"),
 ]  # fmt: skip
 
 
@@ -257,3 +257,10 @@ def test_no_value_whatsoever_ends_in_anything_but_plain_sentences(path, key, val
         read_scenario(str(path), [f"{key}={text}"])
     except StallmarkError as error:
         assert not JARGON.search(str(error).replace(text, ""))
+
+
+def test_a_file_that_still_says_how_long_it_takes_is_read_as_if_it_did_not(tmp_path: Path):
+    for name in ("demo", "saturation"):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(locate(name).read_text() + "takes: 3 minutes\n")
+        assert read_any_scenario(str(file)) == read_any_scenario(name)

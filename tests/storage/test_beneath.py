@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.storage.block_device import Facts, behind, emulated_array_of
+from stallmark.storage.block_device import ArrayFacts, behind, emulated_array_of
 from stallmark.storage.block_device.facts import Places, beneath
 from stallmark.storage.describe import describe
 from stallmark.storage.emulator import ArrayModel
@@ -36,7 +36,7 @@ def an_array(devices: Path, attached: str | None = None) -> Places:
     places = Places(devices.parent / "home", "one")
     for folder in (places.folder, places.runtime):
         folder.mkdir(parents=True)
-    places.write(Facts(name="one", size=1 << 30, model=MODEL, loop="/dev/loop0"))
+    places.write(ArrayFacts(name="one", size=1 << 30, model=MODEL, loop="/dev/loop0"))
     (devices / "loop0/loop/backing_file").write_text(f"{attached or places.file}\n")
     return places
 

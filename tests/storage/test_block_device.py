@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.block_device import BlockDeviceError, Facts, behind, emulated_array_of, needs, parts
+from stallmark.storage.block_device import ArrayFacts, BlockDeviceError, behind, emulated_array_of, needs, parts
 from stallmark.storage.block_device.facts import RUNTIME, Places
 from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
 from stallmark.storage.emulator import ArrayModel, FlashCache
@@ -107,7 +107,7 @@ def test_what_readers_wait_for_is_known_as_the_block_device_counts_it(array: Blo
     assert counters.reads >= 200 and counters.read_ns / counters.reads / 1e6 >= 2.5
 
 
-def array_of_model(facts: Facts) -> dict:
+def array_of_model(facts: ArrayFacts) -> dict:
     return facts.model_dump()["model"]
 
 
@@ -164,7 +164,7 @@ def test_a_change_that_cannot_be_written_down_changes_nothing(array: BlockDevice
     finally:
         in_the_way.rmdir()
     assert SharedState.open(places.state).device(0).model.spindles == MODEL.spindles
-    assert [Facts.model_validate_json(file.read_bytes()) for file in (places.facts, places.published)] == [
+    assert [ArrayFacts.model_validate_json(file.read_bytes()) for file in (places.facts, places.published)] == [
         array.facts, array.facts,
     ]  # fmt: skip
     assert array.facts.model == MODEL
@@ -214,7 +214,7 @@ def test_everybody_may_know_that_it_is_emulated_and_only_root_may_change_it(
     array.change(replace(MODEL, spindles=7))
     places = Places(home, "one")
     assert [path.stat().st_mode & 0o777 for path in (places.runtime, places.published)] == [0o755, 0o644]
-    assert Facts.model_validate_json(places.published.read_bytes()) == array.facts
+    assert ArrayFacts.model_validate_json(places.published.read_bytes()) == array.facts
     assert places.state.stat().st_mode & 0o077 == 0
 
 

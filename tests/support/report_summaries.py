@@ -10,7 +10,7 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.read.series import Series
+from stallmark.analysis.read.series import RunSeries
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
@@ -109,7 +109,7 @@ def step(**more: Any) -> StepSummary:
     return step_of(**values | more)
 
 
-def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) -> Series:
+def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) -> RunSeries:
     rng = np.random.default_rng(seed)
     if seconds is None:
         seconds = int(sum(s.interval.warm_up_s + s.interval.measured_s for s in steps))
@@ -122,7 +122,7 @@ def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) 
     tps = line([s.throughput.tps for s in steps], 0.05) * warm
     read_ms = line([(s.storage.data.read_ms if s.storage.data else None) or 0.0 for s in steps], 0.06) / warm**0.3
     reads = line([s.storage.reads_per_transaction or 0.0 for s in steps], 0.02) * tps
-    return Series(
+    return RunSeries(
         np.arange(seconds),
         tps,
         read_ms,

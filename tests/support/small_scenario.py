@@ -13,7 +13,7 @@ name: small
 title: A small scenario
 answers: Is it read?
 needs: Nothing.
-takes: seconds
+order: alternating
 workload: {name: bank, scale: {branches: 1}}
 users: 4
 warm_up: 1s

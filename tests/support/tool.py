@@ -22,6 +22,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
 from support.command_line import signals_as_before
+from support.prepared import Prepared
 from support.waiting import TIMEOUT_S, eventually
 
 MINI: dict[str, Any] = {
@@ -29,7 +30,6 @@ MINI: dict[str, Any] = {
     "title": "A miniature",
     "answers": "Does the whole chain work?",
     "needs": "Nothing.",
-    "takes": "seconds",
     "workload": {"name": "bank", "scale": {"branches": 1}},
     "users": 2,
     "think_time": {"mean": "20ms"},  # else the load has both cores for itself
@@ -45,7 +45,7 @@ MINI: dict[str, Any] = {
 class Command:
     """A `stallmark` that was started. What it says goes to files, as it does in CI."""
 
-    process: psutil.Popen
+    process: Prepared | psutil.Popen
     said: Path
     forgotten: int = 0
 
@@ -128,7 +128,15 @@ class Tool:
         assert isinstance(code, int), code
         return code, text
 
-    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
+    def start(self, *arguments: str) -> Command:
+        """Start a command in a process of its own, which another one has prepared."""
+        self._remember()
+        said = self._new_file()
+        said.touch()
+        return Command(Prepared(arguments, self.folder, self._whole_environment(), said), said)
+
+    def start_anew(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
+        """Start a command as a shell does."""
         self._remember()
         said = self._new_file()
         with said.open("w") as output:
@@ -221,7 +229,7 @@ class Tool:
         return [process for process in self.processes() if runs_it(process)]
 
     def nothing_left(self) -> None:
-        eventually(lambda: not self.processes(), f"all processes gone, still there: {self.processes()}")
+        eventually(lambda: not self.processes(), f"all processes of {self.folder} gone")
 
     def newest(self) -> Path:
         """The folder of the last experiment."""

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def eventually(holds: Callable[[], Value], what: str = "what must") -> Value:
-    """Wait until something becomes true that must; returns it. To look costs a fifth of a core at most: what is waited
+    """Wait until something becomes true that must; returns it. To look costs a tenth of a core at most: what is waited
     for needs the processor, too."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
@@ -19,4 +19,4 @@ def eventually(holds: Callable[[], Value], what: str = "what must") -> Value:
             return value
         now = time.monotonic()
         assert now < deadline, f"never happened: {what}"
-        time.sleep(min(max(0.01, 4 * (now - began)), 0.5))
+        time.sleep(min(max(0.01, 9 * (now - began)), 0.5))

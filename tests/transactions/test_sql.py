@@ -12,7 +12,8 @@ from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload
 
 DIALECTS = ("postgresql", "mssql")
-ALL = [(workload, kind) for workload in map(find_workload, ("bank", "brokerage")) for kind in workload.transactions]
+WORKLOADS = [find_workload(name) for name in ("bank", "brokerage", "mail")]
+ALL = [(workload, kind) for workload in WORKLOADS for kind in workload.transactions]
 NAMED = {"argvalues": ALL, "ids": [f"{workload.name} {kind.name}" for workload, kind in ALL]}
 IN_BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 

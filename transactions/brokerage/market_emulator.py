@@ -27,7 +27,7 @@ FEED = 20
 OTHER_SHARES = 100  # traded by whom we do not know
 
 
-class Report(NamedTuple):
+class TapeReport(NamedTuple):
     """A report on the tape: so many shares of a security were traded at that price."""
 
     security: int
@@ -67,7 +67,7 @@ class MarketEmulator:
         # When which security comes to a limit, the earliest first; the number between is their order at one moment.
         self._awaited: list[tuple[datetime, int, int]] = []
         self._order = count()
-        self._tape: list[Report] = []
+        self._tape: list[TapeReport] = []
         self._lock = threading.Lock()
 
     def send(self, order: Order) -> None:
@@ -86,15 +86,15 @@ class MarketEmulator:
         """Report an order that was executed, after the commit of that."""
         now = self._clock.now()
         with self._lock:
-            self._tape.append(Report(order.security, cents, order.quantity))
+            self._tape.append(TapeReport(order.security, cents, order.quantity))
             self._tape.append(self._another(now))
             due, self._tape = (self._tape, []) if len(self._tape) >= FEED else ([], self._tape)
         if due:
             self._post(self._feed, tuple(due), 0.0)
 
-    def _another(self, now: datetime) -> Report:
+    def _another(self, now: datetime) -> TapeReport:
         if self._awaited and self._awaited[0][0] <= now:
             at, _, security = heapq.heappop(self._awaited)
         else:
             at, security = now, self._rng.randrange(self._securities)
-        return Report(security, self._price(security, at), OTHER_SHARES)
+        return TapeReport(security, self._price(security, at), OTHER_SHARES)

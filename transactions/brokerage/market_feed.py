@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from stallmark.engines.base import Session
 from stallmark.transactions.brokerage.context import Context, dollars
-from stallmark.transactions.brokerage.market_emulator import Order, Report
+from stallmark.transactions.brokerage.market_emulator import Order, TapeReport
 from stallmark.transactions.clock import as_text
 from stallmark.transactions.workload import Outcome, Transaction
 
@@ -23,14 +23,14 @@ class MarketFeed(Transaction):
     def __init__(self, context: Context):
         super().__init__(context)
         self._context = context
-        self._under_way: tuple[Report, ...] = ()
+        self._under_way: tuple[TapeReport, ...] = ()
         self._committed = 0  # of its tickers
 
-    def inputs(self, rng: random.Random) -> tuple[Report, ...]:
+    def inputs(self, rng: random.Random) -> tuple[TapeReport, ...]:
         """Raise NotImplementedError: inputs are not drawn, the market gives them."""
         raise NotImplementedError
 
-    def execute(self, session: Session, inputs: tuple[Report, ...]) -> Outcome:
+    def execute(self, session: Session, inputs: tuple[TapeReport, ...]) -> Outcome:
         if inputs is not self._under_way:
             self._under_way, self._committed = inputs, 0
         for report in inputs[self._committed :]:
@@ -41,6 +41,6 @@ class MarketFeed(Transaction):
         self._under_way = ()
         return Outcome.COMMITTED
 
-    def _ticker(self, session: Session, report: Report) -> Sequence[tuple]:
+    def _ticker(self, session: Session, report: TapeReport) -> Sequence[tuple]:
         symbol, now = self._context.symbols[report.security], as_text(self._context.clock.now())
         return session.call("market_feed_ticker", (symbol, dollars(report.cents), report.quantity, now))

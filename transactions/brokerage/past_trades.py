@@ -27,7 +27,7 @@ _SPARE = 12  # ids, for those that are drawn twice
 _TO_FIND_ONE = 5  # on average
 
 
-class Asked(NamedTuple):
+class FrameCall(NamedTuple):
     """A frame and its parameters. At least `expected` rows must come; an account or a security may have fewer trades
     than are asked for."""
 
@@ -36,11 +36,11 @@ class Asked(NamedTuple):
     expected: int = 0
 
     @classmethod
-    def by_id(cls, frame: str, trades: list[int]) -> "Asked":
+    def by_id(cls, frame: str, trades: list[int]) -> "FrameCall":
         return cls(frame, (",".join(map(str, trades)),), len(trades))
 
 
-def ask(session: Session, asked: Asked) -> None:
+def ask(session: Session, asked: FrameCall) -> None:
     found = len(session.call(asked.frame, asked.parameters))
     if found < asked.expected:
         missing = f"{asked.expected - found} of {asked.expected} trades are not there"

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from stallmark.engines.base import Session
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
+from stallmark.transactions.brokerage.past_trades import FrameCall, PastTrades, ask
 from stallmark.transactions.workload import Outcome, Transaction
 
 BY_ID = "trade_lookup_by_id"
@@ -27,17 +27,17 @@ class TradeLookup(Transaction):
         super().__init__(context)
         self._past: PastTrades | None = None
 
-    def inputs(self, rng: random.Random) -> Asked:
+    def inputs(self, rng: random.Random) -> FrameCall:
         past = self._past = self._past or PastTrades(self.shared, rng)
         draw = rng.random()
         if draw < _BY_ID:
-            return Asked.by_id(BY_ID, past.some())
+            return FrameCall.by_id(BY_ID, past.some())
         if draw < _BY_ACCOUNT:
-            return Asked(BY_ACCOUNT, past.of_account())
+            return FrameCall(BY_ACCOUNT, past.of_account())
         if draw < _BY_SYMBOL:
-            return Asked(BY_SYMBOL, past.of_security())
-        return Asked(HOLDINGS, past.first_of_account())
+            return FrameCall(BY_SYMBOL, past.of_security())
+        return FrameCall(HOLDINGS, past.first_of_account())
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
-        ask(session, Asked(*inputs))
+        ask(session, FrameCall(*inputs))
         return Outcome.COMMITTED

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
+from stallmark.transactions.brokerage.past_trades import FrameCall, PastTrades, ask
 from stallmark.transactions.workload import Outcome, Transaction
 
 EXECUTOR = "trade_update_executor"
@@ -25,16 +25,16 @@ class TradeUpdate(Transaction):
         super().__init__(context)
         self._past: PastTrades | None = None
 
-    def inputs(self, rng: random.Random) -> Asked:
+    def inputs(self, rng: random.Random) -> FrameCall:
         past = self._past = self._past or PastTrades(self.shared, rng)
         draw = rng.random()
         if draw < _EXECUTOR:
-            return Asked.by_id(EXECUTOR, past.some())
+            return FrameCall.by_id(EXECUTOR, past.some())
         if draw < _CASH_TYPE:
-            return Asked(CASH_TYPE, past.of_account())
-        return Asked(CASH_NAME, past.of_security())
+            return FrameCall(CASH_TYPE, past.of_account())
+        return FrameCall(CASH_NAME, past.of_security())
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         with session.transaction(Isolation.REPEATABLE_READ):
-            ask(session, Asked(*inputs))
+            ask(session, FrameCall(*inputs))
         return Outcome.COMMITTED

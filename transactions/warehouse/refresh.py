@@ -29,7 +29,7 @@ class RefreshResult:
 
 
 @dataclass(frozen=True)
-class State:
+class RefreshState:
     """The last set begun (0: none), and which of its two functions are done."""
 
     set: int
@@ -50,7 +50,7 @@ class Refresh:
         self._factor = factor
         self._next: tuple[int, tuple[pa.Table, pa.Table]] | None = None
 
-    def state(self) -> State:
+    def state(self) -> RefreshState:
         """Return the state. Raise StallmarkError where the row is missing or says what no refresh leaves."""
         with connected(self._engine) as connection:
             rows = connection.execute(sa.select(REFRESH)).all()
@@ -59,7 +59,7 @@ class Refresh:
                 "warehouse.refresh does not say which refresh set was the last: somebody changed it, so drop the "
                 "database and build it again."
             )
-        return State(rows[0].refresh_set, rows[0].inserted, rows[0].deleted)
+        return RefreshState(rows[0].refresh_set, rows[0].inserted, rows[0].deleted)
 
     def pending(self) -> str | None:
         """Return a sentence when a run ended between RF1 and RF2, so that `repair` is needed; None otherwise."""
@@ -129,7 +129,7 @@ class Refresh:
         return sql_file.read(__package__, name)
 
 
-def _undone(state: State) -> str | None:
+def _undone(state: RefreshState) -> str | None:
     if state.deleted:
         return None
     return (

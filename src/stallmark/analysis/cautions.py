@@ -12,7 +12,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.course import Collector
 from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
-_DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
+_DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "warehouse": "TPC-H"}
 
 
 class CautionKind(Kind):

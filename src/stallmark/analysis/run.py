@@ -17,7 +17,7 @@ from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
-from stallmark.analysis.read.series import Series, make_series
+from stallmark.analysis.read.series import RunSeries, make_series
 from stallmark.analysis.read.server_views import read_server_views
 from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.wait_parts import read_wait_parts
@@ -40,7 +40,7 @@ class RunSummary:
     manifest: Manifest
     incomplete_because: str | None
     steps: list[StepSummary]
-    series: Series
+    series: RunSeries
     collectors_off: dict[str, str]  # collector title -> why it measured nothing
     collector_cost_share: float | None  # of one core
     growth_share: float | None  # of the database over the run

@@ -23,7 +23,7 @@ from stallmark.analysis.read.transactions import TOTALS, mean_ms, transaction_su
 from stallmark.analysis.read.volumes import volume_summaries
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.analysis.read.waits import SampledWaits
-from stallmark.analysis.read.workload import Workload
+from stallmark.analysis.read.workload import RecordedWorkload
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
 from stallmark.analysis.step_summary import (
     Bottleneck,
@@ -214,7 +214,7 @@ def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval
     return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
 
 
-def _in_order(workload: Workload, reads: list[TransactionReads]) -> list[TransactionReads]:
+def _in_order(workload: RecordedWorkload, reads: list[TransactionReads]) -> list[TransactionReads]:
     order = workload.in_order(one.transaction for one in reads)
     return sorted(reads, key=lambda one: order.index(one.transaction))
 

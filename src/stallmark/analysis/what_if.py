@@ -11,7 +11,7 @@ from statistics import fmean
 from stallmark.analysis.bottleneck.prediction import predict
 from stallmark.analysis.bottleneck.summary import Demands, NoteKind, Prediction, Source
 from stallmark.analysis.cause.model_tests import tested
-from stallmark.analysis.cause.summary import Tested
+from stallmark.analysis.cause.summary import ModelTest
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
 from stallmark.analysis.step_summary import StepSummary
@@ -39,7 +39,7 @@ class WhatIfs:
     why."""
 
     found: list[WhatIf]
-    tests: list[Tested]
+    tests: list[ModelTest]
     left_out: list[Finding]
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import humanize
 
+from stallmark import format
 from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
 if TYPE_CHECKING:
-    from stallmark.storage.block_device import Facts
-    from stallmark.storage.block_device.lifecycle import BlockDeviceArray, Done
+    from stallmark.storage.block_device import ArrayFacts
+    from stallmark.storage.block_device.lifecycle import ArrayWork, BlockDeviceArray
     from stallmark.storage.emulator import ArrayModel
 
 _SLOWER = 0.1
@@ -58,7 +58,7 @@ def create(name: str, size: int, as_json: bool, **options: Any) -> None:
     facts = made.create(size, model_of(options))
     if warning := long_way(made.done().path_ms):
         tell(err, f"[yellow]{warning}[/]")
-    _show(facts, as_json, f"A new block device of {humanize.naturalsize(facts.size, binary=True)}.")
+    _show(facts, as_json, f"A new block device of {format.size(facts.size)}.")
 
 
 @array.command()
@@ -132,7 +132,7 @@ def _array(name: str) -> "BlockDeviceArray":
     return BlockDeviceArray(_home(), name)
 
 
-def _looked_at(found: "BlockDeviceArray") -> tuple["Facts | None", str | None]:
+def _looked_at(found: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
     from stallmark.storage.block_device import BlockDeviceError
 
@@ -142,7 +142,7 @@ def _looked_at(found: "BlockDeviceArray") -> tuple["Facts | None", str | None]:
         return None, str(why)
 
 
-def _show(facts: "Facts", as_json: bool, what: str) -> None:
+def _show(facts: "ArrayFacts", as_json: bool, what: str) -> None:
     if as_json:
         click.echo(json.dumps(_for_machines(facts.name, facts, None)))
     else:
@@ -173,7 +173,7 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
         raise StallmarkError(str(error)) from None
 
 
-def sentence(facts: "Facts", why_broken: str | None) -> str:
+def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:
     """Return what it is, on one line."""
     state = f"broken: {why_broken}; `stallmark array destroy {facts.name}` removes it" if why_broken else facts.loop
     return f"{facts.name} (EMULATED), {state}: {in_words(facts.model)}."
@@ -191,10 +191,10 @@ def in_words(model: "ArrayModel") -> str:
     if model.flash is None:
         return f"{disks}, no flash"
     use = "cache" if model.cache else "tier"
-    return f"{disks}, a flash {use} of {_bytes(model.flash.size)}"
+    return f"{disks}, a flash {use} of {format.size(model.flash.size)}"
 
 
-def sentences(done: "Done") -> Iterator[str]:
+def sentences(done: "ArrayWork") -> Iterator[str]:
     """Say what it has done since it was created or last changed."""
     counters, path_ms, waited_ms = done
     yield "Since it was created, or last changed:"
@@ -210,7 +210,7 @@ def sentences(done: "Done") -> Iterator[str]:
         )
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
-        yield f"Flash: {_bytes(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
+        yield f"Flash: {format.size(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
     if counters.late:
         ios = counters.reads + counters.writes + counters.syncs
         slow = ": this machine was too slow for it" if counters.late > LATE * ios else ""
@@ -229,7 +229,7 @@ def long_way(path_ms: float) -> str | None:
     )
 
 
-def _for_machines(name: str, facts: "Facts | None", why_broken: str | None) -> dict[str, Any]:
+def _for_machines(name: str, facts: "ArrayFacts | None", why_broken: str | None) -> dict[str, Any]:
     """Return it for `--json`; without `facts`, nothing can be read of it."""
     return {
         "name": name,
@@ -239,7 +239,3 @@ def _for_machines(name: str, facts: "Facts | None", why_broken: str | None) -> d
         "broken": why_broken,
         "array": facts and asdict(facts.model),
     }
-
-
-def _bytes(size: int) -> str:
-    return humanize.naturalsize(size, binary=True)

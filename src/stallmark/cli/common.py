@@ -110,10 +110,10 @@ def web_option(*, help: str, default: str | None = None) -> Callable:
 
 
 def _as_address(context: click.Context, option: click.Parameter, text: str | None):
-    from stallmark.live.access import Address
+    from stallmark.live.access import PageAddress
 
     try:
-        return Address.parse(text) if text else None
+        return PageAddress.parse(text) if text else None
     except ValueError as error:
         raise click.BadParameter(str(error), context, option) from None
 

@@ -3,8 +3,8 @@
 import json
 
 import click
-import humanize
 
+from stallmark import format
 from stallmark.cli.common import Command, escape, json_option, out, server_option, tell
 from stallmark.errors import StallmarkError
 
@@ -34,7 +34,7 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
         click.echo(json.dumps([copy._asdict() | {"removed": copy in gone} for copy in found], indent=2, default=str))
         return
     for copy in found:
-        size = humanize.naturalsize(copy.bytes, binary=True)
+        size = format.size(copy.bytes)
         state = ", removed" if copy in gone else ""
         tell(
             out, f"[bold]{escape(copy.database)}[/]  {escape(copy.path)}, {size}, {copy.finished:%Y-%m-%d %H:%M}{state}"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import humanize
 
 from stallmark import format
 from stallmark.cli.build import build
@@ -81,7 +80,7 @@ def remove(name: str | None, server: str | None, data_dir: Path | None, yes: boo
     found = _named(name, data_dir)
     if found.in_use_by:
         raise StallmarkError(f"{found.name} is in use by process {found.in_use_by}: wait for it or stop it.")
-    said = f"{found.name} in {found.folder.parent} ({humanize.naturalsize(found.bytes)})"
+    said = f"{found.name} in {found.folder.parent} ({format.size(found.bytes)})"
     if not yes:
         if not sys.stdin.isatty():
             raise StallmarkError(f"{said} is not removed without --yes, as nobody can be asked here.")
@@ -121,9 +120,7 @@ def _facts(found: "FoundDatabase") -> dict[str, Any]:
         "name": found.name,
         "folder": found.folder,
         "wal_folder": found.wal_folder,
-        "workload": found.content.get("workload"),
-        "scale": found.content.get("scale"),
-        "seed": found.content.get("seed"),
+        "holds": found.holds,
         "bytes": found.bytes,
         "used": found.used.isoformat(timespec="seconds"),
         "in_use_by": found.in_use_by,
@@ -138,9 +135,9 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
         return None
     return {
         "name": entry.identity.workload,
-        "workload": entry.identity.workload,
-        "scale": dict(entry.identity.scale),
-        "seed": entry.identity.seed,
+        "holds": [
+            {"workload": entry.identity.workload, "scale": dict(entry.identity.scale), "seed": entry.identity.seed}
+        ],
         "bytes": engine.bytes_used(),
         "complete": entry.complete,
         "driven": entry.driven,
@@ -148,11 +145,11 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
 
 
 def _in_words(each: dict[str, Any]) -> str:
-    if each["workload"] is None:
-        said = ["content not noted by the version that built it"]
-    else:
-        said = [f"{each['workload']}, {', '.join(f'{name} {value:,g}' for name, value in each['scale'].items())}"]
-    said.append(humanize.naturalsize(each["bytes"]))
+    said = [
+        f"{one['workload']}, {', '.join(f'{name} {value:,g}' for name, value in one['scale'].items())}"
+        for one in each["holds"]
+    ] or ["content not noted by the version that built it"]
+    said.append(format.size(each["bytes"]))
     if "complete" in each:
         said += [] if each["complete"] else ["not loaded to its end"]
         said += ["load was driven against it"] if each["driven"] else []
@@ -198,5 +195,5 @@ def _drop(url: str, *, yes: bool) -> None:
 
 
 def _unconfirmed(entry: "Entry", engine: "Engine") -> str:
-    size = humanize.naturalsize(engine.bytes_used())
+    size = format.size(engine.bytes_used())
     return f"Without --yes nothing is dropped: the database holds {entry.identity.workload}, {size} in all."

@@ -9,16 +9,18 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
-import humanize
 from click.core import ParameterSource
 
+from stallmark import format
 from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
 from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
-from stallmark.engines.examined import Examined, State
+from stallmark.engines.examined import Availability, Examined
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
+
+DEMO_BYTES = 2 << 30
 
 
 @click.command(cls=Command)
@@ -61,7 +63,7 @@ def _machine() -> Iterator[Examined]:
 
     from stallmark.storage.probe import can_probe
 
-    cores, memory = os.cpu_count() or 1, humanize.naturalsize(psutil.virtual_memory().total, binary=True)
+    cores, memory = os.cpu_count() or 1, format.size(psutil.virtual_memory().total)
     yield Examined("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
     if why := can_probe():
         yield Examined("raw storage", "limited", why)
@@ -82,8 +84,8 @@ def _embedded() -> Iterator[Examined]:
         yield Examined("embedded PostgreSQL", "ok", f"databases go to {home() / 'embedded'}.")
     place = next(folder for folder in (home(), *home().parents) if folder.exists())
     free = shutil.disk_usage(place).free
-    state: State = "ok" if free > 4e9 else "limited"
-    yield Examined("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 2 GB.")
+    state: Availability = "ok" if free > 2 * DEMO_BYTES else "limited"
+    yield Examined("disk space", state, f"{format.size(free)} free; the demo needs {format.size(DEMO_BYTES)}.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         yield Examined("C compiler", "ok", "emulated arrays can be built.")
     else:

@@ -1,6 +1,7 @@
 """`stallmark list`: list the scenarios."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -8,18 +9,35 @@ from stallmark.cli.common import Command, escape, item, json_option, out, tell
 
 
 @click.command(cls=Command, name="list")
+@click.argument("scenarios", nargs=-1)
 @json_option
-def list_scenarios(as_json: bool) -> None:
-    """List the scenarios: what each answers, needs and takes."""
+def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
+    """List the scenarios: what each answers, needs and takes. Name some, or files of yours, for these alone.
+
+    The time is an estimate for the embedded PostgreSQL, with what earlier runs in stallmark-runs took.
+    """
     from stallmark.scenarios.read import read_any_scenario, shipped
 
-    scenarios = [read_any_scenario(name) for name in shipped()]
+    known = [read_any_scenario(name) for name in scenarios or shipped()]
+    words = [{k: getattr(s, k) for k in ("name", "title", "answers", "needs")} | _takes(s) for s in known]
     if as_json:
-        click.echo(
-            json.dumps([{k: getattr(s, k) for k in ("name", "title", "answers", "needs", "takes")} for s in scenarios])
-        )
+        click.echo(json.dumps(words))
         return
-    for s in scenarios:
-        tell(out, f"[bold]{s.name}[/]  {escape(s.title)}")
-        for label, text in (("answers", s.answers), ("needs", s.needs), ("takes", s.takes)):
-            item(f"    {label:8}", escape(text))
+    for one in words:
+        tell(out, f"[bold]{one['name']}[/]  {escape(one['title'])}")
+        for label in ("answers", "needs", "takes"):
+            if one[label]:
+                item(f"    {label:8}", escape(one[label]))
+
+
+def _takes(scenario) -> dict[str, str | float]:
+    from stallmark.experiment.estimate import estimate
+    from stallmark.experiment.pace import pace
+    from stallmark.experiment.target import Target
+    from stallmark.report.text import takes
+    from stallmark.scenarios.model import ProbeScenario
+
+    absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.workload)
+    expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace(Path("stallmark-runs")))
+    said = takes.takes(expected.total_s, expected.build_s, at_most=expected.at_most, asks=expected.asks)
+    return {"takes": said, "takes_s": round(expected.total_s)}

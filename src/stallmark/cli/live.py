@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import Command, err, escape, experiment_options, tell, web_option
-from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.stopping import StopSignal
 
 if TYPE_CHECKING:
-    from stallmark.live.access import Address
+    from stallmark.live.access import PageAddress
 
 
 @click.command(cls=Command)
 @experiment_options
 @web_option(default="8089", help="The port; another address of this machine needs a token, which is said.")
-def live(folder: Path | None, out_dir: Path, web: "Address") -> None:
+def live(folder: Path | None, out_dir: Path, web: "PageAddress") -> None:
     """Show an experiment in a browser, from its records: also one that was started without --web."""
     from stallmark.experiment.status import newest
     from stallmark.live.server import LivePage
@@ -25,5 +25,5 @@ def live(folder: Path | None, out_dir: Path, web: "Address") -> None:
 
     page = LivePage(View(folder or newest(out_dir)), web)
     tell(err, escape(f"Live page: {page.start()} (Ctrl-C ends it, and leaves the experiment alone)"))
-    with suppress(Stopped):
+    with suppress(StopSignal):
         threading.Event().wait()

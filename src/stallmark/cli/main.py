@@ -31,7 +31,7 @@ from stallmark.cli.status import status
 from stallmark.cli.whatif import whatif
 from stallmark.cli.worker import worker
 from stallmark.errors import CallFailed, StallmarkError, in_words
-from stallmark.experiment.stopping import Stopped, listen
+from stallmark.experiment.stopping import StopSignal, listen
 
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, db, build, check),
@@ -61,7 +61,7 @@ class _Commands(Group):
         except OSError as error:  # a full disk, a folder without rights
             tell(err, f"[bold red]Error:[/] {escape(system_sentence(error))}")
             sys.exit(FAILED)
-        except Stopped as stopped:
+        except StopSignal as stopped:
             left = " ".join(getattr(stopped, "__notes__", ()))
             kept = f" is kept. {left}" if left else " is kept; servers and settings are as before."
             sentence = f"{stopped}. What was done{kept}"

@@ -9,7 +9,7 @@ import click
 from stallmark.cli.common import Command, escape, out, tell
 from stallmark.errors import StallmarkError
 
-OF_THE_SHIPPED = r"^(title|answers|needs|takes):.*\n(?:[ \t].*\n)*"
+OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
 """They say what the copied scenario is for, which is not true of one that was changed."""
 
 

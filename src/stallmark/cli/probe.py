@@ -11,7 +11,6 @@ from stallmark.cli.common import Command, as_bytes, err, json_option
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.format import duration
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
@@ -91,8 +90,10 @@ def run_probe_scenario(
     scenario: "ProbeScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
 ) -> None:
     """`stallmark run` of a scenario about raw storage. `others`: options were given that it cannot have."""
+    from stallmark.experiment.estimate import estimate
     from stallmark.experiment.probe_run import RawRunner
     from stallmark.experiment.target import home
+    from stallmark.report.text import takes
 
     typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
     if others or typed or target.data_dir or target.wal_dir or target.port or target.may_drop_caches:
@@ -101,8 +102,9 @@ def run_probe_scenario(
             "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
         )
     show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
-    minutes = duration(scenario.run_seconds())
-    show.say(f"{len(scenario.variants)} probe{'s' * (len(scenario.variants) > 1)}, {minutes} of I/O in all")
+    expected, many = estimate(scenario), len(scenario.variants)
+    said = takes.takes(expected.total_s, 0.0)
+    show.say(takes.before_the_load(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, said))
     runner = RawRunner(scenario, home(), out_dir, show)
     try:
         runner.run()

@@ -25,11 +25,10 @@ from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import Stopped, ask
-from stallmark.format import duration
+from stallmark.experiment.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
-    from stallmark.live.access import Address
+    from stallmark.live.access import PageAddress
     from stallmark.live.server import LivePage
     from stallmark.scenarios.model import QueryScenario, Scenario
 
@@ -38,6 +37,10 @@ if TYPE_CHECKING:
 @click.argument("scenario", required=False)
 @target_options
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change the scenario: --set measure=60s.")
+@click.option(
+    "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
+    help="Run the variants on several devices: old=/mnt/old/db, new=/mnt/new/db.",
+)  # fmt: skip
 @click.option(
     "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
     help="Where the run records go.",
@@ -55,42 +58,43 @@ if TYPE_CHECKING:
 @click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
 @json_option
 def run(
-    scenario: str | None, target, overrides: tuple[str, ...], out_dir: Path, resume: Path | None, web: "Address | None",
-    expect_workers: int | None, master_bind_host: str, master_bind_port: int, as_json: bool,
+    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
+    resume: Path | None, web: "PageAddress | None", expect_workers: int | None,
+    master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.hooks import carry_out_at_end
-    from stallmark.experiment.resume import Begun
+    from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
-    from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
+    from stallmark.scenarios.devices import on_devices
+    from stallmark.scenarios.model import ProbeScenario
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = Show(err), None
     model: Scenario | QueryScenario | ProbeScenario
     if resume:
-        if scenario or overrides:
-            raise click.UsageError("--resume goes on with the scenario of those runs: name no other, and no --set.")
-        begun = Begun.read(resume)
+        if scenario or overrides or devices:
+            raise click.UsageError(
+                "--resume goes on with the scenario of those runs: name no other, no --set and no --device."
+            )
+        begun = EarlierExperiment.read(resume)
         model = begun.scenario
     elif scenario:
         model = read_any_scenario(scenario, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     if isinstance(model, ProbeScenario):
+        if devices:
+            raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
         run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web or expect_workers))
         return
-    runs = len(model.run_order())
-    if isinstance(model, QueryScenario):
-        how_long = ": queries, each to its end"
-    else:
-        at_most = "at most " if model.timeline().warm_up_limits else ""
-        how_long = f", {at_most}{duration(model.run_seconds())} of load in all"
+    if devices:
+        model = on_devices(model, devices)
     show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
-    show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     if begun:
-        show.say(f"{len(begun.records)} of them are there; going on in {begun.folder}")
+        show.say(f"{len(begun.records)} of {len(model.run_order())} runs are there; going on in {begun.folder}")
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.workload, model) as engine:
@@ -100,7 +104,7 @@ def run(
                 page = _show_live(runner.folder, model, web, show)
             try:
                 finished = runner.run()
-            except (Stopped, StallmarkError, CallFailed, OSError) as error:
+            except (StopSignal, StallmarkError, CallFailed, OSError) as error:
                 because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
                     show.enter(Phase.REPORTING)
@@ -114,7 +118,7 @@ def run(
         state = "incomplete" if because else "complete"
         show.enter(Phase.REPORTING)
         kept = show_report([runner.folder], runner.folder / "report.html", as_json)
-    except Stopped as stopped:
+    except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
     finally:
@@ -132,7 +136,7 @@ def run(
         sys.exit(VERDICT)
 
 
-def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "Address", show: Show) -> "LivePage":
+def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "PageAddress", show: Show) -> "LivePage":
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
 

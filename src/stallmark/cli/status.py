@@ -32,7 +32,7 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 
 def _sentences(found: "Status"):
     from stallmark.experiment.status import State
-    from stallmark.report.text import live
+    from stallmark.report.text import live, takes
 
     yield f"{found.title} ({found.folder}), begun {format.minute(found.started)}"
     because = f": {found.because}" if found.because else ""
@@ -52,5 +52,5 @@ def _sentences(found: "Status"):
         read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
         if lately := ", ".join(filter(None, (tps, read))):
             yield f"in the last seconds {lately}"
-    if left := live.time_left(found.left_s, found.load_left_s):
-        yield left
+    if found.left_s is not None:
+        yield takes.left(found.left_s, refined=found.refined)

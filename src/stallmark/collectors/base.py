@@ -1,4 +1,4 @@
-"""The interface of a collector: a small class that reads one view of the server or the machine, raw.
+"""The interface of a collector: a small class that reads one view of the server or the machine.
 
 Collectors store cumulative counters as they are, with the server's clock and with whatever identifies an
 epoch (statistics reset, server start, device). Deltas are computed later, by the analysis.

@@ -53,7 +53,7 @@ A column's unit and meaning stand in the metadata of its Parquet field, as `unit
 these were written have none and are read all the same. Times are seconds since the run's start (`t`), or the whole
 second they fall in (`second`); `started` in the manifest is that start in UTC. A missing value is null, never 0.
 
-Counters are stored raw, as the server counts them. Take differences between samples of one `epoch` only.
+Counters are stored as the server counts them. Take differences between samples of one `epoch` only.
 
 A histogram is two columns of lists. The sums of `…_gaps` are the numbers of the buckets in use, `…_counts` their
 counts. Up to 2047 a bucket's number is its value in µs. Above, with `n = number - 2048`, it is
@@ -62,7 +62,7 @@ row for each bucket."""
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordTable:
     """A table of a record. `engine` is the dialect of the servers that have it; empty where all do."""
 
     name: str
@@ -88,18 +88,18 @@ def type_of(field: pa.Field) -> str:
     return _TYPES.get(str(field.type), str(field.type))
 
 
-def tables() -> Iterator[Table]:
+def tables() -> Iterator[RecordTable]:
     """Yield every table that a record may have: of the driver, of collectors by engine, and of probes."""
     for name, meaning in _DRIVER.items():
-        yield Table(name, "", meaning, TABLES[name])
+        yield RecordTable(name, "", meaning, TABLES[name])
     for name, (schema, meaning) in _OTHERS.items():
-        yield Table(name, "", meaning, schema)
+        yield RecordTable(name, "", meaning, schema)
     for engine, kinds in REGISTRY.items():
         requested = [kind for some in ON_REQUEST.get(engine, {}).values() for kind in some]
         for kind in {one.name: one for one in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
-            yield Table(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
+            yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
     for name, meaning in _PROBE.items():
-        yield Table(name, "", meaning, PROBE_TABLES[name])
+        yield RecordTable(name, "", meaning, PROBE_TABLES[name])
 
 
 def in_json() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 from stallmark.storage.block_device import behind
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
-from stallmark.storage.emulator import EXTENT_BYTES, ActiveSet, ArrayCounters, EmulatedArrays, FlashCounters, layout
+from stallmark.storage.emulator import EXTENT_BYTES, ActiveExtents, ArrayCounters, EmulatedArrays, FlashCounters, layout
 from stallmark.storage.emulator.counters import counters_of, next_interval, restart_run
 from stallmark.storage.emulator.shared import SharedState
 
@@ -213,7 +213,7 @@ def _flash(counters: FlashCounters | None) -> Row:
     }
 
 
-def _active(active: ActiveSet) -> Row:
+def _active(active: ActiveExtents) -> Row:
     return {
         "active_extents": active.interval,
         "active_extents_60s": active.window,

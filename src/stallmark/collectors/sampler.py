@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Failure:
+class Outage:
     """A collector measured nothing from `since` to `until` (seconds since the run's start; None: the end)."""
 
     collector: str
@@ -79,7 +79,7 @@ class Sampler:
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
         self._lock = threading.Lock()
-        self.failures: list[Failure] = []
+        self.failures: list[Outage] = []
         self.missed: Counter[str] = Counter()
         self._lanes = [_Lane(self, collector) for collector in collectors]
 
@@ -120,7 +120,7 @@ class _Lane:
         self._collector = collector
         self._ticks: Ticks
         self._is_open = self._to_close = False
-        self._failure: Failure | None = None
+        self._failure: Outage | None = None
         self._cost_from = 0.0
         self._wall_ns = self._cpu_ns = 0
         self._abandoned = False
@@ -209,7 +209,7 @@ class _Lane:
 
     def _fail(self, since: float, error: Exception) -> None:
         if self._failure is None:
-            self._failure = Failure(self._collector.name, since, _reason(error))
+            self._failure = Outage(self._collector.name, since, _reason(error))
             self._sampler.failures.append(self._failure)
 
     def _close(self) -> None:

@@ -7,7 +7,7 @@ required(engine.memory).cap(size)       # where it was asked for and not refused
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from stallmark.errors import StallmarkError
@@ -93,6 +93,16 @@ class BackupOptions:
     transfer_bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class Folders:
+    """Folders of the server's machine for the files of a database. `log` None: with the data; `filegroups`: those of
+    SQL Server that lie elsewhere than `data`, by name."""
+
+    data: str
+    log: str | None = None
+    filegroups: Mapping[str, str] = field(default_factory=dict)
+
+
 class Backup(Ability, ABC):
     """Keep a copy of the database that `restore` brings back: a backup, or a copy of its files."""
 
@@ -108,8 +118,16 @@ class Backup(Ability, ABC):
         """Copy the database as it is now, in the place of an earlier copy."""
 
     @abstractmethod
-    def restore(self) -> None:
-        """Put the copy in the place of the database."""
+    def restore(self, to: Folders | None = None) -> None:
+        """Put the copy in the place of the database, into other folders where they are given."""
+
+    @abstractmethod
+    def refuse_folders(self, to: Folders, size_bytes: int) -> None:
+        """Raise StallmarkError where a database of `size_bytes` cannot lie in the folders."""
+
+    @abstractmethod
+    def bring_home(self) -> None:
+        """Have the database lie where it was built again, or at its next use. Do nothing where it does."""
 
     def drop(self) -> None:
         """Remove the copy, if there is one."""
@@ -167,7 +185,7 @@ class Maintenance(Ability, ABC):
         """Connect for it. `what`: the file of a backup, the table of a rebuild."""
 
 
-class Devices(Ability, ABC):
+class ServerArrays(Ability, ABC):
     """The emulated arrays of a server of our own: "data", "wal" or both."""
 
     @property

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from stallmark.engines.abilities import (
     Backup,
     Caches,
-    Devices,
     Maintenance,
     Memory,
     Missing,
     NoDevices,
     Placement,
     Prefill,
+    ServerArrays,
     VariantSetting,
 )
 from stallmark.engines.examined import Examined
@@ -183,7 +183,7 @@ class Engine(ABC):
     prefill: Prefill | Missing
     backup: Backup | Missing
     placement: Placement | Missing
-    devices: Devices | NoDevices
+    devices: ServerArrays | NoDevices
     maintenance: Mapping[str, Maintenance | Missing]
     """Backup, check and rebuild, by these words."""
     variant_settings: Mapping[str, VariantSetting | Missing]
@@ -267,6 +267,11 @@ class Engine(ABC):
 
     def directories(self) -> Mapping[str, Path]:
         """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
+        return {}
+
+    def built_in(self) -> Mapping[str, Path]:
+        """Return the folders in which a server of ours keeps its "data" and, where it lies apart, its "wal", wherever a
+        variant has them; empty for a server that is not ours."""
         return {}
 
     def note_content(self, content: Mapping[str, Any]) -> None:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "limited", "missing"]
+Availability = Literal["ok", "limited", "missing"]
 """`limited`: something will not be measured or done; `missing`: it will not run."""
 
 
 @dataclass(frozen=True)
 class Examined:
     what: str
-    state: State
+    state: Availability
     sentence: str

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import humanize
-
+from stallmark import format
 from stallmark.experiment.progress import Phase, Show
 from stallmark.loaders.load import BuildProgress
 
@@ -20,7 +19,7 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], Non
         now = time.monotonic()
         if progress.phase == "load":
             began = began or (now, progress.rows)
-        note = f"{progress.phase}, {progress.rows:,} rows, {humanize.naturalsize(progress.bytes)}"
+        note = f"{progress.phase}, {progress.rows:,} rows, {format.size(progress.bytes)}"
         if began and progress.rows < progress.rows_total and now > began[0]:
             note += f", {(progress.rows - began[1]) / (now - began[0]):,.0f} rows/s"
         show.advance(progress.rows, note, progress.rows_total)

@@ -10,11 +10,11 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
 
-PHASE = "beside"
+PHASE = "concurrent"
 APPLICATION = "stallmark-stream"
 
 
-class ConcurrentStreams:
+class RunningStreams:
     """The concurrent streams of one run. Each executes the 22 queries in an order of its own, then in the next order,
     until `finish`."""
 

@@ -5,13 +5,25 @@ from pathlib import Path
 
 from stallmark.engines.base import Engine
 from stallmark.errors import as_reason
+from stallmark.scenarios.model import AnyScenario
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
 
 
-def locations(engine: Engine) -> Iterator[str]:
-    """Yield a sentence for each folder of an embedded server: device and file system; none for a server by URL."""
-    for name, folder in engine.directories().items():
-        yield f"{name}: {folder}, {_disk(folder)}{', direct I/O' if name == 'data' else ''}"
+def locations(engine: Engine, scenario: AnyScenario | None = None) -> Iterator[str]:
+    """Yield a sentence for each folder of an embedded server, and of variants that lie elsewhere: device and file
+    system; none for a server by URL."""
+    for name, folder in (folders := engine.directories()).items():
+        yield f"{name}: {_described(name, folder)}"
+    for variant in scenario.variants if scenario and folders else ():
+        if variant.place:
+            yield f"{variant.name}: data: {_described('data', Path(variant.place.data))}"
+            if variant.place.log:
+                yield f"{variant.name}: log: {_described('log', Path(variant.place.log))}"
+
+
+def _described(name: str, folder: Path) -> str:
+    nearest = folder if folder.is_dir() else folder.parent  # it is made when the first run begins
+    return f"{folder}, {_disk(nearest)}{', direct I/O' if name == 'data' else ''}"
 
 
 def _disk(folder: Path) -> str:

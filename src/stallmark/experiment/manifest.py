@@ -211,4 +211,5 @@ def devices_of(engine: Engine) -> Devices:
     for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}
-    return Devices.model_validate({"folders": lay, **found})
+    built_in = {name: str(folder) for name, folder in engine.built_in().items()}
+    return Devices.model_validate({"folders": lay, "built_in": built_in, **found})

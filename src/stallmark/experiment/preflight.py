@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stallmark.collectors import ON_REQUEST
 from stallmark.driver.machines import ExpectedMachines
-from stallmark.engines.abilities import Ability, Missing
+from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
@@ -28,6 +28,7 @@ def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, mach
         hooks.refuse_impossible("at_end", scenario.at_end)
     refuse_restoring_others(scenario, engine)
     refuse_pool_sizes(scenario, engine)
+    refuse_places(scenario, engine)
     if isinstance(scenario, Scenario):
         _refuse_more_users_than_sessions(scenario, engine, machines)
     if isinstance(scenario, QueryScenario):
@@ -94,8 +95,19 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
             )
 
 
+def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
+    """Refuse folders of variants that are not there or have no room; a size that is not known yet is estimated."""
+    size_bytes = _expected_bytes(scenario, engine) if loaded_bytes is None else loaded_bytes
+    for variant in scenario.variants:
+        if variant.place:
+            try:
+                required(engine.backup).refuse_folders(variant.place.folders(), size_bytes)
+            except StallmarkError as error:
+                raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
+
+
 def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine, find_workload(scenario.workload.name), scenario.workload.scale)
+    return expected_bytes(engine.dialect, find_workload(scenario.workload.name), scenario.workload.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:

@@ -51,10 +51,19 @@ class Show:
         # When work was first reported, and how much was done then.
         self._first: tuple[float, float] | None = None
         self.doing = Doing()
+        self._ends: float | None = None
 
     def enter(self, phase: Phase, run: int | None = None) -> None:
         """Note which phase begins, of the run of this number or of the same one as before."""
         self.doing = Doing(phase, run or self.doing.run)
+
+    def expect(self, left_s: float) -> None:
+        """Note the time left of the whole, for the live page as long as there is no record to go by."""
+        self._ends = time.monotonic() + left_s
+
+    @property
+    def left_s(self) -> float | None:
+        return None if self._ends is None else max(0.0, self._ends - time.monotonic())
 
     @contextmanager
     def bar(self, title: str, total: float | None, phase: Phase | None = None) -> Iterator[None]:

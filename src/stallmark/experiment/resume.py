@@ -27,7 +27,7 @@ INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
-class Begun:
+class EarlierExperiment:
     """An experiment begun earlier. `records` are its whole runs, by their number from 1."""
 
     folder: Path
@@ -36,7 +36,7 @@ class Begun:
     records: dict[int, Record]
 
     @classmethod
-    def read(cls, folder: Path) -> "Begun":
+    def read(cls, folder: Path) -> "EarlierExperiment":
         """Read an experiment's folder; raise StallmarkError where there is nothing left to run, or nothing to go by."""
         records = find_records(with_records(folder) or [folder])
         refuse_run(folder)
@@ -71,7 +71,9 @@ class Begun:
 
     def refuse_another_place(self, engine: Engine) -> None:
         """Refuse data that would lie elsewhere on this machine than those of the runs that are there."""
-        there = self.last.devices.folders
+        elsewhere = {variant.name for variant in self.scenario.variants if variant.place}
+        made = [self.last, *(record.manifest for record in self.records.values())]
+        there = next((one.devices.folders for one in made if one.variant.name not in elsewhere), {})
         here = {name: str(folder) for name, folder in engine.directories().items()}
         if there and here and here != there:
             raise StallmarkError(
@@ -148,15 +150,13 @@ def command(folder: Path, choice: WorkloadChoice, made: Sequence[Manifest]) -> s
 
 def _placing(choice: WorkloadChoice, made: Manifest) -> list[str]:
     """Return the options that name the server, or the folders of the embedded one where they are not the usual."""
-    folders = {name: Path(folder) for name, folder in made.devices.folders.items()}
+    folders = {name: Path(folder) for name, folder in made.devices.built_in.items()}
     if "data" not in folders:
         cold = ["--drop-caches"] if made.cache_start == "cold" else []
-        return ["--server", "URL", *cold] if made.devices.data is None else []
-    place, usual = folders["data"].parent, Target().folder(choice).resolve()
-    wal = folders.get("wal", place)
+        return ["--server", "URL", *cold]
     return [
-        *(["--data-dir", str(place)] if place != usual else []),
-        *(["--wal-dir", str(wal)] if not wal.is_relative_to(place) else []),
+        *(["--data-dir", str(folders["data"])] if folders["data"] != Target().folder(choice).resolve() else []),
+        *(["--wal-dir", str(folders["wal"])] if "wal" in folders else []),
     ]
 
 

@@ -1,6 +1,7 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,11 +19,11 @@ from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import Stopped, later
+from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
-from stallmark.record.manifest.course import Condition, Outage
+from stallmark.record.manifest.course import Condition, Outage, Took
 from stallmark.record.manifest.server import Memory
 from stallmark.record.manifest.workload import Counted, Opening
 from stallmark.record.schema import SAMPLED
@@ -37,7 +38,7 @@ WATCH_EVERY_S = 15.0
 class AnyRun(ABC):
     """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `check` is the check
     that raises StallmarkError when the server is no longer held for us. `notes`, and the storage
-    as `prepared`, go into the record."""
+    as `prepared`, go into the record. It `began` then (time.monotonic), by default now."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class AnyRun(ABC):
         storage: StorageWork,
         prepared: PreparedStorage,
         show: Show,
+        began: float | None = None,
     ):
         self._scenario = scenario
         self._variant = variant
@@ -69,6 +71,7 @@ class AnyRun(ABC):
         self._storage = storage
         self._prepared = prepared
         self._show = show
+        self._began = time.monotonic() if began is None else began
         self._notes = list(notes)
         self._opening: Opening | None = None
         self._counted: dict[str, int] = {}
@@ -93,13 +96,18 @@ class AnyRun(ABC):
         reason: str | None = "Stallmark ended unexpectedly"
         try:
             self._probe(writer, "before")
+            took = Took(prepare_s=_since(self._began))
+            writer.update(took=took)
+            began = time.monotonic()
             reason = self._drive(writer)
             if reason is None:
+                took, began = took.changed(load_s=_since(began)), time.monotonic()
                 try:
                     self._probe(writer, "after")
                 finally:
                     self._check(writer)
-        except Stopped as stopped:
+                writer.update(took=took.changed(end_s=_since(began)))
+        except StopSignal as stopped:
             reason = str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
@@ -142,7 +150,8 @@ class AnyRun(ABC):
 
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
-        required(self._engine.backup).restore()
+        place = self._variant.place
+        required(self._engine.backup).restore(place.folders() if place else None)
         found = ledger.read(self._engine)
         if found is None or found.driven or found.label != self._loaded.label:
             raise StallmarkError(
@@ -218,6 +227,10 @@ class AnyRun(ABC):
             database=made.database.changed(bytes_after=self._engine.bytes_used()),
         )
         self.conditions_hold = all(finding.holds is not False for finding in findings)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
 
 
 def _write_down(sampler: Sampler, writer: RecordWriter) -> None:

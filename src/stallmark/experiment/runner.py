@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stallmark import format
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
 from stallmark.experiment.manifest import Place, PreparedStorage
+from stallmark.experiment.pace import pace
 from stallmark.experiment.placing import arrangement
 from stallmark.experiment.preflight import (
     advice,
@@ -24,27 +25,29 @@ from stallmark.experiment.preflight import (
     refuse_driven,
     refuse_impossible_devices,
     refuse_load_machines,
+    refuse_places,
     refuse_pool_sizes,
     refuse_what_cannot_be,
 )
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.resume import Begun, alone
+from stallmark.experiment.resume import EarlierExperiment, alone
 from stallmark.experiment.run import AnyRun
-from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
-from stallmark.loaders.load import build
+from stallmark.loaders.load import build, missing
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of, note_end
+from stallmark.report.text import takes
 from stallmark.scenarios.model import QueryScenario, Scenario, Variant
 from stallmark.transactions import find_workload
 
 
 @dataclass(frozen=True)
-class Finished:
+class ExperimentEnd:
     """The result of an experiment: why it ended early, if so, and whether the data were consistent after every run."""
 
     incomplete_because: str | None
@@ -61,7 +64,7 @@ class Runner:
         out: Path,
         show: Show,
         expected: ExpectedMachines | None = None,
-        begun: Begun | None = None,
+        begun: EarlierExperiment | None = None,
     ):
         """With `begun`, make only the runs that it lacks, into its folder."""
         self._begun = begun
@@ -75,7 +78,7 @@ class Runner:
             self.folder = experiment_folder(out, scenario.name)
             self._experiment = self.folder.name
 
-    def run(self) -> Finished:
+    def run(self) -> ExperimentEnd:
         finished = None
         try:
             with self._engine.hold() as check:
@@ -87,32 +90,39 @@ class Runner:
             finished = replace(finished, incomplete_because=because)
         return finished
 
-    def _run(self, check: Callable[[], None]) -> Finished:
+    def _run(self, check: Callable[[], None]) -> ExperimentEnd:
         machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         with alone(self.folder):
             if self._begun:
-                self._begun = Begun.read(self.folder)  # another may have added to it until now
+                self._begun = EarlierExperiment.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)
                 self._begun.refuse_another_place(self._engine)
-            return self._make_runs(check, machines)
+            try:
+                return self._make_runs(check, machines)
+            finally:
+                if any(variant.place for variant in self._scenario.variants):
+                    with later():
+                        required(self._engine.backup).bring_home()
 
-    def _make_runs(self, check: Callable[[], None], machines: int) -> Finished:
+    def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
         if self._expected:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
         said = advice(self._scenario, machines)
-        for sentence in (*locations(self._engine), *said):
+        for sentence in (*locations(self._engine, self._scenario), *said):
             self._show.say(sentence)
         self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
+        expected = self._expect()
         loaded = self._prepare_database(said)
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
             self._show.say(sentence)
         said += scarce
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
+        refuse_places(self._scenario, self._engine, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
         run_order = self._scenario.run_order()
         done: Mapping[int, Record] = {}
@@ -122,25 +132,26 @@ class Runner:
         if self._expected:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, prepared, last = all(map(_consistent, done.values())), None, PreparedStorage(), self.folder
-        began, made = time.monotonic(), 0
+        took_s = [took.seconds for record in done.values() if (took := record.manifest.took) and took.seconds]
         for number, planned in enumerate(run_order, 1):
             if number in done:
                 last = done[number].folder
                 continue
             check()
             self._show.enter(Phase.PREPARING, number)
+            began = time.monotonic()
             if planned.variant is not there:
                 try:
                     there, prepared = planned.variant, storage.make(planned.variant)
-                except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
+                except (StallmarkError, StopSignal) as failed:  # a hook, an operator, or an array that is full
                     if last == self.folder:  # there is no record yet that could say so
                         raise
                     because = as_reason(failed)
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
                         note_end(last, planned.variant.name, because)
-                    if isinstance(failed, Stopped):
+                    if isinstance(failed, StopSignal):
                         raise
-                    return Finished(because, holds)
+                    return ExperimentEnd(because, holds)
             if self._begun:
                 self._begun.make_room(number)
             last = folder_of(self.folder, number, planned.variant.name)
@@ -156,22 +167,44 @@ class Runner:
                 storage=storage,
                 prepared=prepared,
                 show=self._show,
+                began=began,
             )
             resumed_after_s = None
             reason = run.go()
             holds = holds and run.conditions_hold
             if reason:
-                return Finished(reason, holds)
-            made += 1
+                return ExperimentEnd(reason, holds)
+            took_s.append(time.monotonic() - began)
             if to_make := sum(later not in done for later in range(number + 1, len(run_order) + 1)):
-                left_s = (time.monotonic() - began) / made * to_make
-                self._show.say(f"about {format.duration(left_s)} left for {to_make} of {len(run_order)} runs")
-        return Finished(None, holds)
+                self._show.say(takes.left_for(expected.left_s(took_s, to_make), to_make, len(run_order)))
+        return ExperimentEnd(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
             return QueryRun(self._scenario, variant, self._engine, **common)
         return Run(self._scenario, variant, self._engine, expected=self._expected, **common)
+
+    def _expect(self) -> Estimate:
+        """Say how long all of it will take, before the load."""
+        scenario, choice = self._scenario, self._scenario.workload
+        to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
+        restores = scenario.reset == "restore"
+        expected = estimate(
+            scenario,
+            self._engine.dialect,
+            to_build=to_build,
+            to_copy=restores and (to_build > 0 or required(self._engine.backup).label() is None),
+            pace=pace(self.folder.parent),
+        )
+        runs, done = len(expected.runs_s), len(self._begun.records) if self._begun else 0
+        if done:
+            return expected
+        self._show.expect(expected.total_s)
+        at_most = expected.at_most
+        said = takes.takes(expected.total_s, expected.build_s, at_most=at_most, asks=expected.asks)
+        many = f"{runs} run{'s' * (runs > 1)}"
+        self._show.say(takes.before_the_load(many, runs * expected.load_s, said, at_most=at_most))
+        return expected
 
     def _prepare_database(self, said: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
+from stallmark.experiment.estimate import Estimate
+from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record, find_records
@@ -50,8 +52,8 @@ Lately = Callable[[Record], dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Status:
-    """`left_s` is the time that is left, from how long whole runs took with all that belongs to them; `load_left_s` the
-    load alone, which is known before any run is whole. None where it is not known. `resume` is the command that makes
+    """`left_s` is the time that is left, from how long whole runs took with all that belongs to them (`refined`), or as
+    estimated before there are any. None where it is not known. `resume` is the command that makes
     the runs still lacking; None where none is lacking, or there is no record."""
 
     folder: Path
@@ -64,7 +66,7 @@ class Status:
     silent_s: float | None = None
     now: Now | None = None
     left_s: float | None = None
-    load_left_s: float | None = None
+    refined: bool = False
     resume: str | None = None
 
 
@@ -81,21 +83,25 @@ def status(folder: Path) -> Status:
     records = find_records(with_records(folder)[:1] or [folder])
     scenario = scenario_of(folder, records[-1].manifest)
     refuse_run(folder)
-    return status_of(folder, scenario, records, _lately)
+    expected = estimate_for(scenario, folder.parent, records[0].manifest.machine)
+    return status_of(folder, scenario, expected, records, _lately)
 
 
 def status_of(
-    folder: Path, scenario: Scenario | QueryScenario, records: Sequence[Record], lately: Lately = lambda record: {}
+    folder: Path,
+    scenario: Scenario | QueryScenario,
+    expected: Estimate,
+    records: Sequence[Record],
+    lately: Lately = lambda record: {},
 ) -> Status:
-    """Return how far the experiment is of which these are the records; `lately` gives the figures of the present
-    run."""
+    """Return how far the experiment is of which these are the records, and which was `expected` to take so long;
+    `lately` gives the figures of the present run."""
     last, made = records[-1], [record.manifest for record in records]
     planned = len(scenario.run_order())
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
     now = _now(last, lately) if last.manifest.status == "running" else None
     live = state in (State.RUNNING, State.BETWEEN)
-    load_left_s = _load_left_s(scenario, planned - len(whole), now) if live else None
     return Status(
         folder=folder,
         title=last.manifest.scenario.title or last.manifest.scenario.name,
@@ -106,8 +112,8 @@ def status_of(
         because=because,
         silent_s=silent_s,
         now=now,
-        left_s=_left_s(made, planned, load_left_s or 0.0) if live else None,
-        load_left_s=load_left_s,
+        left_s=_left_s(expected, made, planned - len(whole), now, silent_s or 0.0) if live else None,
+        refined=bool(_took_s(made)),
         resume=command(folder, scenario.workload, made) if len(whole) < planned else None,
     )
 
@@ -148,7 +154,10 @@ def _now(record: Record, lately: Lately) -> Now:
 
 
 def _lately(record: Record) -> dict[str, float | None]:
-    series = summarise_run(record, "now").series
+    try:
+        series = summarise_run(record, "now").series
+    except ValueError:  # the record grew between the reading of two columns
+        return {}
     return {"tps": _mean_lately(series.tps), "read_ms": _mean_lately(series.read_ms)}
 
 
@@ -157,22 +166,14 @@ def _mean_lately(line: np.ndarray) -> float | None:
     return float(np.nanmean(recent)) if recent.size and not np.isnan(recent).all() else None
 
 
-def _left_s(made: Sequence[Manifest], planned: int, at_least_s: float) -> float | None:
-    """Return the time left: each run took from its start to that of the next, what came between included."""
-    starts = [datetime.fromisoformat(one.started) for one in made]
-    took = [
-        (after - before).total_seconds()
-        for before, after, one in zip(starts, starts[1:], made[1:], strict=False)
-        if one.resumed_after_s is None
-    ]
-    if not took:
-        return None
-    ends_in = sum(took) / len(took) * (planned - len(made) + 1)
-    return max(at_least_s, ends_in - (datetime.now(UTC) - starts[-1]).total_seconds())
+def _left_s(expected: Estimate, made: Sequence[Manifest], to_make: int, now: Now | None, silent_s: float) -> float:
+    """Return the time left. Between runs the next one is being prepared."""
+    spent_s, load_spent_s = silent_s, 0.0
+    if now:
+        spent_s = now.elapsed_s + (made[-1].took.prepare_s if made[-1].took else 0.0)
+        load_spent_s = min(now.elapsed_s, expected.load_s)
+    return expected.left_s(_took_s(made), to_make, spent_s=spent_s, load_spent_s=load_spent_s)
 
 
-def _load_left_s(scenario: Scenario | QueryScenario, runs: int, now: Now | None) -> float | None:
-    if isinstance(scenario, QueryScenario):
-        return None
-    done_s = min(now.elapsed_s, scenario.timeline().end_s) if now else 0.0
-    return max(0.0, scenario.timeline().end_s * runs - done_s)
+def _took_s(made: Sequence[Manifest]) -> list[float]:
+    return [one.took.seconds for one in made if one.took and one.took.seconds is not None]

@@ -15,7 +15,7 @@ _SIGNALS = {
 _asked_from: list[str] = []
 
 
-class Stopped(KeyboardInterrupt):
+class StopSignal(KeyboardInterrupt):
     """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped by
     it."""
 
@@ -59,8 +59,8 @@ def later() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if arrived:
-            raise Stopped(arrived[0])
+            raise StopSignal(arrived[0])
 
 
 def _stop(number: int, _: object) -> None:
-    raise Stopped(number)
+    raise StopSignal(number)

@@ -51,8 +51,9 @@ class StorageWork:
         for key, choice in self._files():
             size = choice.size.resolve(loaded_bytes)
             _refuse_small(key, size)
-            folder = self._folder(key, choice.folder)
-            probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
+            places = [Path(variant.place.data) for variant in self._scenario.variants if variant.place]
+            for folder in {self._folder(key, choice.folder), *places}:
+                probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
         """Yield what the scenario asks for that needs a file of its own, each with its key."""
@@ -127,7 +128,10 @@ class StorageWork:
 
     def _refuse_emulated_twice(self, variant: Variant) -> None:
         """Refuse a variant that emulates an array on a folder that already lies on an emulated one."""
-        for folder in self._engine.directories().values():
+        folders = list(self._engine.directories().values())
+        if place := variant.place:
+            folders = [Path(place.data), Path(place.log or place.data)]
+        for folder in folders:
             try:
                 array = emulated_array_of(device_behind(folder).name)
             except NoBlockDevice:

@@ -95,7 +95,9 @@ class Target:
             finally:
                 engine.close()
             return
-        _refuse_unmounted(self.data_dir, self.wal_dir)
+        places = [variant.place for variant in scenario.variants if variant.place] if scenario else []
+        folders = [Path(named) for place in places for named in (place.data, place.log) if named]
+        _refuse_unmounted(self.data_dir, self.wal_dir, *folders)
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
         is_new = not server.folder.exists()
         try:

@@ -9,7 +9,7 @@ from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
-from stallmark.experiment.concurrent_streams import ConcurrentStreams
+from stallmark.experiment.concurrent_streams import RunningStreams
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.manifest import Work, of_load
 from stallmark.experiment.progress import Phase
@@ -55,7 +55,7 @@ class Run(AnyRun):
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         streams = None
         if self._streams:
-            streams = ConcurrentStreams(self._scenario, self._streams, self._engine, writer, drive.clock)
+            streams = RunningStreams(self._scenario, self._streams, self._engine, writer, drive.clock)
 
         maintenance = None
         if self._variant.during:

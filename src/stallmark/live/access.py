@@ -16,14 +16,14 @@ HERE = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
-class Address:
+class PageAddress:
     """The address that the page is served at."""
 
     host: str
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> "Address":
+    def parse(cls, text: str) -> "PageAddress":
         """Parse PORT or HOST:PORT; raise ValueError."""
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or HERE[1]
@@ -49,7 +49,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Access:
-    address: Address
+    address: PageAddress
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def knows_host(self, asked: str) -> bool:

@@ -21,7 +21,7 @@ _SETTLED_S = 30
 
 
 @dataclass
-class Tally:
+class LiveTally:
     """The transactions of one type in one step, while it warmed up or while it was measured."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class FollowedRun:
         self.record = record
         self.seconds = 0
         self.sums: Sums = {}
-        self.tallies: dict[tuple[int, bool, str], Tally] = defaultdict(Tally)
+        self.tallies: dict[tuple[int, bool, str], LiveTally] = defaultdict(LiveTally)
         """By the step's number, whether it was measured, and the transaction."""
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed attempts by transaction and class."""

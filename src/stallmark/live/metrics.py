@@ -59,10 +59,9 @@ def _of_experiment(seen: Seen) -> Iterator[Metric]:
     yield phases
     yield GaugeMetricFamily("stallmark_runs_planned", "Runs that the experiment is to have.", value=status.planned)
     yield GaugeMetricFamily("stallmark_runs_whole", "Runs that are whole.", value=status.whole)
-    left_s = status.left_s if status.left_s is not None else status.load_left_s
-    if left_s is not None:
+    if status.left_s is not None:
         yield GaugeMetricFamily(
-            "stallmark_time_left_seconds", "Time left; before a run is whole that of the load alone.", value=left_s
+            "stallmark_time_left_seconds", "Time left, about; before a run is whole as estimated.", value=status.left_s
         )
 
 

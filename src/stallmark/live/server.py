@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
-from stallmark.live.access import Access, Address
+from stallmark.live.access import Access, PageAddress
 from stallmark.live.lines import MEANS
 from stallmark.live.state import lines, state
 from stallmark.live.view import View
@@ -66,7 +66,7 @@ class Ending:
 class LivePage:
     """The live page of an experiment. `stop` ends the experiment; None where another process runs it."""
 
-    def __init__(self, view: View, address: Address, stop: Callable[[], None] | None = None):
+    def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
         self.access, self._view, self._ending = Access(address), view, Ending()
         app = make_app(view, self.access, self._ending, stop)

@@ -10,12 +10,13 @@ import numpy as np
 from stallmark import format
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
-from stallmark.live.followed import FollowedRun, Tally
+from stallmark.live.followed import FollowedRun, LiveTally
 from stallmark.live.lines import MEANS, WAITS, mean, means
 from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
 from stallmark.report.style import dash_of, looks
 from stallmark.report.text import live as text
+from stallmark.report.text import takes
 from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
@@ -49,7 +50,7 @@ def state(seen: Seen) -> Json:
         "phase": seen.phase,
         "place": place,
         "step": _step(loaded),
-        "left": text.time_left(status.left_s, status.load_left_s),
+        "left": None if status.left_s is None else takes.left(status.left_s, refined=status.refined),
         "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
         "said": _said(seen),
@@ -144,7 +145,7 @@ def _transactions(run: FollowedRun | None) -> list[list[str]]:
     return [_transaction(name, tally, seconds) for name, tally in sorted(tallies.items())]
 
 
-def _transaction(name: str, tally: Tally, seconds: int) -> list[str]:
+def _transaction(name: str, tally: LiveTally, seconds: int) -> list[str]:
     """Return a transaction's row: its name, and the values of TRANSACTION_COLUMNS."""
     counts = tally.counts
     done = counts["committed"] + counts["rolled_back"]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.experiment.estimate import Estimate
+from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.progress import Doing, Show
 from stallmark.experiment.resume import refuse_run, scenario_of, with_records
 from stallmark.experiment.status import State, Status, status_of
@@ -65,6 +67,7 @@ class View:
             scenario = scenario_of(folder, find_records(with_records(folder)[:1] or [folder])[-1].manifest)
         self.folder, self.scenario, self.runs_here = folder, scenario, show is not None
         self._show = show
+        self._expected: Estimate | None = None
         self._order = scenario.run_order()
         self._records: dict[Path, tuple[int, Record]] = {}
         self._runs: dict[int, FollowedRun] = {}
@@ -125,14 +128,17 @@ class View:
 
     def _status(self, records: Sequence[Record]) -> Status:
         if records:
-            found = status_of(self.folder, self.scenario, records)
+            self._expected = self._expected or estimate_for(
+                self.scenario, self.folder.parent, records[0].manifest.machine
+            )
+            found = status_of(self.folder, self.scenario, self._expected, records)
         else:
-            load_s = None if isinstance(self.scenario, QueryScenario) else self.scenario.run_seconds()
+            left_s = self._show.left_s if self._show else None
             found = Status(self.folder, self.scenario.title or self.scenario.name, "", len(self._order), 0,
-                           State.BETWEEN, load_left_s=load_s)  # fmt: skip
+                           State.BETWEEN, left_s=left_s)  # fmt: skip
         if self._ended:
             state, because = self._ended
-            return replace(found, state=state, because=because or None, left_s=None, load_left_s=None)
+            return replace(found, state=state, because=because or None, left_s=None)
         if self.runs_here:  # whatever its last record says, this process is at work
             return replace(found, state=State.RUNNING, because=None)
         return found

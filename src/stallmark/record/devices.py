@@ -10,7 +10,7 @@ from stallmark.record.manifest.storage import EmulatedArray, Role
 Kind = Literal["cache", "tier"]
 
 
-class Flash(NamedTuple):
+class FlashSize(NamedTuple):
     kind: Kind
     size_bytes: int
 
@@ -48,22 +48,13 @@ def array_name(array: EmulatedArray) -> str:
     return f"{_spindles(array)}{''.join(f' + {one}' for one in _flash(array))}"
 
 
-def flash_of(manifest: Manifest) -> list[Flash]:
+def flash_of(manifest: Manifest) -> list[FlashSize]:
     """Return the flash of the data's array: as emulated, or as the scenario's `array` describes a real one."""
     if emulated := manifest.devices.of("data").emulated_array:
         return _flash(emulated)
     array = manifest.array
     sizes = {"cache": array.flash_cache_bytes, "tier": array.flash_tier_bytes} if array else {}
-    return [Flash(kind, found) for kind in _KINDS if (found := sizes.get(kind))]
-
-
-def array_in_words(manifest: Manifest) -> list[str]:
-    """Return the scenario's description of a real array: "raid RAID 10", "flash cache 745.1 GiB"."""
-    said = []
-    for key, value in (manifest.array.facts() if manifest.array else {}).items():
-        text = size(value) if key.endswith("_bytes") else value
-        said.append(f"{key.removesuffix('_bytes').replace('_', ' ')} {text}")
-    return said
+    return [FlashSize(kind, found) for kind in _KINDS if (found := sizes.get(kind))]
 
 
 def dram_of(manifest: Manifest) -> int | None:
@@ -87,9 +78,9 @@ def is_data_emulated(manifest: Manifest) -> bool:
     return manifest.devices.of("data").emulated_array is not None
 
 
-def _flash(array: EmulatedArray) -> list[Flash]:
+def _flash(array: EmulatedArray) -> list[FlashSize]:
     parts = {"cache": array.cache, "tier": array.tier}
-    return [Flash(kind, part.size) for kind in _KINDS if (part := parts[kind])]
+    return [FlashSize(kind, part.size) for kind in _KINDS if (part := parts[kind])]
 
 
 def _spindles(array: EmulatedArray) -> str:

@@ -26,6 +26,7 @@ class Record:
         self.manifest: Manifest = read_manifest(folder)
         self._layouts: dict[tuple[Path, int], tuple[pa.Schema, pq.FileMetaData]] = {}
         self._small: dict[tuple[Path, int], list[pa.RecordBatch]] = {}
+        self._ends: dict[Path, int] = {}
 
     @property
     def is_probe(self) -> bool:
@@ -47,7 +48,7 @@ class Record:
             with _readable(path):
                 return pq.read_table(path)
         if (path := self.folder / f"{name}.arrows").exists():
-            parts = list(read_stream(path))
+            parts = list(self._stream(path))
             return pa.concat_tables(parts) if parts else _empty(name)
         return _empty(name)
 
@@ -56,7 +57,7 @@ class Record:
         if (path := self.folder / f"{name}.parquet").exists():
             with _readable(path):
                 return self._layout(path)[0]
-        parts = read_stream(self.folder / f"{name}.arrows")
+        parts = self._stream(self.folder / f"{name}.arrows")
         return next((part.schema for part in parts), _empty(name).schema)
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -77,9 +78,15 @@ class Record:
                 with _readable(path):
                     yield from _pieces(path, schema, footer, wanted)
         elif (path := self.folder / f"{name}.arrows").exists():
-            for part in read_stream(path):
+            for part in self._stream(path):
                 some = part.select([c for c in columns if c in part.column_names])
                 yield from some.combine_chunks().to_batches()
+
+    def _stream(self, path: Path) -> Iterator[pa.Table]:
+        """Yield the rows of a stream as far as it went when it was first read: its columns, read one by one, are of one
+        length, though the run goes on."""
+        if path.exists():
+            yield from read_stream(path, self._ends.setdefault(path, path.stat().st_size))
 
     def _layout(self, path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
         """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
@@ -147,12 +154,13 @@ def _identity(record: Record) -> Any:
     return made.experiment, made.sequence, made.started
 
 
-def read_stream(path: Path) -> Iterator[pa.Table]:
-    """Yield the rows of a stream, some 65,000 or 64 MiB at a time; at least one table, if its schema was written."""
+def read_stream(path: Path, end: int | None = None) -> Iterator[pa.Table]:
+    """Yield the rows of a stream, some 65,000 or 64 MiB at a time; at least one table, if its schema was written. With
+    `end`, only its first bytes are read."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     try:
-        with pa.ipc.open_stream(path) as reader:
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file.read_buffer(end)) as reader:
             yield reader.schema.empty_table()
             for batch in reader:
                 waiting.append(batch)

@@ -101,7 +101,9 @@ TRANSACTION_IO = pa.schema(
 )
 QUERIES = pa.schema(
     [
-        column("phase", pa.string(), "power, throughput or each"),
+        column(
+            "phase", pa.string(), "power, throughput or each; concurrent: beside virtual users (older records: beside)"
+        ),
         column("stream", pa.int16(), "0 in a power run; else from 1, the refresh stream comes last"),
         column("position", pa.int16(), "within the stream, from 1"),
         column("query", pa.string(), "Q1 to Q22, RF1, RF2"),

@@ -40,7 +40,7 @@ from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import experiment as words
-from stallmark.report.text import sentence
+from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.terms import term
 
@@ -48,7 +48,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
-class Row:
+class StepRow:
     """One step in the summary table. A cell is its text, and whether a percentile is missing for want of samples."""
 
     name: str
@@ -223,12 +223,12 @@ def banner(experiment: ExperimentSummary) -> str | None:
     return words.emulated_runs(runs, len(experiment.runs))
 
 
-def summary_rows(experiment: ExperimentSummary) -> list[Row]:
+def summary_rows(experiment: ExperimentSummary) -> list[StepRow]:
     names, seen = labels.step_labels(experiment), looks([s.variant for s in experiment.steps])
     shown = columns.summary(experiment)
 
-    def row(step: StepSummary) -> Row:
-        return Row(
+    def row(step: StepSummary) -> StepRow:
+        return StepRow(
             names[step.key],
             step.device.name,
             _settings(step),
@@ -249,9 +249,9 @@ def _settings(step: StepSummary) -> str:
     return f"{users}, {format.size(step.pool_held_bytes)} ({format.portion(step.pool_held_share)})"
 
 
-def explained(rows: list[Row]) -> list[tuple[Mark, str]]:
+def explained(rows: list[StepRow]) -> list[tuple[Mark, str]]:
     """Return every mark once, with the steps it holds for."""
-    found: dict[Mark, list[Row]] = {}
+    found: dict[Mark, list[StepRow]] = {}
     for row in rows:
         for mark in row.marks:
             found.setdefault(mark, []).append(row)
@@ -278,7 +278,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "term": term}
+    found.globals |= {"format": format, "reading": reading, "sentence": sentence, "term": term}
     found.globals |= {"causes": cause_tables, "array": array_tables, "probes": probes}
     found.globals |= {"drawn": drawn, "first_lines": first_lines}
     return found

@@ -35,7 +35,7 @@ MOST_ROWS = 14
 
 
 @dataclass(frozen=True)
-class Row:
+class PictureRow:
     """A variant, or one of its steps: means over runs. `parts_ms` is empty where the cause of the time is not known."""
 
     name: str
@@ -52,13 +52,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Picture:
-    rows: list[Row]
+    rows: list[PictureRow]
     unit: str
     best_steps: bool  # of each variant only its best step
 
     @property
     def emulated(self) -> bool:
         return any(row.emulated for row in self.rows)
+
+    @property
+    def repeated(self) -> bool:
+        return any(len(row.runs) > 1 for row in self.rows)
 
     @property
     def mixed(self) -> bool:
@@ -104,7 +108,7 @@ def picture_from(experiment: ExperimentSummary, named: Sequence[tuple[str, str, 
     return Picture(rows, f"{plural(primary) if primary else 'Transactions'} per second", best)
 
 
-def _row(point: Point, name: str, colour: str, doubts: set[str]) -> Row:
+def _row(point: Point, name: str, colour: str, doubts: set[str]) -> PictureRow:
     runs = [step.result_tps for step in point.steps]
     rate = point.tps
     low = high = None
@@ -112,7 +116,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str]) -> Row:
         low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
     budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
     known = len(budgets) == len(point.steps)
-    return Row(
+    return PictureRow(
         name,
         colour,
         emulated=point.first.emulated,
@@ -146,9 +150,10 @@ class Frame:
 
 WIDE = Frame(1240, 230, (244, 420), (700, 540), 44, 24)
 NARROW = Frame(388, 388, (0, 388), (0, 388), 84, 18, wrapped=True)
-LABEL = 96
-"""px beside the longest bar, for its number."""
-HEAD = 62
+LABEL, UNEXPLAINED = 96, 210
+"""px beside the longest bar, for its number, and for that of a response time whose cause is not known."""
+HEAD, LINE = 62, 18
+"""px above the first row, and of each further line there."""
 
 
 def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]:
@@ -157,9 +162,11 @@ def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]
     bar = frame.bar if row_height == frame.row else row_height - 10
     fastest = max((max([row.rate or 0.0, row.high or 0.0, *row.runs]) for row in made.rows), default=0.0) or 1.0
     slowest = max((row.response_ms or 0.0 for row in made.rows), default=0.0) or 1.0
-    per_rate, per_ms = (frame.rate[1] - LABEL) / fastest, (frame.time[1] - LABEL) / slowest
+    explained = all(row.parts_ms or row.response_ms is None for row in made.rows)
+    per_rate = (frame.rate[1] - LABEL) / fastest
+    per_ms = (frame.time[1] - (LABEL if explained else UNEXPLAINED)) / slowest
     shapes = _head(made, frame, top)
-    begin = top + (HEAD if not frame.wrapped else HEAD + 18)
+    begin = top + HEAD + (LINE * (1 + made.repeated) if frame.wrapped else 0)
     for number, row in enumerate(made.rows):
         y = begin + number * row_height
         shapes += _name(row, made.mixed, frame, y, bar)
@@ -234,10 +241,25 @@ def _head(made: Picture, frame: Frame, top: int) -> list[dict]:
     for name, _, colour in CAUSES:
         found += [box(x, y + 13, 11, 11, colour), text(x + 16, y + 23, name, 12, "soft")]
         x += 16 + 8 * len(name) + 18
+    if made.repeated:
+        intervals = any(row.low is not None for row in made.rows)
+        found += _marks_explained(frame.rate[0], y + 18 + (LINE if frame.wrapped else 0), intervals)
     return found
 
 
-def _name(row: Row, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
+def _marks_explained(x: float, middle: float, intervals: bool) -> list[dict]:
+    """Return the key of what is drawn on a bar of throughput over several runs."""
+    found = [
+        box(x + 5, middle - 7, 1.5, 14, INK, opacity=0.55, **{"class": "ink"}),
+        text(x + 16, middle + 5, "a run", 12, "soft"),
+    ]
+    if intervals:
+        found.append(box(x + 66, middle - 1, 24, 2, INK, **{"class": "ink"}))
+        found.append(text(x + 96, middle + 5, "95 % interval", 12, "soft"))
+    return found
+
+
+def _name(row: PictureRow, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
     most = 44 if frame.wrapped else 29
     name = row.name if len(row.name) <= most else f"{row.name[: most - 1].rstrip()}…"
     words = [EMULATED] * (mixed and row.emulated) + ["bare device"] * (mixed and not row.emulated)
@@ -254,7 +276,7 @@ def _name(row: Row, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]
     return found
 
 
-def _rate(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
+def _rate(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
     """Return the bar of throughput: a tick for each of several runs, a line for the interval over three and more."""
     x, middle = frame.rate[0], y + bar / 2
     if row.rate is None:
@@ -273,7 +295,7 @@ def _rate(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
     return [*found, text(end + 7, middle + 5, format.number(row.rate), 15, font_weight=650)]
 
 
-def _time(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
+def _time(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
     """Return the bar of response time, with the ms of a cause wherever they fit into it."""
     x, middle = float(frame.time[0]), y + bar / 2
     if row.response_ms is None:

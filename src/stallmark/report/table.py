@@ -12,6 +12,7 @@ from rich.text import Text
 from stallmark import format
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text.device import EMULATED, described, injected
+from stallmark.report.text.reading import not_shown, percentile_missing
 
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
@@ -89,8 +90,7 @@ class InTerminal:
             made.add_row(*(_styled(row[at]) for at in shown))
         yield made
         if left := [at for at in table.importance if at not in shown and _known(table, at)]:
-            titles = ", ".join(table.header[at].replace("\n", " ") for at in left)
-            yield Text(f"Not shown at this width: {titles}.", style="dim")
+            yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
 
 
 def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
@@ -173,7 +173,7 @@ def percentile(value: float | None) -> Cell | str:
 
 
 def percentile_notes(values: Iterator[float | None]) -> list[str]:
-    return [f"{format.NONE}* {format.TOO_SMALL}."] if any(v is None for v in values) else []
+    return [percentile_missing()] if any(v is None for v in values) else []
 
 
 def shown(latency: dict[str, float | None]) -> list[float | None]:

@@ -1,6 +1,6 @@
 """The summary in a terminal: a table that drops columns, never digits, as the window gets narrower."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
@@ -18,6 +18,7 @@ from stallmark.report.sections.validity import gates_in_brief
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, fit, listed
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.reading import much_the_same, percentile_missing
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
@@ -41,11 +42,11 @@ class _Summary:
             InTerminal(steps, one_line=True),
         ]
         if any(str(row[at]) == f"{format.NONE}*" for row in steps.rows for at in shown):
-            parts.append(Text(f"{format.NONE}* {format.TOO_SMALL}", style="dim"))
+            parts.append(Text(percentile_missing(), style="dim"))
         parts += self._below(list(notes.values()))
         yield Group(*parts)
 
-    def _steps(self, letters: dict[tuple[str, ...], str]) -> Table:
+    def _steps(self, letters: dict[Hashable, str]) -> Table:
         """Return a table with a row for each step, and footnote letters in the last column."""
         names, shown, steps = step_labels(self.experiment), summary(self.experiment), self.experiment.steps
         marked = [dict.fromkeys(letters[_alike(m, s)] for m in marks(self.experiment, s)) for s in steps]
@@ -64,9 +65,9 @@ class _Summary:
         importance = {at: column.importance for at, column in enumerate(shown, len(before)) if column.importance}
         return Table(header, rows, frozenset({*range(len(before)), last}), importance=importance)
 
-    def _notes(self) -> dict[tuple[str, ...], list[Mark]]:
+    def _notes(self) -> dict[Hashable, list[Mark]]:
         """Return all marks, grouped by the note that explains them."""
-        found: dict[tuple[str, ...], list[Mark]] = {}
+        found: dict[Hashable, list[Mark]] = {}
         for step in self.experiment.steps:
             for mark in marks(self.experiment, step):
                 found.setdefault(_alike(mark, step), []).append(mark)
@@ -75,8 +76,8 @@ class _Summary:
     def _below(self, notes: Sequence[Sequence[Mark]]) -> list[RenderableType]:
         said: list[tuple[str | Cell, str | Text]] = []
         for i, alike in enumerate(notes):
-            others = len({mark.sentence for mark in alike}) - 1
-            more = f" Much the same in {others} other run{'s' * (others > 1)} of it." if others else ""
+            others = len(set(alike)) - 1
+            more = f" {much_the_same(others)}" if others else ""
             said.append((_letter(i), Text.assemble((alike[0].word, "bold"), f": {alike[0].sentence}{more}")))
         parts = [
             *([listed([("•", sentence(one)) for one in self.experiment.findings])] if self.experiment.findings else []),
@@ -89,12 +90,12 @@ class _Summary:
         return [one for part in parts for one in (Text(""), part)]
 
 
-def _alike(mark: Mark, step: StepSummary) -> tuple[str, ...]:
+def _alike(mark: Mark, step: StepSummary) -> Hashable:
     """Return the key of the note that explains a mark: a serious one by its figures, others alike in all repeats."""
     if mark.serious:
-        return mark.word, mark.sentence
-    names = [str(fact) for fact in mark.finding.facts.values() if isinstance(fact, str)]
-    return mark.word, str(mark.finding.kind), *names, step.variant, step.step
+        return mark.finding
+    names = [fact for fact in mark.finding.facts.values() if isinstance(fact, str)]
+    return mark.finding.kind, *names, step.variant, step.step
 
 
 def _letter(number: int) -> str:

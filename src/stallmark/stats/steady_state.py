@@ -19,7 +19,7 @@ from stallmark.stats.thresholds import (
 
 
 @dataclass(frozen=True)
-class Tested:
+class StretchTests:
     """The tests' answers on one stretch of seconds; drifts are over `horizon` seconds."""
 
     batched: Batches
@@ -79,9 +79,11 @@ def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
     return not found.changing and found.drift_low > -DRIFT and found.drift_high < DRIFT
 
 
-def tests_over(series: np.ndarray, horizon: float) -> Tested:
+def tests_over(series: np.ndarray, horizon: float) -> StretchTests:
     batched = stationarity.batches(series)
-    return Tested(batched, stationarity.trend(batched), stationarity.change(batched), float(series.mean()), horizon)
+    return StretchTests(
+        batched, stationarity.trend(batched), stationarity.change(batched), float(series.mean()), horizon
+    )
 
 
 def filled(per_second: np.ndarray) -> np.ndarray:

@@ -166,6 +166,11 @@ DEVICE_OWN = 0.8
 """Share of the server's I/O stall below which it is worth saying that the device itself was faster than
 that."""
 
+LOG_SAID = 0.01
+LOCKS_SAID = 0.05
+"""Shares of the users' time from which a verdict on a device mentions the log and locks: less of the log is written as
+0 %, and fewer locks explain no difference that we report."""
+
 CPU_BUSY = 0.9
 """Share of the host's CPUs above which the CPU, not the device, is called the limit."""
 
@@ -237,6 +242,9 @@ much as runs of one variant do on a quiet machine (2-3 %); less is there to be t
 
 DRIFT_UNKNOWN = 0.25
 """When the interval of the drift reaches beyond this, five times what matters, there was not enough to judge by."""
+
+NO_RANGE = 1.0
+"""An interval of the drift that reaches beyond this, a rate that doubled or went to nothing, says nothing."""
 
 HEAD_ERRORS = 4.0
 """Standard errors by which the beginning must lie off the rest to be a warm-up: MSER seeks the cut that makes it

@@ -24,7 +24,7 @@ def test_the_list(engine, sql_server):
         "url_file": str(server_order.CredentialFiles("stallmark").url_file),
     }  # fmt: skip
     line = said(stallmark("server", "list"), 0)
-    assert "SQL Server 2022, running" in line and f"127.0.0.1:{sql_server.port}" in line and "4.0 GiB" in line
+    assert "SQL Server 2022, running" in line and f"127.0.0.1:{sql_server.port}" in line and "4 GiB" in line
 
 
 def test_down_keeps_the_data_and_up_goes_on_with_it(engine, sql_server):

@@ -69,10 +69,10 @@ def test_the_smallest_container_leaves_sql_server_the_2000_mb_it_starts_with(eng
     [("2017", "Developer"), ("2019", "Developer"), ("2022", "Developer"), ("2025", "EnterpriseDeveloper")],
 )
 def test_every_version_has_its_image_and_edition(version, edition):
-    order = server_order.Order(version=version)
+    order = server_order.ServerOrder(version=version)
     assert order.image == f"mcr.microsoft.com/mssql/server:{version}-latest"
     assert order.environment("x")["MSSQL_PID"] == edition
-    assert server_order.Order(version=version, edition="Express").environment("x")["MSSQL_PID"] == "Express"
+    assert server_order.ServerOrder(version=version, edition="Express").environment("x")["MSSQL_PID"] == "Express"
 
 
 def test_folders_and_limits(engine, sql_server, folder, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from support.synthetic import Truth, make_run
 
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_views import transaction_of
-from stallmark.analysis.validity.kinds import Counted, ValidityKind
+from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.cli.selftest.record import deadlocks as selftest_deadlocks
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
@@ -66,7 +66,7 @@ def test_growth_is_counted_by_file(tmp_path):
 def test_a_new_handle_begins_a_new_epoch(tmp_path):
     restored = File("bank/bank", "data", reads=800, handles={0: "0x01", 20: "0x02"})
     found = step(tmp_path / "run", (restored, LOG))
-    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.DATA_FILES) in found.validity.invalid
+    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=CounterSource.DATA_FILES) in found.validity.invalid
     assert found.storage.data is None
     assert {file.name: file.io for file in found.server.files}["bank/bank"] is None
 

@@ -188,12 +188,13 @@ def test_users_have_the_options_of_whoever_looks_at_their_plans(engine, server):
 DECLARED = [
     ("bigint", 8, 19, 0), ("int", 4, 10, 0), ("smallint", 2, 5, 0), ("bit", 1, 1, 0), ("decimal", 5, 8, 2),
     ("varchar", 8000, 0, 0), ("char", 3, 0, 0), ("nvarchar", 60, 0, 0), ("datetime2", 7, 23, 3), ("date", 3, 10, 0),
-    ("float", 8, 53, 0),
+    ("float", 8, 53, 0), ("varchar", -1, 0, 0),
 ]  # fmt: skip
+_TEXTS = ("1," * 999, "C", "日本")
 VALUES = [
-    (1, 1, 1, True, "0.5", "a", "TMB", "a", "2005-01-03T09:00:00.123", "2005-01-03", 1),
-    (2**40, -7, 30_000, False, Decimal("-99.25"), "1," * 999, "C", "日本", "2005-01-03T09:00:00.000", None, 0.25),
-    (None,) * 11,
+    (1, 1, 1, True, "0.5", "a", "TMB", "a", "2005-01-03T09:00:00.123", "2005-01-03", 1, "a"),
+    (2**40, -7, 30_000, False, Decimal("-99.25"), *_TEXTS, "2005-01-03T09:00:00.000", None, 0.25, "b" * 200),
+    (None,) * 12,
 ]
 
 
@@ -216,6 +217,21 @@ def test_parameters_have_the_types_of_the_procedure_at_every_call(engine, server
         assert sent[0] == sent[1] == sent[2]
         assert [each.value for each in calls[1].parameters[-len(DECLARED) :]][:2] == [2**40, -7]
         session.close()
+
+
+@pytest.mark.parametrize("length", [8_000, 8_001, 3_000_000])
+@pytest.mark.parametrize("call", ["{CALL dbo.note(?, ?)}", "BEGIN TRANSACTION; EXEC dbo.note ?, ?; COMMIT"])
+def test_a_long_text_arrives_whole(engine, server, script, call, length):
+    columns = [Column("type_name", nvarchar(128)), *(Column(name, INT) for name in ("bytes", "digits", "decimals"))]
+    script.sql(r"sys\.parameters[^;]*'dbo.note'", Rows(columns, [("int", 4, 10, 0), ("varchar", -1, 0, 0)]))
+    script.procedure("dbo.note", Rows([Column("x", INT)], [(1,)]))
+    session = engine.session(10)
+    session.prepare("note", call)
+    text = "a" + "b" * (length - 2) + "c"
+    for _ in range(2):
+        assert session.call("note", (7, text)) == [(1,)]
+        assert [each.value for each in server.requests[-1].parameters[-2:]] == [7, text]
+    session.close()
 
 
 # Errors

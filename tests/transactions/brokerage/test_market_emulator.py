@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.transactions.brokerage.market_emulator import FEED, OTHER_SHARES, MarketEmulator, Order, Report
+from stallmark.transactions.brokerage.market_emulator import FEED, OTHER_SHARES, MarketEmulator, Order, TapeReport
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
 
@@ -47,7 +47,7 @@ class World:
     def wait(self, seconds: float) -> None:
         self.now_ += timedelta(seconds=seconds)
 
-    def feeds(self) -> list[tuple[Report, ...]]:
+    def feeds(self) -> list[tuple[TapeReport, ...]]:
         return [inputs for kind, inputs, _ in self.posted if kind is MarketFeed]
 
 
@@ -85,7 +85,7 @@ def test_twenty_reports_are_a_feed() -> None:
     assert {(kind, after_s) for kind, _, after_s in world.posted} == {(MarketFeed, 0.0)}
     one, other = world.feeds()
     assert len(one) == len(other) == FEED
-    assert (one + other)[::2] == tuple(Report(n, 2_500 + n, 100 + n) for n in range(20))
+    assert (one + other)[::2] == tuple(TapeReport(n, 2_500 + n, 100 + n) for n in range(20))
     for report in (one + other)[1::2]:
         assert report == (report.security, price(report.security, START), OTHER_SHARES)
         assert 0 <= report.security < SECURITIES
@@ -106,7 +106,7 @@ def test_awaited_prices_are_reported_when_they_are_due_and_not_before() -> None:
     for security, at in zip((11, 12, 13), due, strict=True):
         world.market.await_price(security, at)
 
-    def others(reports: int) -> list[Report]:
+    def others(reports: int) -> list[TapeReport]:
         before = len(world.feeds())
         for trade in range(FEED // 2):
             world.market.report(Order(trade, 0, 100), 2_500)
@@ -116,11 +116,11 @@ def test_awaited_prices_are_reported_when_they_are_due_and_not_before() -> None:
     assert all(report.cents == price(report.security, START) for report in others(10))
     world.wait(2)
     first, second, *rest = others(10)
-    assert first == Report(12, price(12, due[1]), OTHER_SHARES)
-    assert second == Report(13, price(13, due[2]), OTHER_SHARES)
+    assert first == TapeReport(12, price(12, due[1]), OTHER_SHARES)
+    assert second == TapeReport(13, price(13, due[2]), OTHER_SHARES)
     assert all(report.cents == price(report.security, world.now()) for report in rest)
     world.wait(5)
-    assert others(1) == [Report(11, price(11, due[0]), OTHER_SHARES)]
+    assert others(1) == [TapeReport(11, price(11, due[0]), OTHER_SHARES)]
 
 
 @given(st.lists(st.tuples(st.integers(0, SECURITIES - 1), st.integers(0, 10_000)), max_size=40))
@@ -134,7 +134,9 @@ def test_every_awaited_price_is_reported_once_in_the_order_of_time(awaited: list
         world.market.report(Order(trade, 0, 100), 2_500)
     others = [report for feed in world.feeds() for report in feed[1::2]]
     in_order = sorted(moments, key=lambda each: each[1])
-    assert others[: len(moments)] == [Report(security, price(security, at), OTHER_SHARES) for security, at in in_order]
+    assert others[: len(moments)] == [
+        TapeReport(security, price(security, at), OTHER_SHARES) for security, at in in_order
+    ]
 
 
 class Exchange(World):
@@ -186,7 +188,7 @@ class Exchange(World):
         self.waiting[trade] = security, self.rng.random() < 0.5, price(security, self.due[trade])
         self.market.await_price(security, self.due[trade])
 
-    def trigger(self, report: Report) -> None:
+    def trigger(self, report: TapeReport) -> None:
         for trade, (security, sells, limit) in list(self.waiting.items()):
             reached = limit <= report.cents if sells else limit >= report.cents
             if security == report.security and reached:

@@ -12,7 +12,7 @@ from support.brokerage_orders import leave
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.market_emulator import Order, Report
+from stallmark.transactions.brokerage.market_emulator import Order, TapeReport
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Outcome
@@ -86,7 +86,7 @@ class Failing:
 
 def test_last_trades_are_written_down(engine: Engine, context: Context, session: Session, posted: list) -> None:
     before = [last_trade(engine, context, security) for security in (1, 2, 3)]
-    feed = (Report(1, 2_345, 100), Report(2, 2_000, 800), Report(1, 2_106, 400))
+    feed = (TapeReport(1, 2_345, 100), TapeReport(2, 2_000, 800), TapeReport(1, 2_106, 400))
     assert MarketFeed(context).execute(session, feed) is Outcome.COMMITTED
     assert last_trade(engine, context, 1) == (Decimal("21.06"), NOW, before[0][2] + 500)
     assert last_trade(engine, context, 2) == (Decimal("20.00"), NOW, before[1][2] + 800)
@@ -108,7 +108,7 @@ def test_limits(
 ) -> None:
     trade = place(engine, context, 5, type_, limit)
     of_another_security = place(engine, context, 6, type_, limit)
-    MarketFeed(context).execute(session, (Report(5, 2_500, 100),))
+    MarketFeed(context).execute(session, (TapeReport(5, 2_500, 100),))
     assert state(engine, trade) == (sent() if triggered else WAITS)
     assert state(engine, of_another_security) == WAITS
     assert to_market(posted) == ([Order(trade, 5, 200)] if triggered else [])
@@ -120,7 +120,9 @@ def test_conditions_hold_with_orders_that_wait_and_that_were_sent(
     trades = [
         place(engine, context, security, type_, "25.00") for security in (7, 8) for type_ in ("TLB", "TSL", "TLS")
     ]
-    MarketFeed(context).execute(session, (Report(8, 2_600, 100), Report(7, 2_400, 100), Report(7, 2_600, 100)))
+    MarketFeed(context).execute(
+        session, (TapeReport(8, 2_600, 100), TapeReport(7, 2_400, 100), TapeReport(7, 2_600, 100))
+    )
     assert to_market(posted) == [
         Order(trade, security, 200)
         for trade, security in ((trades[5], 8), (trades[0], 7), (trades[1], 7), (trades[2], 7))
@@ -136,7 +138,7 @@ def test_orders_go_to_the_market_after_their_commit(
     one, other = place(engine, context, 9, "TLB", "30.00"), place(engine, context, 10, "TLB", "30.00")
     feed = MarketFeed(context)
     with pytest.raises(CallFailed):
-        feed.execute(Failing(session, 1), (Report(9, 2_500, 100), Report(10, 2_500, 100)))  # type: ignore[arg-type]
+        feed.execute(Failing(session, 1), (TapeReport(9, 2_500, 100), TapeReport(10, 2_500, 100)))  # type: ignore[arg-type]
     assert to_market(posted) == [Order(one, 9, 200)]
     assert state(engine, one) == sent()
     assert state(engine, other) == WAITS
@@ -151,7 +153,7 @@ def test_a_retry_goes_on_at_the_ticker_that_failed(
         place(engine, context, 13, "TLB", "30"),
     )
     volumes = [last_trade(engine, context, security)[2] for security in (11, 12, 13)]
-    feed, tape = MarketFeed(context), tuple(Report(security, 2_500, 100) for security in (11, 12, 13))
+    feed, tape = MarketFeed(context), tuple(TapeReport(security, 2_500, 100) for security in (11, 12, 13))
     shaky: Any = Failing(session, 1, 2)
     for _ in range(2):
         with pytest.raises(CallFailed):
@@ -172,8 +174,8 @@ def test_a_feed_that_was_given_up_does_not_shorten_the_next(engine: Engine, cont
     volume = last_trade(engine, context, 14)[2]
     feed = MarketFeed(context)
     with pytest.raises(CallFailed):
-        feed.execute(Failing(session, 1), (Report(14, 2_500, 100), Report(15, 2_500, 100)))  # type: ignore[arg-type]
-    feed.execute(session, (Report(14, 2_500, 100), Report(16, 2_500, 100)))
+        feed.execute(Failing(session, 1), (TapeReport(14, 2_500, 100), TapeReport(15, 2_500, 100)))  # type: ignore[arg-type]
+    feed.execute(session, (TapeReport(14, 2_500, 100), TapeReport(16, 2_500, 100)))
     assert last_trade(engine, context, 14)[2] == volume + 200
 
 
@@ -188,7 +190,7 @@ def test_one_of_two_feeds_sends_an_order(
         feed = MarketFeed(context)
         together.wait()
         for _ in range(tapes):
-            tape = (Report(17, 2_500, 1),) * 5
+            tape = (TapeReport(17, 2_500, 1),) * 5
             while True:
                 try:
                     feed.execute(session, tape)
@@ -211,5 +213,5 @@ def test_one_of_two_feeds_sends_an_order(
 def test_a_security_that_is_not_there(context: Context, session: Session, engine: Engine) -> None:
     context.symbols.append("NOBODY")
     with pytest.raises(CallFailed, match="there is no last trade") as failure:
-        MarketFeed(context).execute(session, (Report(len(context.symbols) - 1, 2_500, 100),))
+        MarketFeed(context).execute(session, (TapeReport(len(context.symbols) - 1, 2_500, 100),))
     assert failure.value.kind is ErrorClass.OTHER

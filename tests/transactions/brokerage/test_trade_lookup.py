@@ -10,7 +10,7 @@ from support.undone import undone
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.past_trades import TRADES, Asked
+from stallmark.transactions.brokerage.past_trades import TRADES, FrameCall
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL, HOLDINGS, TradeLookup
 from stallmark.transactions.workload import Outcome
 
@@ -143,14 +143,14 @@ def test_at_most_twenty_changes(engine: Engine, session: Session) -> None:
 
 
 def test_trades_that_are_not_there(session: Session, context: Context) -> None:
-    asked = Asked.by_id(BY_ID, [200_000_000_000_001, 200_000_000_000_002, 5, 7])
+    asked = FrameCall.by_id(BY_ID, [200_000_000_000_001, 200_000_000_000_002, 5, 7])
     with pytest.raises(CallFailed, match="of 4 trades are not there: run `stallmark check`"):
         TradeLookup(context).execute(session, asked)
 
 
 def test_a_lookup_that_finds_less_is_none_that_failed(session: Session, context: Context) -> None:
     for frame in (BY_ACCOUNT, BY_SYMBOL, HOLDINGS):
-        assert TradeLookup(context).execute(session, Asked(frame, (0, OPENING))) is Outcome.COMMITTED
+        assert TradeLookup(context).execute(session, FrameCall(frame, (0, OPENING))) is Outcome.COMMITTED
 
 
 def test_shares_of_the_branches(context: Context, rng: random.Random) -> None:

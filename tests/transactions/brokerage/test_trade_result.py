@@ -20,7 +20,7 @@ from stallmark.loaders.brokerage.matching import Holdings, Trades
 from stallmark.loaders.brokerage.orders import QUANTITIES
 from stallmark.loaders.brokerage.trades import SETTLED_AFTER_DAYS
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.market_emulator import MarketEmulator, Order, Report
+from stallmark.transactions.brokerage.market_emulator import MarketEmulator, Order, TapeReport
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult, due_date
 from stallmark.transactions.workload import Outcome, Transaction
@@ -297,7 +297,7 @@ def test_the_market_is_told_after_the_commit(engine: Engine, session: Session, c
             desk.trade(account, "TMB", 100, 2_500 + number, security=number)
     assert seen == [("CMPT",)] * 10
     [reports] = fed
-    assert list(reports[::2]) == [Report(number, 2_500 + number, 100) for number in range(10)]
+    assert list(reports[::2]) == [TapeReport(number, 2_500 + number, 100) for number in range(10)]
 
 
 def test_the_time_is_that_of_the_turn(engine: Engine, desk: Desk) -> None:

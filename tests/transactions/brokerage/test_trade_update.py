@@ -12,7 +12,7 @@ from support.undone import undone
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.past_trades import TRADES, Asked
+from stallmark.transactions.brokerage.past_trades import TRADES, FrameCall
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL
 from stallmark.transactions.brokerage.trade_update import CASH_NAME, CASH_TYPE, EXECUTOR, TradeUpdate
 from stallmark.transactions.workload import Outcome
@@ -45,13 +45,13 @@ def busiest(engine: Engine, by: str) -> int | str:
 
 
 @pytest.fixture(params=[EXECUTOR, CASH_TYPE, CASH_NAME])
-def asked(request: pytest.FixtureRequest, engine: Engine) -> Asked:
+def asked(request: pytest.FixtureRequest, engine: Engine) -> FrameCall:
     """One that finds trades, of each branch."""
     if request.param == EXECUTOR:
         trades = engine.query("SELECT t_id FROM brokerage.trade WHERE t_id < 200000000000050 ORDER BY t_id")
-        return Asked.by_id(EXECUTOR, [trade for (trade,) in trades[:TRADES]])
+        return FrameCall.by_id(EXECUTOR, [trade for (trade,) in trades[:TRADES]])
     by = {CASH_TYPE: "t_ca_id", CASH_NAME: "t_s_symb"}[request.param]
-    return Asked(request.param, (busiest(engine, by), OPENING))
+    return FrameCall(request.param, (busiest(engine, by), OPENING))
 
 
 def in_other_words(frame: str, text: str) -> str:
@@ -63,7 +63,7 @@ def in_other_words(frame: str, text: str) -> str:
     raise AssertionError(text)
 
 
-def test_what_is_changed_and_taken_back(engine: Engine, session: Session, context: Context, asked: Asked) -> None:
+def test_what_is_changed_and_taken_back(engine: Engine, session: Session, context: Context, asked: FrameCall) -> None:
     update = TradeUpdate(context)
     chosen = {row[0] for row in session.call(LOOKUPS[asked.frame], asked.parameters)}
     before = {frame: dict(engine.query(said)) for frame, said in SAID.items()}
@@ -77,7 +77,7 @@ def test_what_is_changed_and_taken_back(engine: Engine, session: Session, contex
     assert {frame: dict(engine.query(said)) for frame, said in SAID.items()} == before
 
 
-def test_it_tells_what_is_afterwards(session: Session, asked: Asked) -> None:
+def test_it_tells_what_is_afterwards(session: Session, asked: FrameCall) -> None:
     with session.transaction(Isolation.REPEATABLE_READ):
         told = session.call(asked.frame, asked.parameters)
         looked_up = session.call(LOOKUPS[asked.frame], asked.parameters)
@@ -104,7 +104,7 @@ def test_margin_is_settled_in_other_words_too(engine: Engine, session: Session, 
     )
     said = f"SELECT se_cash_type FROM brokerage.settlement WHERE se_t_id = {trade}"
     for words in ("Margin Account", "Margin"):
-        TradeUpdate(context).execute(session, Asked(CASH_TYPE, (account, OPENING)))
+        TradeUpdate(context).execute(session, FrameCall(CASH_TYPE, (account, OPENING)))
         assert engine.query(said) == [(words,)]
 
 
@@ -126,12 +126,12 @@ def test_no_more_than_twenty(engine: Engine, session: Session, frame: str, by: s
 def test_where_trades_are_missing_nothing_is_changed(engine: Engine, session: Session, context: Context) -> None:
     before = engine.query(TRADES_SAID)
     with pytest.raises(CallFailed, match="1 of 2 trades are not there: run `stallmark check`"):
-        TradeUpdate(context).execute(session, Asked.by_id(EXECUTOR, [before[0][0], 5]))
+        TradeUpdate(context).execute(session, FrameCall.by_id(EXECUTOR, [before[0][0], 5]))
     assert engine.query(TRADES_SAID) == before
 
 
 def test_many_at_once_lose_nothing(
-    engine: Engine, open_session: Callable[[], Session], context: Context, asked: Asked
+    engine: Engine, open_session: Callable[[], Session], context: Context, asked: FrameCall
 ) -> None:
     """Some are turned away, and then try again; each that is committed has changed what the one before it left. They
     do not wait for each other in a circle."""

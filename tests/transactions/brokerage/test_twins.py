@@ -26,7 +26,7 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.context import open_context
-from stallmark.transactions.brokerage.market_emulator import Report
+from stallmark.transactions.brokerage.market_emulator import TapeReport
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Transaction, WorkloadContext
@@ -136,7 +136,7 @@ def _schedule(each, context, kinds, clock, later, done) -> Iterator[tuple[type[T
         yield kind, kinds[kind].inputs(rng)
     for _ in range(max(0, each - done["market_feed"])):
         symbols = rng.sample(range(len(context.symbols)), SHORT_FEED)
-        yield MarketFeed, tuple(Report(s, context.price(s, clock.now()), 100) for s in symbols)
+        yield MarketFeed, tuple(TapeReport(s, context.price(s, clock.now()), 100) for s in symbols)
     yield WORKLOAD.users.opening, kinds[WORKLOAD.users.opening].inputs(rng)
 
 

@@ -11,7 +11,7 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.transactions import checks
 from stallmark.transactions.warehouse import WORKLOAD
-from stallmark.transactions.warehouse.refresh import KEYS_AT_ONCE, Refresh, State
+from stallmark.transactions.warehouse.refresh import KEYS_AT_ONCE, Refresh, RefreshState
 
 
 @pytest.fixture
@@ -30,19 +30,19 @@ def broken(engine: Engine, factor: float) -> list[str]:
 
 
 def test_a_pair_replaces_as_many_orders(changed: Engine, refresh, factor):
-    assert refresh.state() == State(0, True, True)
+    assert refresh.state() == RefreshState(0, True, True)
     orders, lines = counts(changed)
     new_orders, new_lines = warehouse_refresh.inserts(factor, 1)
     inserted = refresh.insert()
     assert (inserted.set, inserted.rows) == (1, new_orders.num_rows + new_lines.num_rows)
     assert counts(changed) == (orders + new_orders.num_rows, lines + new_lines.num_rows)
-    assert refresh.state() == State(1, True, False)
+    assert refresh.state() == RefreshState(1, True, False)
     assert broken(changed, factor) == ["no refresh set is half done"]
     deleted = refresh.delete()
     assert deleted.set == 1
     assert counts(changed)[0] == orders
     assert deleted.rows == new_orders.num_rows + lines + new_lines.num_rows - counts(changed)[1]
-    assert refresh.state() == State(1, True, True)
+    assert refresh.state() == RefreshState(1, True, True)
     assert broken(changed, factor) == []
 
 
@@ -111,7 +111,7 @@ def test_what_is_cut_off_has_done_nothing(changed: Engine, refresh, monkeypatch)
         with pytest.raises(Killed):
             refresh.insert()
     assert counts(changed) == before
-    assert refresh.state() == State(0, True, True)
+    assert refresh.state() == RefreshState(0, True, True)
     refresh.insert()
     between = counts(changed)
     with monkeypatch.context() as patched:
@@ -119,7 +119,7 @@ def test_what_is_cut_off_has_done_nothing(changed: Engine, refresh, monkeypatch)
         with pytest.raises(Killed):
             refresh.delete()
     assert counts(changed) == between
-    assert refresh.state() == State(1, True, False)
+    assert refresh.state() == RefreshState(1, True, False)
 
 
 def test_a_set_that_is_in_already_is_refused_by_the_server(changed: Engine, refresh):
@@ -149,7 +149,7 @@ def test_exhausted_sets(changed: Engine, refresh, factor):
     for ask in (refresh.prepare, refresh.insert):
         with pytest.raises(StallmarkError, match="exhausted"):
             ask()
-    assert refresh.state() == State(most, True, True)
+    assert refresh.state() == RefreshState(most, True, True)
 
 
 def test_what_is_prepared_is_made_once(refresh, monkeypatch):

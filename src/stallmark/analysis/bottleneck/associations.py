@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.summary import Association, Budget, Series, Source
+from stallmark.analysis.bottleneck.summary import Associated, Association, Budget, Source
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
@@ -20,7 +20,7 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 class _Candidate:
     """A series per second, as sums over counts where it is a mean. `expected` is the elasticity that it should have."""
 
-    series: Series
+    series: Associated
     source: Source | None
     top: np.ndarray
     bottom: np.ndarray | None = None
@@ -87,13 +87,17 @@ def _candidates(
 
     data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
     by = Source.DEVICE if io.data_device else Source.SERVER
-    yield from _mean(data, names.reads, names.read_ms, Series.READ_TIME, by, interval, expected("read"))
-    yield from _mean(data, names.writes, names.write_ms, Series.WRITE_TIME, by, interval)
+    yield from _mean(data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected("read"))
+    yield from _mean(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
     log, names = (io.wal_device, DEVICE) if io.wal_device else (io.wal, io.wal_names)
     by = Source.DEVICE if io.wal_device else Source.SERVER
     times = (*names.write_ms, *names.sync_ms)
-    yield from _mean(log, names.syncs, times, Series.LOG_TIME, by, interval, expected("log"))
-    for part, series in (("read", Series.READERS), ("log", Series.LOG_WAITERS), ("lock", Series.LOCK_WAITERS)):
+    yield from _mean(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected("log"))
+    for part, series in (
+        ("read", Associated.READERS),
+        ("log", Associated.LOG_WAITERS),
+        ("lock", Associated.LOCK_WAITERS),
+    ):
         if waits and part in waits.users:
             yield _Candidate(series, None, interval.of(waits.users[part]))
     if io.host:
@@ -101,14 +105,14 @@ def _candidates(
         total = interval.of(np.sum(list(rise.values()), axis=0))
         idle = summed(rise, ("idle_s", "iowait_s"))
         if idle is not None:
-            yield _Candidate(Series.CPU, None, total - interval.of(idle), total)
+            yield _Candidate(Associated.CPU, None, total - interval.of(idle), total)
 
 
 def _mean(
     counters: Counters | None,
     counts: tuple[str, ...],
     times: tuple[str, ...],
-    series: Series,
+    series: Associated,
     source: Source,
     interval: Interval,
     expected: float | None = None,

@@ -43,7 +43,7 @@ class NoteKind(Kind):
     NOT_PREDICTED = "steps_not_predicted"
 
 
-class Series(StrEnum):
+class Associated(StrEnum):
     """Series that may move with throughput."""
 
     READ_TIME = "read_time"
@@ -121,7 +121,7 @@ class Association:
     Intervals are of 95 %; fields are None where they cannot be computed.
     """
 
-    series: Series
+    series: Associated
     source: Source | None  # of I/O
     n: int  # pairs of changes
     bin_s: int  # length of a stretch

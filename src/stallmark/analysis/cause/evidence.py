@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from stallmark.analysis.bottleneck.summary import Source
-from stallmark.analysis.cause.summary import Evidence, Figure
+from stallmark.analysis.cause.summary import ComparedFigure, Evidence
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
@@ -14,7 +14,7 @@ Value = Callable[[StepSummary], float | None]
 
 
 def between(
-    figure: Figure,
+    figure: ComparedFigure,
     value: Value,
     a: Sequence[StepSummary],
     b: Sequence[StepSummary],
@@ -52,19 +52,19 @@ def between(
 
 def evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Evidence]:
     """Compare I/O times of the device where it counts and as the server saw them, and what else may differ."""
-    some: list[tuple[Figure, Source | None, Value]] = []
+    some: list[tuple[ComparedFigure, Source | None, Value]] = []
     for place, source in (("data_device", Source.DEVICE), ("data", Source.SERVER)):
-        some.append((Figure.READ_TIME, source, _io(place, "read_ms")))
-        some.append((Figure.WRITE_TIME, source, _io(place, "write_ms")))
+        some.append((ComparedFigure.READ_TIME, source, _io(place, "read_ms")))
+        some.append((ComparedFigure.WRITE_TIME, source, _io(place, "write_ms")))
     some += [
-        (Figure.SYNC_TIME, Source.SERVER, _io("wal", "sync_ms")),
-        (Figure.SYNC_TIME, Source.DEVICE, _io("wal_device", "sync_ms")),
-        (Figure.READS, None, lambda step: step.storage.reads_per_transaction),
-        (Figure.WRITES, None, _per_commit("data", "writes")),
-        (Figure.SYNCS, None, _per_commit("wal", "syncs")),
-        (Figure.CPU_BUSY, None, lambda step: step.server.cpu_busy_share),
-        (Figure.CPU_TIME, None, _cpu_ms),
-        (Figure.DEVICE_BUSY, None, lambda step: step.storage.busy_share),
+        (ComparedFigure.SYNC_TIME, Source.SERVER, _io("wal", "sync_ms")),
+        (ComparedFigure.SYNC_TIME, Source.DEVICE, _io("wal_device", "sync_ms")),
+        (ComparedFigure.READS, None, lambda step: step.storage.reads_per_transaction),
+        (ComparedFigure.WRITES, None, _per_commit("data", "writes")),
+        (ComparedFigure.SYNCS, None, _per_commit("wal", "syncs")),
+        (ComparedFigure.CPU_BUSY, None, lambda step: step.server.cpu_busy_share),
+        (ComparedFigure.CPU_TIME, None, _cpu_ms),
+        (ComparedFigure.DEVICE_BUSY, None, lambda step: step.storage.busy_share),
     ]
     found = [between(figure, value, a, b, paired, source=source) for figure, source, value in some]
     return [one for one in found if one]

@@ -15,13 +15,13 @@ from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Source
 from stallmark.analysis.cause.evidence import between, evidence
 from stallmark.analysis.cause.model_tests import tested
 from stallmark.analysis.cause.split import Split, split
-from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, Evidence, Figure, Storage
+from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, ComparedFigure, Evidence, Storage
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 
-_NUMBERS = {"read": Figure.READS, "log": Figure.SYNCS, "other_io": Figure.WRITES}
+_NUMBERS = {"read": ComparedFigure.READS, "log": ComparedFigure.SYNCS, "other_io": ComparedFigure.WRITES}
 _KINDS = {
     Storage.CAUSE: CauseKind.STORAGE,
     Storage.NOT_THE_CAUSE: CauseKind.NOT_STORAGE,
@@ -36,7 +36,7 @@ def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = F
     tests = [*tested(a, b), *tested(b, a)]
     if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):
         return Cause(Storage.NOT_KNOWN, caution(CauseKind.NOT_LOOKED_AT), [], figures, tests)
-    whole = between(Figure.RESPONSE, _response, a, b, paired)
+    whole = between(ComparedFigure.RESPONSE, _response, a, b, paired)
     assert whole is not None
     shown = _changed(whole, a, b, paired)
     parts = _parts(a, b, paired, whole, shown)
@@ -70,7 +70,7 @@ def _parts(
     """Compare the parts. Their shares are of a change that was shown; of scatter there are none."""
     found = []
     for name in PARTS:
-        part = between(Figure.PART, partial(_part, name), a, b, paired, part=name)
+        part = between(ComparedFigure.PART, partial(_part, name), a, b, paired, part=name)
         if part and (part.a or part.b):
             found.append(replace(part, share=part.change / whole.change if shown else None))
     return found
@@ -108,7 +108,7 @@ def _certain(parts: Sequence[Evidence], change: float) -> bool:
 def _besides_io(whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence]) -> dict[str, object]:
     """Return the largest part that is no I/O with its share of B's response time, and how busy the CPUs were."""
     other = max((p for p in parts if p.part not in STORAGE), key=lambda p: p.b, default=None)
-    cpu = _find(figures, Figure.CPU_BUSY)
+    cpu = _find(figures, ComparedFigure.CPU_BUSY)
     return {
         "other_part": other.part if other else None,
         "other_share": other.b / whole.b if other else None,
@@ -124,7 +124,7 @@ def _storage_reason(parts: Sequence[Evidence], figures: Sequence[Evidence], chan
         return info(ChangeKind.LITTLE_IO)
     if most == "read":
         for source in (Source.SERVER, Source.DEVICE):
-            one = _find(figures, Figure.READ_TIME, source)
+            one = _find(figures, ComparedFigure.READ_TIME, source)
             if one and one.change * change > 0:
                 return info(ChangeKind.READ_TIME, source=source, read_ms=[one.a, one.b])
     return _part_reason(part, figures)
@@ -151,13 +151,13 @@ def _other_reasons(
 
 def _part_reason(part: Evidence, figures: Sequence[Evidence]) -> Finding:
     if part.part == "cpu":
-        used = _find(figures, Figure.CPU_TIME)
+        used = _find(figures, ComparedFigure.CPU_TIME)
         if used and used.change * part.change > 0 and abs(used.change) > 0.1 * used.a:
             return info(ChangeKind.CPU_TIME, used_ms=[used.a, used.b], cpu_ms=[part.a, part.b])
     return info(ChangeKind.PART, part=part.part, per_transaction_ms=[part.a, part.b])
 
 
-def _find(figures: Sequence[Evidence], figure: Figure, source: Source | None = None) -> Evidence | None:
+def _find(figures: Sequence[Evidence], figure: ComparedFigure, source: Source | None = None) -> Evidence | None:
     return next((one for one in figures if (one.figure, one.source) == (figure, source)), None)
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from stallmark.analysis.bottleneck.prediction import predict
-from stallmark.analysis.cause.summary import Tested
+from stallmark.analysis.cause.summary import ModelTest
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import READS_SAME
 
 
-def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[Tested]:
+def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[ModelTest]:
     """Return one test, or none where the two differ in more than reads: users, reads per transaction, or what is not
     known.
 
@@ -24,7 +24,7 @@ def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[T
     read_ms = fmean(one.read_ms for one in theirs)
     predictions = [predict(one, read_ms) for one in demands]
     return [
-        Tested(
+        ModelTest(
             model[0].variant,
             other[0].variant,
             read_ms,

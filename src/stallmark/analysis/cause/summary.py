@@ -43,7 +43,7 @@ class ChangeKind(Kind):
     LITTLE_IO = "io_hardly_changed"
 
 
-class Figure(StrEnum):
+class ComparedFigure(StrEnum):
     """Figures of two sides that are compared to find a cause."""
 
     RESPONSE = "response_time"
@@ -64,7 +64,7 @@ class Evidence:
     """One figure for A and for B: means over runs. The interval (95 %) is of B − A, over runs; None with fewer than
     two runs on a side."""
 
-    figure: Figure
+    figure: ComparedFigure
     part: str | None  # of PARTS
     source: Source | None  # of I/O
     a: float
@@ -88,12 +88,12 @@ class Cause:
     finding: Finding
     parts: list[Evidence] = field(default_factory=list)  # of the response time, ms per transaction
     evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and what was checked besides
-    predictions: list["Tested"] = field(default_factory=list)
+    predictions: list["ModelTest"] = field(default_factory=list)
     cautions: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Tested:
+class ModelTest:
     """One side's prediction for the other, against what the other really did: TPS, means over runs."""
 
     model_of: str  # variant

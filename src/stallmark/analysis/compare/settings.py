@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, info, invalid
-from stallmark.record.devices import array_in_words, data_device_label
+from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.scenario import Scenario
 from stallmark.record.manifest.workload import Step
@@ -82,8 +82,8 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
         yield info(IntentKind.RESOURCE_POOL, limits=pool.facts())
     if during := manifest.variant.during:
         yield info(IntentKind.DURING, maintenance=during.kind)
-    for one in array_in_words(manifest):
-        yield info(IntentKind.ARRAY, described=one)
+    for part, value in (manifest.array.facts() if manifest.array else {}).items():
+        yield info(IntentKind.ARRAY, part=part, value=value)
     if log and log != data:
         array = log.emulated_in_process
         yield info(

@@ -22,7 +22,7 @@ class Lateness:
 
 
 @dataclass(frozen=True)
-class DeferredQueue:
+class QueueSeries:
     """The deferred queue per second, summed over the executors; `late_max_us` is the largest of any."""
 
     columns: dict[str, np.ndarray]
@@ -43,7 +43,7 @@ class DeferredQueue:
         )
 
 
-def read_deferred_queue(record: Record, seconds: int) -> DeferredQueue:
+def read_deferred_queue(record: Record, seconds: int) -> QueueSeries:
     columns = {name: np.zeros(seconds) for name in (*_SUMS, "late_max_us")}
     for batch in record.batches("deferred_queue", ["second", *columns]):
         second = batch.column("second").to_numpy()
@@ -51,4 +51,4 @@ def read_deferred_queue(record: Record, seconds: int) -> DeferredQueue:
         for name in _SUMS:
             np.add.at(columns[name], second[inside], batch.column(name).to_numpy()[inside])
         np.maximum.at(columns["late_max_us"], second[inside], batch.column("late_max_us").to_numpy()[inside])
-    return DeferredQueue(columns)
+    return QueueSeries(columns)

@@ -24,7 +24,7 @@ NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
 
 
 @dataclass(frozen=True)
-class Histogram:
+class HistogramSamples:
     """The counts up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `ios` (n, v). `slots`
     (n): durations there was room for; `dropped` (n): events lost; `epochs` (n): numbers of the epochs."""
 
@@ -35,7 +35,7 @@ class Histogram:
     dropped: np.ndarray
     epochs: np.ndarray
 
-    def over(self, interval: Interval) -> "Counted | None":
+    def over(self, interval: Interval) -> "CountedIos | None":
         """Return the counts over the sampled part of an interval; None where that is too short, or counting began again
         inside.
 
@@ -53,11 +53,11 @@ class Histogram:
         ios = [_at(self.t, self.ios, second) for second in (begin, end)]
         dropped = [float(np.interp(second, self.t, self.dropped)) for second in (begin, end)]
         full = bool(np.count_nonzero(self.ios[last]) >= self.slots[last])
-        return Counted(end - begin, ios[1] - ios[0], dropped[1] - dropped[0], full)
+        return CountedIos(end - begin, ios[1] - ios[0], dropped[1] - dropped[0], full)
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedIos:
     """I/Os by duration in some seconds, events lost, and whether the histogram was full by then."""
 
     seconds: float
@@ -66,7 +66,7 @@ class Counted:
     full: bool
 
 
-def read_io_latency(record: Record) -> dict[str, Histogram]:
+def read_io_latency(record: Record) -> dict[str, HistogramSamples]:
     """Read the histograms by operation, "read" or "log write"; empty where they were not asked for."""
     columns = {name: numbers(record, TABLE, name) for name in ("duration", "ios", "slots", "dropped")}
     columns["t"] = sample_times(record, TABLE)
@@ -82,7 +82,7 @@ def read_io_latency(record: Record) -> dict[str, Histogram]:
 
 
 def summarise_io_latency(
-    histograms: Mapping[str, Histogram], interval: Interval, data: IoSummary | None, wal: IoSummary | None
+    histograms: Mapping[str, HistogramSamples], interval: Interval, data: IoSummary | None, wal: IoSummary | None
 ) -> list[IoLatencySummary]:
     """Summarise the histograms over an interval; `data` and `wal` are the file counters over it."""
     found = []
@@ -115,14 +115,14 @@ def summarise_io_latency(
     return found
 
 
-def _histogram(rows: Mapping[str, np.ndarray]) -> Histogram:
+def _histogram(rows: Mapping[str, np.ndarray]) -> HistogramSamples:
     t, begins, sample = np.unique(rows["t"], return_index=True, return_inverse=True)
     known = ~np.isnan(rows["duration"])  # an empty histogram has a row without a duration
     durations, slot = np.unique(rows["duration"][known], return_inverse=True)
     ios = np.zeros((len(t), len(durations)))
     ios[sample[known], slot] = rows["ios"][known]
     slots = np.nan_to_num(rows["slots"][begins], nan=np.inf)
-    return Histogram(t, durations, ios, slots, rows["dropped"][begins], rows["epoch"][begins])
+    return HistogramSamples(t, durations, ios, slots, rows["dropped"][begins], rows["epoch"][begins])
 
 
 def _at(t: np.ndarray, counts: np.ndarray, second: float) -> np.ndarray:

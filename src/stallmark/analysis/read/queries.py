@@ -23,7 +23,7 @@ PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries
 class Execution:
     """One query or refresh function, once. Pages are of 8 KiB; waits are in ms, summed over all its workers."""
 
-    phase: str  # "power", "throughput" or "each"
+    phase: str  # "power", "throughput", "each" or, of streams beside virtual users, "concurrent"
     stream: int
     position: int
     query: str

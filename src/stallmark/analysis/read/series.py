@@ -12,7 +12,7 @@ from stallmark.analysis.read.throughput import Load
 
 
 @dataclass(frozen=True)
-class Series:
+class RunSeries:
     """Per-second lines of one run for the charts; NaN where nothing is known. All arrays have equal length."""
 
     second: np.ndarray
@@ -39,7 +39,7 @@ class Series:
 
 def make_series(
     load: Load, io: Io, active: ActiveOverTime, state: StateViews, primary: str | None = None, until: int | None = None
-) -> Series:
+) -> RunSeries:
     """Return the lines of a run. Means are of the second's I/Os or transactions; NaN where there were none or nothing
     was measured. `until`: the second at which the load ends; after it users stop one by one."""
     seconds = load.seconds
@@ -54,7 +54,7 @@ def make_series(
     read_stall = rate(SERVER.read_ms)
     device = io.data_device.per_second(seconds) if io.data_device else {}
     done = load.all("committed") + load.all("rolled_back")
-    whole = Series(
+    whole = RunSeries(
         second=np.arange(seconds),
         tps=load.all("committed"),
         read_ms=per_second_mean(read_stall, reads),
@@ -73,7 +73,7 @@ def make_series(
     )
     lines = {field.name: getattr(whole, field.name) for field in fields(whole)}
     cut: dict[str, Any] = {name: None if line is None else line[:until] for name, line in lines.items()}
-    return Series(**cut)
+    return RunSeries(**cut)
 
 
 def _committed(load: Load, transaction: str) -> np.ndarray:

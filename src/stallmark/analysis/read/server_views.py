@@ -12,7 +12,7 @@ import pyarrow as pa
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, over, summarise_io
-from stallmark.analysis.read.io_latency import Histogram, read_io_latency
+from stallmark.analysis.read.io_latency import HistogramSamples, read_io_latency
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
 from stallmark.analysis.read.server_state import StateViews, read_state_views
@@ -37,7 +37,7 @@ class ServerViews:
     waits: Mapping[str, Counters] = field(default_factory=dict)
     wait_classes: Mapping[str, str] = field(default_factory=dict)  # benign ones are not in it
     procedures: Mapping[str, Counters] = field(default_factory=dict)
-    io_latency: Mapping[str, Histogram] = field(default_factory=dict)  # by operation
+    io_latency: Mapping[str, HistogramSamples] = field(default_factory=dict)  # by operation
     query_store: QueryStore = field(default_factory=QueryStore)
     statements: Statements = field(default_factory=Statements)
     state: StateViews = field(default_factory=StateViews)

@@ -7,7 +7,7 @@ from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.latency import Latencies
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.workload import Workload
+from stallmark.analysis.read.workload import RecordedWorkload
 from stallmark.stats.thresholds import OVER_LIMIT
 
 TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
@@ -50,7 +50,7 @@ class TransactionSummary:
 
 
 def transaction_summaries(
-    workload: Workload, load: Load, errors: Errors, interval: Interval
+    workload: RecordedWorkload, load: Load, errors: Errors, interval: Interval
 ) -> list[TransactionSummary]:
     """Return the transaction types in the order of the deck. Where the workload declares its types, those that never
     ended within the interval are left out."""

@@ -22,7 +22,7 @@ class TransactionType:
 
 
 @dataclass(frozen=True)
-class Workload:
+class RecordedWorkload:
     """The workload as the manifest has it."""
 
     kinds: tuple[TransactionType, ...] = ()
@@ -53,10 +53,10 @@ class Workload:
         return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
-def read_workload(manifest: Manifest) -> Workload:
+def read_workload(manifest: Manifest) -> RecordedWorkload:
     declared = manifest.workload
     kinds = tuple(_kind(one) for one in declared.transactions)
-    return Workload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
+    return RecordedWorkload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
 
 
 def _kind(declared: Transaction) -> TransactionType:

@@ -15,7 +15,7 @@ import scipy  # its parts are imported when first asked for
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.stats import stationarity
-from stallmark.stats.steady_state import Tested, filled, tests_over
+from stallmark.stats.steady_state import StretchTests, filled, tests_over
 from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, HEAD_ERRORS, HEAD_MATTERS, MSER_BATCH, UNSTEADY_P
 
 
@@ -146,7 +146,7 @@ def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
     return [one for one in found if one.p * len(judged) < level]
 
 
-def _verdict(series: np.ndarray, whole: Tested, head: int, of: Rate) -> tuple[Judgement, Finding]:
+def _verdict(series: np.ndarray, whole: StretchTests, head: int, of: Rate) -> tuple[Judgement, Finding]:
     shift = _shift(series, head)
     facts: dict[str, Any] = {"of": of, "seconds": len(series)}
     if head and (whole.unsteady or abs(shift) > HEAD_MATTERS) and _rest_is_steady(series, head):
@@ -170,7 +170,7 @@ def grown(share: float) -> float:
     return _of_begin(1 - share / 2, 1 + share / 2)
 
 
-def _stepped(whole: Tested) -> float:
+def _stepped(whole: StretchTests) -> float:
     return _of_begin(whole.change.before / whole.mean, whole.change.after / whole.mean)
 
 

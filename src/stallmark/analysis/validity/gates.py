@@ -12,7 +12,7 @@ from typing import Any
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import TransactionType, Workload
+from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
@@ -57,7 +57,9 @@ class Gate:
         return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
 
 
-def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int) -> Gate | None:
+def mix(
+    workload: RecordedWorkload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int
+) -> Gate | None:
     """Judge the mix: the type that is furthest from its share of the deck, relative to the deviation allowed.
 
     `done` counts the transactions that ended in the interval, without failed ones. `under_way` is the mean number of
@@ -178,7 +180,7 @@ def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
     return Gate(GateKind.LOCKS, value, LOCKED, "share of the users’ time", value <= LOCKED)
 
 
-def limits(workload: Workload, transactions: Sequence[TransactionSummary]) -> Gate | None:
+def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary]) -> Gate | None:
     """Judge the share of each type that took longer than its limit. At least ten must have, so that no small sample
     fails."""
     judged = [
@@ -252,8 +254,10 @@ def completed(
 
     Some may have an unknown outcome: the connection was lost during the commit, or they did not end ("unfinished" of
     `unheard`). Not judged where "silent" executors were killed before their last report, nor where there were none.
+    Of several types the one is told that is furthest off.
     """
-    for name, numbers in counted.items():
+
+    def of(name: str, numbers: Counted) -> Gate:
         seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
         silent = unheard.silent
         found = None if numbers.after is None else numbers.after - numbers.before
@@ -266,4 +270,6 @@ def completed(
             passed=seen <= found <= seen + doubtful if found is not None and judged else None,
             facts={"transaction": name, "counted": found, "seen": seen, "silent_executors": silent},
         )
-    return None
+
+    gates = [of(name, numbers) for name, numbers in counted.items()]
+    return max(gates, key=lambda gate: (gate.passed is False, gate.passed is True, abs(gate.value or 0)), default=None)

@@ -9,7 +9,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.driver_bound import little_gap
-from stallmark.analysis.validity.kinds import Counted, ValidityKind
+from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
@@ -30,10 +30,10 @@ def invalid_findings(
     if interval.cut:
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
     for which, counters in (
-        (Counted.DATA_FILES, io.data),
-        (Counted.LOG, io.wal),
-        (Counted.DATA_DEVICE, io.data_device),
-        (Counted.LOG_DEVICE, io.wal_device),
+        (CounterSource.DATA_FILES, io.data),
+        (CounterSource.LOG, io.wal),
+        (CounterSource.DATA_DEVICE, io.data_device),
+        (CounterSource.LOG_DEVICE, io.wal_device),
     ):
         yield from _lost(which, counters, interval)
     foreign = foreign_share(io, interval)
@@ -116,7 +116,7 @@ def _of_device(io: Io, interval: Interval) -> float | None:
     return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
 
 
-def _lost(which: Counted, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
+def _lost(which: CounterSource, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
     if counters is None:
         return
     delta = over(counters, interval)

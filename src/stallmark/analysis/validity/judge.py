@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.read.deferred_queue import DeferredQueue
+from stallmark.analysis.read.deferred_queue import QueueSeries
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import TransactionType, Workload
+from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.gates import Gate
 from stallmark.record.manifest.course import Condition
@@ -20,10 +20,10 @@ from stallmark.record.manifest.course import Condition
 class Validity:
     """The parts of a run that its gates are judged by."""
 
-    workload: Workload
+    workload: RecordedWorkload
     load: Load
     errors: Errors
-    deferred: DeferredQueue
+    deferred: QueueSeries
     conditions: Sequence[Condition]
 
     def judge(

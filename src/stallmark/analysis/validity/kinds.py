@@ -30,7 +30,7 @@ class GateKind(Kind):
     ABORTS = "aborts"
     LOCKS = "locks"
     LIMITS = "p90_limits"
-    LAG = "market_lag"
+    LAG = "background_lag"
     CONSISTENCY = "consistency"
     COMPLETED = "completed"
 
@@ -46,7 +46,7 @@ class ServiceLevelKind(Kind):
     NOTHING_READ = "nothing_read"
 
 
-class Counted(StrEnum):
+class CounterSource(StrEnum):
     """The source of counters."""
 
     DATA_FILES = "data_files"

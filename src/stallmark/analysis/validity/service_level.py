@@ -14,7 +14,7 @@ from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.record.manifest.storage import ServiceLevelObjective
 
 
-class Outcome(StrEnum):
+class LevelOutcome(StrEnum):
     MET = "met"
     NOT_MET = "not_met"
     MEAN_ONLY = "mean_only"
@@ -30,14 +30,14 @@ class ReadSource(StrEnum):
 
 
 @dataclass(frozen=True)
-class Limit:
+class ReadLimit:
     """A limit on the time of reads in milliseconds, and the time that is better still."""
 
     read_ms: float
     ideal_ms: float | None = None
 
 
-READY_MADE = {"oltp": Limit(20, 10), "dss": Limit(30), "mail": Limit(20)}
+READY_MADE = {"oltp": ReadLimit(20, 10), "dss": ReadLimit(30), "mail": ReadLimit(20)}
 """Guidelines for the data reads of transaction processing, decision support and mail servers, as ESG Lab used them
 (IBM System Storage DS5020 with mixed real-world workloads, 2010: OLTP 4-20 ms and ideally no more than 10, DSS 30, mail
 20)."""
@@ -54,7 +54,7 @@ class ServiceLevel:
     percentile: str
     limit_ms: float
     ideal_ms: float | None
-    outcome: Outcome
+    outcome: LevelOutcome
     ideal_met: bool | None  # None: there is none, or it is not known, as by a mean within it
     figure: str  # "p95", "mean only", or "none"
     figure_ms: float | None
@@ -65,7 +65,7 @@ class ServiceLevel:
 
 def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
     """Return a service level for the manifest: a ready-made one by its name, or a limit of one's own."""
-    limit = READY_MADE[name] if name else Limit(read_ms or 0.0)
+    limit = READY_MADE[name] if name else ReadLimit(read_ms or 0.0)
     return ServiceLevelObjective(
         name=name or "read", read_ms=limit.read_ms, ideal_ms=limit.ideal_ms, percentile=percentile
     )
@@ -81,8 +81,8 @@ def judge_reads(
     kept = next((one for one in histograms if one.operation == "read"), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
     outcome = _outcome(figure, figure_ms, limit)
-    of_ideal = Outcome.NOT_KNOWN if ideal is None else _outcome(figure, figure_ms, ideal)
-    ideal_met = {Outcome.MET: True, Outcome.NOT_MET: False}.get(of_ideal)
+    of_ideal = LevelOutcome.NOT_KNOWN if ideal is None else _outcome(figure, figure_ms, ideal)
+    ideal_met = {LevelOutcome.MET: True, LevelOutcome.NOT_MET: False}.get(of_ideal)
     return ServiceLevel(
         name=asked.name,
         percentile=percentile,
@@ -96,7 +96,7 @@ def judge_reads(
         source=source,
         finding=info(ServiceLevelKind.READS_NOT_KNOWN, why=why)
         if figure_ms is None
-        else (info if outcome == Outcome.MET else caution)(
+        else (info if outcome == LevelOutcome.MET else caution)(
             ServiceLevelKind.READS_TAKE,
             outcome=outcome,
             percentile=percentile,
@@ -110,12 +110,12 @@ def judge_reads(
     )
 
 
-def _outcome(figure: str, figure_ms: float | None, limit_ms: float) -> Outcome:
+def _outcome(figure: str, figure_ms: float | None, limit_ms: float) -> LevelOutcome:
     if figure_ms is None:
-        return Outcome.NOT_KNOWN
+        return LevelOutcome.NOT_KNOWN
     if figure_ms > limit_ms:
-        return Outcome.NOT_MET
-    return Outcome.MEAN_ONLY if figure == MEAN_ONLY else Outcome.MET
+        return LevelOutcome.NOT_MET
+    return LevelOutcome.MEAN_ONLY if figure == MEAN_ONLY else LevelOutcome.MET
 
 
 def _figure(

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
-from stallmark.cli.selftest.check import FAILED, Check, attempt
+from stallmark.cli.selftest.check import FAILED, SelftestResult, attempt
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.scenarios.model import WorkloadChoice
@@ -29,7 +29,7 @@ class Alone:
         self._transactions = {
             kind: kind(self.shared) for kind in self._workload.transactions if kind is not self._workload.users.opening
         }
-        self._came: dict[type[Transaction], Counter[Check]] = {kind: Counter() for kind in self._transactions}
+        self._came: dict[type[Transaction], Counter[SelftestResult]] = {kind: Counter() for kind in self._transactions}
         self._ends: Counter[tuple[str, Outcome | ErrorClass]] = Counter()
         self._session: Session | None = None
         self._prepared: set[type[Transaction]] = set()
@@ -47,7 +47,7 @@ class Alone:
         while self.posted:
             self.execute(*self.posted.popleft())
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[SelftestResult]:
         """One for each transaction."""
         for kind, came in self._came.items():
             failures = [check for check in came if check.state == "failed"]
@@ -56,11 +56,11 @@ class Alone:
             if failures:
                 failed = sum(came[check] for check in failures)
                 words = "; ".join([said, f"{failed:,} failed", *(check.said for check in failures[:3])])
-                yield Check(what, "failed", words.removeprefix("; "), FAILED)
+                yield SelftestResult(what, "failed", words.removeprefix("; "), FAILED)
             elif said:
-                yield Check(what, "works", said)
+                yield SelftestResult(what, "works", said)
             else:
-                yield Check(what, "off", "nothing gave rise to one")
+                yield SelftestResult(what, "off", "nothing gave rise to one")
 
     def ended(self, how: Outcome | ErrorClass) -> Mapping[str, int]:
         """Return the number of such ends by transaction."""

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import humanize
-
+from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.validity import gates
 from stallmark.cli.selftest.alone import Alone
-from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Check, Off, Wrong, attempt
+from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Off, SelftestResult, Wrong, attempt
 from stallmark.cli.selftest.database import CHOICES, drop
 from stallmark.cli.selftest.record import collectors, deadlocks, transactions
 from stallmark.engines.abilities import AnyAbility, Missing
@@ -30,7 +29,7 @@ from stallmark.report.text.gates import figure
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.market_emulator import OTHER_SHARES, Report
+from stallmark.transactions.brokerage.market_emulator import OTHER_SHARES, TapeReport
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.workload import Outcome, Workload
 
@@ -56,7 +55,7 @@ class Bench:
         return find_workload(self.choice.name)
 
 
-def checks_of(bench: Bench) -> Iterator[Check]:
+def checks_of(bench: Bench) -> Iterator[SelftestResult]:
     loading = attempt("load", lambda: _load(bench))
     yield loading
     if loading.state == "failed":
@@ -196,7 +195,7 @@ def _bring_to_their_limits(engine: Engine, alone: Alone) -> str:
     if not requests:
         raise Wrong("no limit order waits for its price")
     securities = {symbol: security for security, symbol in enumerate(context.symbols)}
-    tape = tuple(Report(securities[symbol], round(limit * 100), OTHER_SHARES) for _, symbol, limit in requests)
+    tape = tuple(TapeReport(securities[symbol], round(limit * 100), OTHER_SHARES) for _, symbol, limit in requests)
     alone.execute(MarketFeed, tape)
     alone.answer()
     if left := engine.query(waiting):
@@ -230,7 +229,7 @@ def _drive(bench: Bench) -> str:
     scenario = Scenario.model_validate(
         {
             "name": f"selftest-{bench.choice.name}", "title": "Selftest",
-            "answers": "Does everything work here?", "needs": "", "takes": "",
+            "answers": "Does everything work here?", "needs": "",
             "workload": bench.choice, "users": USERS, "warm_up": "1s", "measure": f"{bench.seconds:g}s",
             "reset": "continue", "variants": [{"name": "selftest"}],
         }
@@ -252,4 +251,4 @@ def _report(bench: Bench) -> str:
     summary = summarise([bench.record])
     write_report(summary, target)
     experiment_in_json(summary)
-    return f"{humanize.naturalsize(target.stat().st_size)}"
+    return format.size(target.stat().st_size)

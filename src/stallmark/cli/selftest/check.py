@@ -12,7 +12,7 @@ BROKEN, FAILED, INCOMPLETE = 1, 3, 4  # exit codes, as the other commands have t
 
 
 @dataclass(frozen=True)
-class Check:
+class SelftestResult:
     """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
 
     what: str
@@ -33,19 +33,19 @@ class Wrong(Exception):
         self.exit_code = exit_code
 
 
-def attempt(what: str, check: Callable[[], str]) -> Check:
+def attempt(what: str, check: Callable[[], str]) -> SelftestResult:
     try:
-        return Check(what, "works", check())
+        return SelftestResult(what, "works", check())
     except Off as off:
-        return Check(what, "off", sentence(off))
+        return SelftestResult(what, "off", sentence(off))
     except Wrong as wrong:
-        return Check(what, "failed", sentence(wrong), wrong.exit_code)
+        return SelftestResult(what, "failed", sentence(wrong), wrong.exit_code)
     except (StallmarkError, CallFailed, OSError) as error:
-        return Check(what, "failed", sentence(error), FAILED)
+        return SelftestResult(what, "failed", sentence(error), FAILED)
     except Exception as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}:{frame.lineno}"
-        return Check(what, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
+        return SelftestResult(what, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
 
 
 def sentence(error: Exception) -> str:

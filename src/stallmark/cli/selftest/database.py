@@ -2,7 +2,7 @@
 
 import shutil
 
-from stallmark.cli.selftest.check import Check, attempt
+from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.experiment.target import Target
@@ -40,7 +40,7 @@ def _not_left_by_us(engine: Engine, choice: WorkloadChoice) -> str | None:
     return None
 
 
-def remove(engine: Engine, target: Target) -> Check:
+def remove(engine: Engine, target: Target) -> SelftestResult:
     remove = (lambda: drop(engine)) if target.url else (lambda: _delete(target, engine))
     return attempt("removed what it made", remove)
 

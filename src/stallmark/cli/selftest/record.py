@@ -7,19 +7,19 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.blocking import read_deadlocks
 from stallmark.analysis.read.run_notes import RunKind, run_notes
-from stallmark.cli.selftest.check import FAILED, Check
+from stallmark.cli.selftest.check import FAILED, SelftestResult
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
 
 
-def transactions(record: Record, workload: Any) -> Iterator[Check]:
+def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
     done, errors = record.table("transactions"), record.table("errors")
     for transaction in workload.transactions:
         name = transaction.name
         if transaction is workload.users.opening:
             opening = record.manifest.workload.opening
             said = ", ".join(f"{count:,} {what}" for what, count in (opening.done if opening else {}).items())
-            yield Check(f"transaction {name}", "works", said or "executed before the run")
+            yield SelftestResult(f"transaction {name}", "works", said or "executed before the run")
             continue
         mine = done.filter(pc.equal(done["transaction"], name))
         committed, failed = (pc.sum(mine[column]).as_py() or 0 for column in ("committed", "failed"))
@@ -29,14 +29,14 @@ def transactions(record: Record, workload: Any) -> Iterator[Check]:
                   for column in ("error_class", "code", "message")), strict=True)}
         )  # fmt: skip
         if not mine.num_rows and not words and transaction not in workload.users.deck:
-            yield Check(f"transaction {name}", "off", "none was due in so short a time")
+            yield SelftestResult(f"transaction {name}", "off", "none was due in so short a time")
             continue
         said = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
         ok = committed and not failed
-        yield Check(f"transaction {name}", "works" if ok else "failed", said, 0 if ok else FAILED)
+        yield SelftestResult(f"transaction {name}", "works" if ok else "failed", said, 0 if ok else FAILED)
 
 
-def collectors(record: Record) -> Iterator[Check]:
+def collectors(record: Record) -> Iterator[SelftestResult]:
     off: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for name, known in record.manifest.collectors.items():
         what, rows = f"collector {name}", record.table(name).num_rows
@@ -48,17 +48,17 @@ def collectors(record: Record) -> Iterator[Check]:
                 for note in run_notes(record)
                 if note.kind is RunKind.COLLECTOR_OUTAGE and note.facts["collector"] == known.title
             )
-            yield Check(what, "failed", said, FAILED)
+            yield SelftestResult(what, "failed", said, FAILED)
         elif not rows:
-            yield Check(what, "off", "no rows: nothing of its kind was seen")
+            yield SelftestResult(what, "off", "no rows: nothing of its kind was seen")
         else:
-            yield Check(what, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())
+            yield SelftestResult(what, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())
     for why, names in off.items():
-        yield Check(f"collector{'s' * (len(names) > 1)} {', '.join(names)}", "off", why)
+        yield SelftestResult(f"collector{'s' * (len(names) > 1)} {', '.join(names)}", "off", why)
 
 
-def deadlocks(record: Record) -> Iterator[Check]:
+def deadlocks(record: Record) -> Iterator[SelftestResult]:
     """Say each shape of the deadlocks that the server wrote down: they are few, and say what to mend."""
     for one in read_deadlocks(record):
         said = f"{one.victim} ({one.isolation}) lost to {one.others} over {one.resources}; graph {one.graph}"
-        yield Check(f"deadlocks ({one.times:,})", "works", said)
+        yield SelftestResult(f"deadlocks ({one.times:,})", "works", said)

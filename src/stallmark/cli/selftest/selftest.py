@@ -9,10 +9,10 @@ from typing import Literal
 import stallmark
 from stallmark import format
 from stallmark.cli.selftest.bench import Bench, checks_of
-from stallmark.cli.selftest.check import FAILED, Check, attempt
+from stallmark.cli.selftest.check import FAILED, SelftestResult, attempt
 from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
 from stallmark.engines.base import Engine
-from stallmark.engines.examined import State
+from stallmark.engines.examined import Availability
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
 from stallmark.experiment.target import Target
@@ -28,7 +28,7 @@ class Selftest:
     """`facts` are what decides a result; neither they nor the checks name a host, a user or a folder."""
 
     facts: Mapping[str, str]
-    checks: list[Check]
+    checks: list[SelftestResult]
     record: Path | None
 
     @property
@@ -74,14 +74,20 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
     return Selftest(facts, checked, records[-1] if records else None)
 
 
-def _examined(engine: Engine) -> list[Check]:
+def _examined(engine: Engine) -> list[SelftestResult]:
     """Return what the doctor says of driver, bulk copy, edition and rights: what else is of no use without it."""
-    states: dict[State, Literal["works", "off", "failed"]] = {"ok": "works", "limited": "off", "missing": "failed"}
-    checks: list[Check] = []
+    states: dict[Availability, Literal["works", "off", "failed"]] = {
+        "ok": "works",
+        "limited": "off",
+        "missing": "failed",
+    }
+    checks: list[SelftestResult] = []
 
     def examine() -> str:
         for one in engine.examine():
-            checks.append(Check(one.what, states[one.state], one.sentence, FAILED if one.state == "missing" else 0))
+            checks.append(
+                SelftestResult(one.what, states[one.state], one.sentence, FAILED if one.state == "missing" else 0)
+            )
         return "all was told"
 
     whole = attempt("driver, edition and rights", examine)

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import click
-import humanize
 
+from stallmark import format
 from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
 from stallmark.experiment.progress import Show
 
@@ -41,10 +41,10 @@ def up(
     """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
     from stallmark.cli.server import server
     from stallmark.cli.server.container import DeviceLimits
-    from stallmark.cli.server.order import Order
+    from stallmark.cli.server.order import ServerOrder
 
     limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
-    order = Order(memory_bytes=memory, limits=limits, **wishes)
+    order = ServerOrder(memory_bytes=memory, limits=limits, **wishes)
     ready = server.up(order, Show(err), accept_eula=accept_eula)
     if as_json:
         click.echo(
@@ -82,7 +82,7 @@ def list_servers(as_json: bool) -> None:
         click.echo(json.dumps(found))
         return
     for each in found:
-        memory = humanize.naturalsize(each["memory_bytes"], binary=True)
+        memory = format.size(each["memory_bytes"])
         tell(
             out,
             f"[bold]{each['name']}[/]  SQL Server {each['version']}, {each['state']}, 127.0.0.1:{each['port']}, "

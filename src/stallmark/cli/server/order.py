@@ -35,7 +35,7 @@ LEAST_BYTES = 2560 * 1024**2
 
 
 @dataclass(frozen=True)
-class Order:
+class ServerOrder:
     """The properties of a server to start.
 
     `data` takes all that it writes (a volume of Docker's when None), `log` the logs of new databases.
@@ -136,7 +136,7 @@ class CredentialFiles:
         """Return the named folders of the server's files: "data" and "log"."""
         return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
 
-    def write(self, order: Order, password: str, first_password: str) -> None:
+    def write(self, order: ServerOrder, password: str, first_password: str) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_private(self.password_file, password + "\n")
         _write_private(self._first_password_file, first_password + "\n")

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import humanize
-
+from stallmark import format
 from stallmark.cli.server import container
 from stallmark.cli.server.container import asked
 from stallmark.cli.server.ending import last_line, why_ended
@@ -28,7 +27,7 @@ from stallmark.cli.server.order import (
     USER_ID,
     VERSION_LABEL,
     CredentialFiles,
-    Order,
+    ServerOrder,
     new_password,
     url,
 )
@@ -46,7 +45,7 @@ STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyServer:
     """A server that takes logins. Neither path's content may be shown: both hold the password."""
 
     identity: ServerIdentity
@@ -55,7 +54,7 @@ class Ready:
     password_file: Path
 
 
-def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = READY_WITHIN_S) -> Ready:
+def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: float = READY_WITHIN_S) -> ReadyServer:
     """Start a server and wait until it takes a login. Whatever fails or is stopped, no container is left behind."""
     if not accept_eula:
         raise StallmarkError(
@@ -90,7 +89,7 @@ def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = R
             raise
     finally:
         client.close()
-    return Ready(server.identity(), url(order.port, DATABASE), credentials.url_file, credentials.password_file)
+    return ReadyServer(server.identity(), url(order.port, DATABASE), credentials.url_file, credentials.password_file)
 
 
 def down(name: str, *, remove_data: bool) -> list[str]:
@@ -201,13 +200,13 @@ def _refuse_foreign(found: Any, name: str) -> None:
 
 def _download(client: Any, image: str, show: Show) -> None:
     def progress(here: int, total: int) -> None:
-        show.advance(here, f"{humanize.naturalsize(here)} of {humanize.naturalsize(total)}", total or None)
+        show.advance(here, f"{format.size(here)} of {format.size(total)}", total or None)
 
     with show.bar(f"Downloading {image}", None):
         container.pull(client, image, progress)
 
 
-def _make_volume(client: Any, order: Order, credentials: CredentialFiles) -> bool:
+def _make_volume(client: Any, order: ServerOrder, credentials: CredentialFiles) -> bool:
     """The volume for a server without a folder; says whether it is new."""
     import docker
 
@@ -229,7 +228,7 @@ def _make_volume(client: Any, order: Order, credentials: CredentialFiles) -> boo
     return False
 
 
-def _start(client: Any, options: Mapping[str, Any], order: Order) -> Any:
+def _start(client: Any, options: Mapping[str, Any], order: ServerOrder) -> Any:
     try:
         with asked(f"SQL Server {order.version} could not be started"):
             made = client.containers.create(**options)

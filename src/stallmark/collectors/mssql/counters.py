@@ -108,7 +108,7 @@ class Performance(MssqlCollector):
     name = "performance"
     title = "Performance counters"
     help = (
-        "The server's performance counters that tell about memory, pages, log and load, raw "
+        "The server's performance counters that tell about memory, pages, log and load "
         "(sys.dm_os_performance_counters). By type: 65792 is the value now; 272696576 is a total, its rise per "
         "second is the rate; 537003264 is to be divided by the counter of type 1073939712 that goes with it; "
         "1073874176 is an average, its rise divided by the base's rise."
@@ -122,7 +122,7 @@ class Performance(MssqlCollector):
             column("counter", TEXT, "name of the counter"),
             column("instance", TEXT, "a database, or _Total"),
             column("type", pa.int32(), "cntr_type, which says how to read `value`"),
-            column("value", COUNT, "raw", "as `type` says"),
+            column("value", COUNT, "as the server counts it", "as `type` says"),
         ]
     )
 

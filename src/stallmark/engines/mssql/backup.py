@@ -1,13 +1,17 @@
 """The copy that every run starts from: a backup of the database in the server's own backup folder."""
 
+from collections.abc import Mapping
 from functools import cached_property
+from pathlib import PureWindowsPath
+from typing import Any
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Backup, BackupOptions
+from stallmark.engines.abilities import Backup, BackupOptions, Folders
 from stallmark.engines.mssql import lock, sql
 from stallmark.engines.mssql.journal import Journal
 from stallmark.engines.mssql.server import AZURE, Server
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
+from stallmark.format import size
 
 NO_MORE = "-"  # a description cannot be empty
 LABEL_PART = 255  # characters that a description holds; a label may fill two
@@ -26,6 +30,7 @@ class MssqlBackup(Backup):
     def __init__(self, server: Server):
         self._server = server
         self._name = sql.name(server.address.database)
+        self._placed: Folders | None = None
         self.options = BackupOptions()
 
     def refusal(self) -> str | None:
@@ -79,22 +84,70 @@ class MssqlBackup(Backup):
         second = label["MediaDescription"] or ""
         return (row["BackupDescription"] or "") + ("" if second == NO_MORE else second)
 
-    def restore(self) -> None:
-        """Put the backup in the place of the database; sessions that are in it are ended.
+    def restore(self, to: Folders | None = None) -> None:
+        """Put the backup in the place of the database, its files where they lay when it was made, or into the folders;
+        sessions that are in it are ended.
 
         Offline meanwhile: of a single-user database somebody else's session could take the one place. A journal says
         that it is us who made the database so, until it can be opened again.
         """
+        statement = self._statement + (f", {self._moves(to)}" if to else "")
         state = self._state()
         self._journal.note({"was": state})
         try:
             if state in ("ONLINE", SINGLE_USER):
                 self._run(f"ALTER DATABASE {self._name} SET OFFLINE WITH ROLLBACK IMMEDIATE", "Restoring")
-            self._run(self._statement, "Restoring")
+            self._run(statement, "Restoring")
         except (StallmarkError, KeyboardInterrupt) as error:
             self._open_again(error)
             raise
         self._journal.remove()
+        self._placed = to
+
+    def refuse_folders(self, to: Folders, size_bytes: int) -> None:
+        for folder in {to.data, to.log or to.data, *to.filegroups.values()}:
+            [(is_folder,)] = self._master.query("SELECT file_is_a_directory FROM sys.dm_os_file_exists(?)", [folder])
+            if not is_folder:
+                raise StallmarkError(f"The server has no folder {folder}, or may not look into it: make it first.")
+            needed = size_bytes if folder == to.data else 0  # how large a log or a filegroup is, the backup knows alone
+            if (free := self._free_bytes(folder)) is not None and needed > free:
+                raise StallmarkError(
+                    f"The drive of {folder} has {size(free)} free, and the database needs {size(needed)}: free some "
+                    "space, or name another folder."
+                )
+
+    def bring_home(self) -> None:
+        if self._placed is None:
+            return
+        try:
+            self.restore()
+        except (CallFailed, StallmarkError) as error:
+            raise NotGivenBack(
+                f"The database still lies in {self._placed.data} ({as_reason(error)}): {self._statement} brings it "
+                "back."
+            ) from None
+
+    def _moves(self, to: Folders) -> str:
+        """Return the clauses that put each file of the backup into its folder, under the name it has."""
+        with self._server.cursor() as cursor:
+            cursor.execute(f"RESTORE FILELISTONLY FROM {self._disks}")
+            names = [column[0] for column in cursor.description]
+            files = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        unknown = to.filegroups.keys() - {file["FileGroupName"] for file in files}
+        if unknown:
+            raise StallmarkError(f"place.filegroups names {min(unknown)}, which the database does not have.")
+        paths = {file["LogicalName"]: _within(_folder(file, to), _base(file["PhysicalName"])) for file in files}
+        if twice := [path for path in paths.values() if list(paths.values()).count(path) > 1]:
+            raise StallmarkError(f"Two files of the database would both be {twice[0]}: name folders apart.")
+        return ", ".join(f"MOVE {sql.text(name)} TO {sql.text(path)}" for name, path in paths.items())
+
+    def _free_bytes(self, folder: str) -> int | None:
+        """Return the free bytes of a folder's drive; None where it has no letter, as on Linux."""
+        drives = self._master.query(
+            "SELECT free_space_in_bytes FROM sys.dm_os_enumerate_fixed_drives WHERE LEFT(fixed_drive_path, 2) = ?",
+            [folder[:2]],
+        )
+        return drives[0][0] if folder[1:2] == ":" and drives else None
 
     def finish_restore(self) -> None:
         """Restore again where a restore of ours was cut, and nobody can open the database since."""
@@ -199,3 +252,14 @@ def _within(folder: str, name: str) -> str:
     """Return the path of a file in a folder of the server, be it Windows or Linux."""
     separator = "\\" if "\\" in folder or folder[1:2] == ":" else "/"
     return f"{folder.rstrip(separator)}{separator}{name}"
+
+
+def _folder(file: Mapping[str, Any], to: Folders) -> str:
+    """Return the folder of a file as RESTORE FILELISTONLY describes it."""
+    if file["Type"] == "L":
+        return to.log or to.data
+    return to.filegroups.get(file["FileGroupName"], to.data)
+
+
+def _base(path: str) -> str:
+    return PureWindowsPath(path).name  # it reads both kinds of separators

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation
-from stallmark.engines.examined import Examined, State
+from stallmark.engines.examined import Availability, Examined
 from stallmark.engines.mssql import bulk_probe, compatibility, tempdb
 from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
 from stallmark.errors import CallFailed
@@ -97,7 +97,7 @@ def _rights(server: Server) -> Iterator[Examined]:
             what, consequence = next((word, said) for word, said in _WITHOUT.items() if word in right)
             scope = "" if "DATABASE STATE" in right else "in master, "  # where alone the server's rights are granted
             grant = "" if what == "CREATE" else f": {scope}GRANT {right} TO it"
-            state: State = "missing" if what == "CREATE" else "limited"
+            state: Availability = "missing" if what == "CREATE" else "limited"
             yield Examined(right, state, f"this login has no {right}, so {consequence}{grant}.")
     if low := compatibility.too_low(server):
         yield Examined("compatibility level", "missing", low)

@@ -49,6 +49,8 @@ def _size(kind: str, length: int, digits: int, decimals: int) -> Size | None:
             return odbc.SQL_DECIMAL, digits, decimals
         case "float":
             return odbc.SQL_DOUBLE, 0, 0
+        case "varchar" if length < 0:
+            return odbc.SQL_VARCHAR, 0, 0  # the driver's size for varchar(max)
         case "varchar" | "char" if length > 0:
             return getattr(odbc, f"SQL_{kind.upper()}"), length, 0
         case "nvarchar" | "nchar" if length > 0:

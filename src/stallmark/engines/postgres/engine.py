@@ -14,12 +14,12 @@ from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.abilities import (
     Backup,
     Caches,
-    Devices,
     Memory,
     Missing,
     NoDevices,
     Placement,
     Prefill,
+    ServerArrays,
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
@@ -99,7 +99,7 @@ class PostgresEngine(Engine):
         "data and WAL directories of a server reached by URL are the server's own business: a scenario can name its "
         "tablespaces"
     )
-    devices: Devices | NoDevices = NoDevices("an emulated array works under the embedded server only")
+    devices: ServerArrays | NoDevices = NoDevices("an emulated array works under the embedded server only")
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)

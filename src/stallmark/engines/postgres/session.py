@@ -24,7 +24,7 @@ _BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}".encode() for each in Isolation}
 _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
 
 
-class Rows(Sequence[tuple]):
+class AnswerRows(Sequence[tuple]):
     """The rows of an answer, each decoded when it is read: most frames' rows are only counted."""
 
     def __init__(self, result: pq.abc.PGresult, decoders: Sequence[tuple[int, Any]]):
@@ -94,7 +94,7 @@ class PostgresSession(Session):
             if decoders is None:
                 decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
                 self._decoders[name] = decoders
-            return Rows(result, decoders)
+            return AnswerRows(result, decoders)
         if result.status == _DONE:
             return []
         failure = self._failure(result, commits and not self._in_transaction)

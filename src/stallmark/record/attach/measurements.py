@@ -14,7 +14,7 @@ _NAMED = 6  # counters named in a refusal
 
 
 @dataclass(frozen=True)
-class Series:
+class ExternalSeries:
     """One counter of one instance. `at` are positions in the file's times, `values` the values measured there."""
 
     counter: str  # "PhysicalDisk Avg. Disk sec/Read", "r_await"
@@ -30,7 +30,7 @@ class Measurements:
     """The content of a file. `zone` is the one that the file names; its times may also carry their own offset."""
 
     stamps: Sequence[str]  # in the order of the file
-    series: list[Series]
+    series: list[ExternalSeries]
     zone: tzinfo | None = None
     zone_said: str = ""  # how the file names it
     host: str = ""
@@ -49,7 +49,7 @@ class Wanted:
         """Tell whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
         return not self.counters or any(_contains(name, pattern) for pattern in self.counters)
 
-    def refuse_nothing(self, found: Sequence[Series], names: Iterable[str]) -> None:
+    def refuse_nothing(self, found: Sequence[ExternalSeries], names: Iterable[str]) -> None:
         """Raise StallmarkError where no series was found among the counters called `names`."""
         if found:
             return
@@ -79,5 +79,5 @@ class Columns:
         at.append(place)
         values.append(value)
 
-    def series(self) -> list[Series]:
-        return [Series(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items()]
+    def series(self) -> list[ExternalSeries]:
+        return [ExternalSeries(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items()]

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.measurements import Measurements, Series, Wanted
+from stallmark.record.attach.measurements import ExternalSeries, Measurements, Wanted
 
 HEAD = re.compile(r'"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d+)\)")
@@ -81,10 +81,10 @@ def _table(text: str, delimiter: str, width: int, chosen: list[int], wanted: Wan
         raise StallmarkError(f"{wanted.file} cannot be read as Perfmon's CSV: {error}.") from None
 
 
-def _series(path: str, at: np.ndarray, values: np.ndarray) -> Series:
+def _series(path: str, at: np.ndarray, values: np.ndarray) -> ExternalSeries:
     found = _PATH.fullmatch(path)
     assert found
     counter = found["counter"].strip()
     unit = next((unit for pattern, unit in _UNITS if pattern.search(counter)), "")
     name = f"{found['object'].strip()} {counter}" if found["object"] else counter
-    return Series(name, found["instance"] or "", unit, at, values, found["host"])
+    return ExternalSeries(name, found["instance"] or "", unit, at, values, found["host"])

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.measurements import Measurements, Series, Wanted
+from stallmark.record.attach.measurements import ExternalSeries, Measurements, Wanted
 from stallmark.record.attach.times import is_epoch, is_time
 
 _LINES = 60  # the header is searched for in the first so many
@@ -75,7 +75,7 @@ def read(text: str, wanted: Wanted) -> Measurements:
             names.append(f"{label} {layout.header[column]}".strip())
             known = rows[np.isfinite(values[rows])]
             if len(known) and wanted.has(names[-1]):
-                series.append(Series(name, label, unit, at[known], values[known]))
+                series.append(ExternalSeries(name, label, unit, at[known], values[known]))
     wanted.refuse_nothing(series, names)
     left_out = [layout.header[column] for column in texts if column != instance]
     notes = [f"columns that hold text: {', '.join(left_out)}"] if left_out else []

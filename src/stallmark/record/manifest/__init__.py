@@ -18,6 +18,7 @@ from stallmark.record.manifest.course import (
     LeftWaiting,
     LoadMachine,
     Machine,
+    Took,
     Unheard,
 )
 from stallmark.record.manifest.part import ManifestPart, Moment
@@ -83,6 +84,7 @@ class Manifest(ManifestPart):
     unheard: Unheard = Unheard()
     left_waiting: LeftWaiting = LeftWaiting()
     external: dict[str, External] = {}
+    took: Took | None = None
     notes: tuple[str, ...] = ()
     ended: Ended | None = None
 

@@ -40,6 +40,20 @@ class Condition(ManifestPart):
     refused: str = ""
 
 
+class Took(ManifestPart):
+    """The seconds that a run took: `prepare_s` until its load began, its load, and what came after it. The last two are
+    None while they go on, and of a run that ended early."""
+
+    prepare_s: float
+    load_s: float | None = None
+    end_s: float | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """Return all of it, of a whole run."""
+        return None if self.load_s is None or self.end_s is None else self.prepare_s + self.load_s + self.end_s
+
+
 class Machine(ManifestPart):
     """The machine that the driver ran on."""
 

@@ -48,15 +48,19 @@ class EmulatedArray(ManifestPart):
 
 
 class Device(ManifestPart):
-    """The storage under a set of files: a block device as the system describes it, an emulated array, or both. `disk`:
-    the whole disk, also of a partition. `why`: the reason why nothing is known of it."""
+    """The storage under a set of files: a block device as the system describes it with the file system on it, an
+    emulated array, or both. `disk`: the whole disk, also of a partition. `why`: the reason why nothing is known of
+    it."""
 
     name: str | None = None
     disk: str | None = None
     model: str | None = None
+    size_bytes: int | None = None
     rotational: bool | None = None
     scheduler: str | None = None
     write_cache: str | None = None
+    file_system: str | None = None
+    mount_options: str | None = None
     emulated_array: EmulatedArray | None = None
     why: str | None = None
 
@@ -69,11 +73,12 @@ class Device(ManifestPart):
 
 class Devices(ManifestPart):
     """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
-    `folders`: where they lay."""
+    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart."""
 
     data: Device | None = None
     wal: Device | None = None
     folders: dict[Role, str] = {}
+    built_in: dict[Role, str] = {}
 
     def of(self, role: Role) -> Device:
         return (self.data if role == "data" else self.wal) or Device()

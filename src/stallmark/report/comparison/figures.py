@@ -1,4 +1,4 @@
-"""Figures of a comparison: the bars of every side, its runs over time side by side, and every figure as a ratio."""
+"""Figures of a comparison: the bars of every side, its runs over time, and every figure as a ratio."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from stallmark import format
 from stallmark.analysis.compare.metrics import mean_of_runs
@@ -18,15 +17,15 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import percent, spoken
-from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side
+from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side, stacked
 from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
-from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
+from stallmark.report.style import NEUTRAL, KeyItem, looks, plain
 from stallmark.report.text import comparison as words
+from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
 GAP = 0.12  # of a figure's width, between two charts side by side
-COLUMNS = 3  # of sides, over time
-PLOT, BETWEEN, HEAD, FOOT = 130, 46, 56, 46  # px
+PLOT, BETWEEN, HEAD, FOOT = 150, 32, 36, 46  # px
 ROW = 26  # px, of a ratio
 
 
@@ -40,23 +39,14 @@ class Bar:
 
 
 BARS = (
-    (
-        "throughput",
-        "Throughput and response time",
-        Bar("throughput", "committed transactions per second", lambda s: s.result_tps),
-        Bar("mean latency", "ms, scheduled to ended", lambda s: s.latency.mean_ms),
-    ),
-    (
-        "io",
-        "IOPS and bandwidth of data files",
-        Bar("IOPS", "reads and writes per second", lambda s: s.storage.data.iops if s.storage.data else None),
-        Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.storage.data.mb_per_s if s.storage.data else None),
-    ),
+    Bar("IOPS", "reads and writes per second", lambda s: s.storage.data.iops if s.storage.data else None),
+    Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.storage.data.mb_per_s if s.storage.data else None),
 )
+"""What the picture above the verdict does not hold."""
 
 
 @dataclass(frozen=True)
-class Group:
+class BarGroup:
     """The steps behind one bar: all runs of a side with the same number of users."""
 
     side: str
@@ -65,7 +55,7 @@ class Group:
     emulated: bool
 
 
-def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Group]:
+def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[BarGroup]:
     runs = {name_of(run): run for run in experiment.runs}
     several = len({(s.step, s.users) for s in experiment.steps}) > 1
     result = []
@@ -74,20 +64,17 @@ def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Grou
         for users in dict.fromkeys((s.step, s.users) for s in steps):
             label = f"{side.name} · {users[1]} users" if several else side.name
             same = [s for s in steps if (s.step, s.users) == users]
-            result.append(Group(side.name, label, same, side.emulated))
+            result.append(BarGroup(side.name, label, same, side.emulated))
     return result
 
 
-def bar_figures(experiment: ExperimentSummary, found: ComparisonSummary) -> list[Figure]:
-    made, seen = groups(experiment, found), looks([side.name for side in found.sides])
-    return [_bars(id, title, (left, right), made, seen) for id, title, left, right in BARS]
-
-
-def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], seen: dict[str, Look]) -> Figure:
-    """Return two charts side by side: the height is the geometric mean of runs, a point is a run."""
+def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figure:
+    """Return two charts side by side: the height is the geometric mean of runs, a dash is a run."""
+    sides, seen = groups(experiment, found), looks([side.name for side in found.sides])
+    emulated = any(one.emulated for one in sides)
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     at = list(range(len(sides)))
-    for place, left, bar in zip(places(len(bars)), lefts, bars, strict=True):
+    for place, left, bar in zip(places(len(BARS)), lefts, BARS, strict=True):
         values = [_values(bar, one) for one in sides]
         points = [
             (x + _beside(index, len(one.steps)), value, run)
@@ -110,31 +97,43 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
             cliponaxis=False,
             **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
         )
-        ticks = {"tickvals": at, "ticktext": [plain(one.label, 16) for one in sides], "tickfont": {"size": 11}}
+        ticks = {
+            "tickvals": at,
+            "ticktext": [plain(one.label, 16) for one in sides],
+            "tickfont": {"size": 11},
+            "autotickangles": [0, -90],
+        }
         top = max((value for _, value, _ in points), default=0.0)
         made.update_layout({f"xaxis{place}": {"range": [-0.6, len(sides) - 0.4]} | ticks})
         made.update_layout({f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
         note(made, bar.unit, x=left, yshift=5)
+        for x, known in enumerate(values):
+            if (mean := mean_of_runs(known)) is not None and math.isfinite(mean):
+                top = max([mean, *filter(None, known)])
+                x_axis, y_axis = f"x{place}", f"y{place}"
+                note(made, format.number(mean), x=x, y=top, xref=x_axis, yref=y_axis, xanchor="center", yshift=3)
+    if emulated:
+        note(made, EMULATED, bold=True, x=1, xanchor="right", yshift=20)
     return Figure(
-        id=f"compare-{id}",
-        title=title,
+        id="compare-io",
+        title="IOPS and bandwidth of data files",
         unit="",
-        emulated=any(one.emulated for one in sides),
+        emulated=emulated,
         summary=" ".join(
             f"{bar.title}: "
             + "; ".join(f"{b.label} {format.number(mean_of_runs(_values(bar, b)))}" for b in sides)
             + "."
-            for bar in bars
+            for bar in BARS
         ),
         method=words.BARS,
         chart=made,
-        header=["side", "runs", *(f"{bar.title}, {bar.unit}" for bar in bars)],
+        header=["side", "runs", *(f"{bar.title}, {bar.unit}" for bar in BARS)],
         rows=[
             [
                 one.label,
                 str(len(one.steps)),
-                *(format.number(mean_of_runs(_values(bar, one))) for bar in bars),
+                *(format.number(mean_of_runs(_values(bar, one))) for bar in BARS),
             ]
             for one in sides
         ],
@@ -142,7 +141,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
     )  # fmt: skip
 
 
-def _with(known: Sequence[float | None], one: Group) -> list[tuple[float, str]]:
+def _with(known: Sequence[float | None], one: BarGroup) -> list[tuple[float, str]]:
     return [(value, step.run) for value, step in zip(known, one.steps, strict=True) if value is not None]
 
 
@@ -155,7 +154,7 @@ LINES = (("tps", "transactions per second"), ("read_ms", "read time, ms per read
 
 
 def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figure | None:
-    """Return a chart with a column for each side, its runs drawn over one another, on common scales; None without
+    """Return the runs of all sides over one another, from the second at which each began to measure; None without
     series."""
     runs = {name_of(run): run for run in experiment.runs if len(run.series.second)}
     shown = [(side.name, [runs[f] for f in side.runs if f in runs]) for side in found.sides]
@@ -163,42 +162,23 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
     if not shown:
         return None
     seen = looks([side.name for side in found.sides])
-    columns = min(COLUMNS, len(shown))
-    bands = math.ceil(len(shown) / columns) * len(LINES)
-    inner = bands * PLOT + (bands - 1) * BETWEEN
-    divisor, unit = format.of_time(max(_seconds(run) for _, some in shown for run in some))
-    tops = [_top([run for _, some in shown for run in some], name) for name, _ in LINES]
-    drawn = sum(len(some) for _, some in shown)
-    made = make_subplots(
-        figure=chart(HEAD + inner + FOOT, margin={"t": HEAD, "b": FOOT}),
-        **{"rows": bands, "cols": columns},
-        horizontal_spacing=0.06 / (columns + 0.06 * (columns - 1)),
-        vertical_spacing=BETWEEN / inner,
-    )
-    made.update_xaxes(visible=False).update_yaxes(visible=False)  # for places that no side takes
-    for number, (name, some) in enumerate(shown):
-        for row, (series, title) in enumerate(LINES):
-            place = {"row": number // columns * len(LINES) + row + 1, "col": number % columns + 1}
+    every = [run for _, some in shown for run in some]
+    divisor, unit = format.of_time(max(map(_seconds, every)))
+    made, tops = stacked([(BETWEEN if row else 0, PLOT) for row in range(len(LINES))], HEAD, FOOT)
+    made.update_xaxes(title={"text": f"{unit} since measuring began"})
+    for place, top, (series, title) in zip(places(len(LINES)), tops, LINES, strict=True):
+        for name, some in shown:
             for index, run in enumerate(some):
-                made.add_trace(_line(run, series, divisor, drawn, seen[name].colour, index), **place)
-            made.update_xaxes(visible=True, showticklabels=row == len(LINES) - 1, **place)
-            value = {
-                "range": [-0.03 * tops[row], from_zero(tops[row])[1]],
-                "nticks": 5,
-                "showticklabels": number % columns == 0,
-            }
-            made.update_yaxes(visible=True, **value, **place)
-            subplot = made.get_subplot(**place)
-            top = {"x": subplot.xaxis.domain[0], "y": subplot.yaxis.domain[1]}
-            note(made, title, 40, **top, yshift=3)
-            if row == 0:
-                note(made, name, 30, bold=True, **top, yshift=19)
+                made.add_trace(_line(run, series, divisor, len(every), seen[name].colour, index, f"y{place}"))
+        highest = _top(every, series)
+        made.update_layout({f"yaxis{place}": {"range": [-0.03 * highest, from_zero(highest)[1]], "nticks": 5}})
+        note(made, title, y=top, yshift=4)
     return Figure(
         id="compare-time",
-        title="Over time, side by side",
+        title="Over time",
         unit="",
         emulated=any(side.emulated for side in found.sides),
-        summary=words.over_time(drawn, len(shown)),
+        summary=words.over_time(len(every), len(shown)),
         method=words.over_time_method(unit),
         chart=made,
         header=["side", "run", "seconds", "mean TPS"],
@@ -207,12 +187,11 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
             for name, some in shown
             for run in some
         ],
-        reading=f"{unit} since measuring began",
         wide=True,
     )
 
 
-def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, index: int) -> go.Scatter:
+def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, index: int, yaxis: str) -> go.Scatter:
     began = measuring_began(run)
     pick = run.series.second >= began
     width = bucket_width(int(pick.sum()) * drawn)
@@ -223,6 +202,7 @@ def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, ind
         digits=5,
         line={"color": colour, "width": 1.3},
         opacity=max(0.35, 1 - 0.2 * index),
+        yaxis=yaxis,
     )
 
 
@@ -235,19 +215,19 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         for what, one in (("rate", types.rate), ("latency", types.latency))
     ]
     lines = [(name, one) for name, one in lines if one.ratio is not None]
-    ends = [end for _, one in lines for end in (one.ratio, one.low, one.high) if end]
-    low, high = min([*ends, 0.95]), max([*ends, 1.05])
+    low, high = _reach([one for _, one in lines])
     at = list(range(len(lines)))[::-1]
     made = chart(
         HEAD + ROW * max(len(lines), 1) + FOOT, margin={"l": 180, "r": 18, "t": 34, "b": FOOT}, hovermode="closest"
     )
     made.update_xaxes(
         type="log",
-        range=[math.log10(max(low, 0.02)) - 0.02, math.log10(min(high, 50)) + 0.02],
-        tickvals=_ticks(max(low, 0.02), min(high, 50)),
+        range=[math.log10(low), math.log10(high)],
+        tickvals=_ticks(low, high),
         tickformat=".3~r",
+        tickangle=0,
         showgrid=True,
-        title={"text": f"{plain(pair.b, 30)} ÷ {plain(pair.a, 30)}, log scale"},
+        title={"text": "ratio, log scale"},
     )
     names = [plain(name, 36) for name, _ in lines]
     made.update_yaxes(
@@ -267,6 +247,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
             "width": 4,
             "color": NEUTRAL,
         },
+        cliponaxis=False,
         marker={"size": 9, "color": NEUTRAL, "symbol": ["circle" if one.shown else "circle-open" for _, one in lines]},
     )
     return Figure(
@@ -300,17 +281,29 @@ def _ratio_row(name: str, one: Ratio) -> list[str]:
     ]
 
 
+def _reach(lines: Sequence[Ratio]) -> tuple[float, float]:
+    """Return the ends of the axis: every ratio is within, and of its interval what is not out of all proportion."""
+    ratios = [one.ratio for one in lines if one.ratio]
+    ends = [min(max(end, 0.02), 50) for one in lines for end in (one.low, one.high) if end]
+    low, high = min([*ratios, *ends, 0.95]), max([*ratios, *ends, 1.05])
+    margin = (high / low) ** 0.05
+    return low / margin, high * margin
+
+
 def _ticks(low: float, high: float) -> list[float]:
     """Return round ratios within the range; closer together where the range is small."""
-    fine = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.4, 1.6, 2]
-    coarse = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
-    chosen = fine if low > 0.45 and high < 2.2 else coarse
     if low > 0.85 and high < 1.18:
-        chosen = [0.85, 0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1, 1.15]
-    return [tick for tick in chosen if low * 0.9 <= tick <= high * 1.1]
+        chosen = [0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15]
+    elif low > 0.45 and high < 2.2:
+        chosen = [0.5, 0.6, 0.8, 1, 1.2, 1.5, 2]
+    elif high / low < 50:
+        chosen = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
+    else:
+        chosen = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    return [tick for tick in chosen if low <= tick <= high]
 
 
-def _values(bar: Bar, of: Group) -> list[float | None]:
+def _values(bar: Bar, of: BarGroup) -> list[float | None]:
     found = [bar.value(step) for step in of.steps]
     return [value if value is not None and math.isfinite(value) else None for value in found]
 

@@ -41,4 +41,4 @@ def _pair(pair: PairComparison) -> Iterator[str]:
         yield f"- Caution: {plain_markdown(sentence(caution))}"
     if pair.cause:
         yield f"- Cause: {plain_markdown(sentence(pair.cause.finding))}"
-    yield f"- {plain_markdown(sentence(pair.method))} Order: {pair.order}. {words.adjustment(pair)}"
+    yield f"- {plain_markdown(words.method(pair))}"

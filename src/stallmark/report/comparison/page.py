@@ -24,7 +24,7 @@ def write_comparison(experiment: ExperimentSummary, found: ComparisonSummary, ta
 
 def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -> str:
     """Return the report as text. `experiment` is the summary of the runs that `found` compares."""
-    bars = comparison_charts.bar_figures(experiment, found)
+    bars = comparison_charts.bar_figure(experiment, found)
     over_time = comparison_charts.time_figure(experiment, found)
     emulated = {side.name: side.emulated for side in found.sides}
     ratios = [
@@ -33,7 +33,7 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         if pair.primary.ratio is not None
     ]
     active = active_figures(experiment)
-    figures: list[Figure] = [*bars, *([over_time] if over_time else []), *ratios, *active]
+    figures: list[Figure] = [bars, *([over_time] if over_time else []), *ratios, *active]
     return page(
         "comparison.html",
         figures,

@@ -18,8 +18,8 @@ WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("
 
 
 def held(pair: PairComparison) -> str:
-    """Return how many checks hold, in a line."""
-    return f"{sum(one.passed is True for one in pair.checks)} of {len(pair.checks)} hold."
+    """Return how many checks hold."""
+    return words.held(sum(one.passed is True for one in pair.checks), len(pair.checks))
 
 
 def brief(found: ComparisonSummary) -> str:

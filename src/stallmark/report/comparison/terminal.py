@@ -49,12 +49,7 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
     marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cautions]
     if pair.cause:
         marks.append((Cell("cause"), sentence(pair.cause.finding)))
-    return [
-        *parts,
-        Text(""),
-        *([listed(marks)] if marks else []),
-        Text(f"{sentence(pair.method)} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim"),
-    ]
+    return [*parts, Text(""), *([listed(marks)] if marks else []), Text(words.method(pair), style="dim")]
 
 
 def planned(plan: RunsPlan) -> RenderableType:

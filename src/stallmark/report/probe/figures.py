@@ -244,8 +244,9 @@ def _figure(
         unit=unit,
         emulated=any(run.result.emulated for run, _ in curves),
         summary=" ".join(
-            f"{run.variant}, {name or unit}: {cell(curve, of, depths[0])} at {depths[0]} outstanding, "
-            f"{cell(curve, of, depths[-1])} at {depths[-1]}."
+            words.at_both_ends(
+                f"{run.variant}, {name or unit}", [(cell(curve, of, at), at) for at in (depths[0], depths[-1])]
+            )
             for run, name, of, curve in names
         ),
         method=method,

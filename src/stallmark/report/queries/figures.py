@@ -109,15 +109,14 @@ def _relative(found: QueryComparison) -> Figure:
         zeroline=False,
     )
     made.add_hline(1, line={"color": NEUTRAL, "width": 1})
-    note(made, f"run time, {found.baseline} = 1, log scale", yshift=5)
+    note(made, "ratio, log scale", yshift=5)
     return Figure(
         id="query-relative",
         title=f"Run time relative to {found.baseline}",
         unit="ratio",
         emulated=any(variant.emulated for variant in found.variants),
         summary=" ".join(
-            f"{variant.name}: geometric mean {times(variant.relative)} over {variant.compared} queries."
-            for variant in others
+            words.relative_mean(variant.name, times(variant.relative), variant.compared) for variant in others
         ),
         method=words.relative_method(PHASES[found.phase], found.baseline),
         chart=made,
@@ -190,8 +189,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         unit="seconds",
         emulated=any(variant.emulated for variant in found.variants),
         summary=" ".join(
-            f"{variant.name}: {format.number(one.seconds)} s at {tried[0]}, "
-            f"{format.number(many.seconds)} s at {tried[-1]}."
+            words.by_parallelism(variant.name, [(tried[0], one.seconds), (tried[-1], many.seconds)])
             for variant in found.variants
             if (one := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
         ),
@@ -213,7 +211,12 @@ def _seconds(variant: QueryVariant, query: str, at: int) -> float | None:
 def _chart(names: Sequence[str], height: int) -> go.Figure:
     """Return an empty chart of bars, a place for each name."""
     made = chart(height, bargap=0.25, bargroupgap=0.05, barmode="group", margin={"t": 24, "b": 30})
-    ticks = {"tickvals": list(range(len(names))), "ticktext": list(names), "tickfont": {"size": 11}, "tickangle": 0}
+    ticks = {
+        "tickvals": list(range(len(names))),
+        "ticktext": list(names),
+        "tickfont": {"size": 11},
+        "autotickangles": [0, -90],
+    }
     return made.update_xaxes(range=[-0.6, len(names) - 0.4], ticks="", **ticks)
 
 
@@ -239,6 +242,6 @@ def _cell_value(variant: QueryVariant, found: QueryComparison, query: str, value
 def _largest(found: QueryComparison, variant: QueryVariant, value: Value, unit: str) -> str:
     known = [(one, query) for query in found.names if (one := _cell_value(variant, found, query, value)) is not None]
     if not known:
-        return f"{variant.name}: not measured."
+        return words.not_measured(variant.name)
     most, query = max(known)
-    return f"{variant.name}: most in {query}, {format.number(most)} {unit.split(',')[0]}."
+    return words.most_in(variant.name, query, most, unit.split(",")[0])

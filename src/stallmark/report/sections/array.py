@@ -120,7 +120,7 @@ def _use(use: FlashUse) -> list[str]:
 def _in_words(hook: HookResult) -> tuple[str, str]:
     after = f" ({format.seconds(hook.seconds)})"
     if hook.ask:
-        return f"The operator was asked: {hook.ask} Answer: {hook.answer}{after}.", ""
+        return device_words.asked(hook.ask, hook.answer, after), ""
     return f"{' '.join(hook.command or ())}{after}", hook.output
 
 

@@ -19,7 +19,7 @@ from stallmark.report.figures import Figure, from_zero, note, places, rate_axis,
 from stallmark.report.labels import Axis, panels, step_labels
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import charts as words
-from stallmark.report.text.charts import Metric, Panel, known, reading_of, summary_of
+from stallmark.report.text.charts import ChartLine, Panel, known, reading_of, summary_of
 from stallmark.report.text.device import labelled
 
 _LEFT: dict[str, Any] = {"x": 0}
@@ -39,7 +39,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "tps",
             "All transactions per second" if primary else "Transactions per second",
             "committed per second",
-            [Metric("TPS", lambda s: s.throughput.tps, rate=True)],
+            [ChartLine("TPS", lambda s: s.throughput.tps, rate=True)],
             words.throughput_method(
                 _range([s.interval.measured_s for s in experiment.steps], format.seconds),
                 _range([s.throughput.committed for s in experiment.steps], format.number),
@@ -58,7 +58,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "reads",
             "Physical reads per transaction",
             "reads per commit",
-            [Metric("reads per transaction", lambda s: s.storage.reads_per_transaction)],
+            [ChartLine("reads per transaction", lambda s: s.storage.reads_per_transaction)],
             words.READS,
         ),
         axis_figure(
@@ -67,8 +67,8 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Read time as the server saw it",
             "ms per read",
             [
-                Metric("volume-weighted mean", _of_data_io("read_ms")),
-                Metric("mean of intervals", _of_data_io("read_interval_mean_ms"), "dot", 0.55),
+                ChartLine("volume-weighted mean", _of_data_io("read_ms")),
+                ChartLine("mean of intervals", _of_data_io("read_interval_mean_ms"), "dot", 0.55),
             ],
             words.READ_TIME,
         ),
@@ -77,7 +77,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "iops",
             "I/O operations per second",
             "per second, data files",
-            [Metric("IOPS", lambda s: rate(s.storage.data, "iops"))],
+            [ChartLine("IOPS", lambda s: rate(s.storage.data, "iops"))],
             words.IOPS,
         ),
         axis_figure(
@@ -85,7 +85,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "mb",
             "Bandwidth",
             "MB/s, data files",
-            [Metric("MB/s", lambda s: rate(s.storage.data, "mb_per_s"))],
+            [ChartLine("MB/s", lambda s: rate(s.storage.data, "mb_per_s"))],
             words.BANDWIDTH,
         ),
     ]
@@ -99,7 +99,7 @@ def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
         "primary",
         f"{name} per second",
         "committed per second",
-        [Metric(name, lambda s: s.result_tps, rate=True)],
+        [ChartLine(name, lambda s: s.result_tps, rate=True)],
         words.primary_method(name, sorted(nominal)),
     )
 
@@ -128,11 +128,11 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     ]
 
 
-def percentiles(of: Callable[[StepSummary], dict[str, float | None]], high: str = "p95") -> list[Metric]:
+def percentiles(of: Callable[[StepSummary], dict[str, float | None]], high: str = "p95") -> list[ChartLine]:
     return [
-        Metric("p50", lambda s: of(s).get("p50"), "solid", 1.0),
-        Metric(high, lambda s: of(s).get(high), "dash", 0.75),
-        Metric("p99", lambda s: of(s).get("p99"), "dot", 0.5),
+        ChartLine("p50", lambda s: of(s).get("p50"), "solid", 1.0),
+        ChartLine(high, lambda s: of(s).get(high), "dash", 0.75),
+        ChartLine("p99", lambda s: of(s).get("p99"), "dot", 0.5),
     ]
 
 
@@ -141,7 +141,7 @@ def axis_figure(
     id: str,
     title: str,
     unit: str,
-    metrics: Sequence[Metric],
+    metrics: Sequence[ChartLine],
     method: str,
     height: int = 290,
 ) -> Figure:
@@ -197,7 +197,7 @@ def _of_data_io(name: str) -> Callable[[StepSummary], float | None]:
     return lambda s: getattr(s.storage.data, name) if s.storage.data else None
 
 
-def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
+def metric_key(metrics: Sequence[ChartLine], lines: bool) -> list[KeyItem]:
     if len(metrics) < 2:
         return []
     return [
@@ -207,7 +207,7 @@ def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
 
 
 def _traces(
-    experiment: ExperimentSummary, at: Axis, panel: Panel, metrics: Sequence[Metric], place: str
+    experiment: ExperimentSummary, at: Axis, panel: Panel, metrics: Sequence[ChartLine], place: str
 ) -> list[BaseTraceType]:
     """Return lines on an axis of numbers, bars where each step has a place of its own."""
     seen, hollow = looks([s.variant for s in experiment.steps]), doubtful(experiment)
@@ -217,7 +217,7 @@ def _traces(
 
 
 def _lines(
-    at: Axis, panel: Panel, metric: Metric, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
+    at: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Scatter]:
     """Return lines. Users: one per variant and repeat. Buffer pool: one per device and repeat through its variants."""
     by_users = at.kind == "users"
@@ -249,7 +249,7 @@ def _lines(
 
 
 def _bars(
-    at: Axis, panel: Panel, metric: Metric, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
+    at: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Bar]:
     """Return bars; none for one of several metrics without values, which would take the room of a bar."""
     steps = panel.steps

@@ -4,7 +4,7 @@ sides differ."""
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Series, StepCause
+from stallmark.analysis.bottleneck.summary import PARTS, Associated, StepCause
 from stallmark.analysis.cause.summary import Cause, Evidence
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
@@ -113,7 +113,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
     others = 0
     for step in experiment.steps:
         for one in step.cause.associations if step.cause else ():
-            if not one.shown and one.series != Series.READ_TIME:
+            if not one.shown and one.series != Associated.READ_TIME:
                 others += 1
                 continue
             rows.append(
@@ -164,7 +164,7 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
         rows.append([*row, format.signed_share(one.share)] if with_share else [*row, method])
     last = "share of the change" if with_share else "method"
     header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
-    note = [words.CHANGED, f"Method: {words.evidence_words(some[0])[2]}."] if with_share else []
+    note = [words.CHANGED, words.evidence_method(some[0])] if with_share else []
     return Table(header, rows, frozenset({0, 1} if with_share else {0, 1, 7}), note)
 
 

@@ -9,7 +9,7 @@ from stallmark.format import spoken
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import read as read_words
-from stallmark.report.text import sentence
+from stallmark.report.text import reading, sentence
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:
@@ -69,7 +69,7 @@ def held(experiment: ExperimentSummary) -> str:
     checked = sum(len(run.conditions) for run in experiment.runs)
     if not names:
         return ""
-    return f"{len(names)} of {checked} hold: {', '.join(dict.fromkeys(names))}."
+    return reading.conditions_held(len(names), checked, list(dict.fromkeys(names)))
 
 
 def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:

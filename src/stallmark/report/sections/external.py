@@ -16,7 +16,7 @@ from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, s
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import charts as words
-from stallmark.report.text import sentence
+from stallmark.report.text import reading, sentence
 from stallmark.report.text.terms import term
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
@@ -52,12 +52,12 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
         return None
     header = [*(["run"] if several else []), "name", "file", "its clock", "span, UTC", "samples", "interval"]
     notes = [
-        f"{source.name}: left out {note}."
+        reading.external_left_out(source.name, note)
         for source in {source.name: source for _, source in _all(experiment)}.values()
         for note in source.notes
     ]
     notes += [
-        f"{source.name}, in the record but not drawn: {_named(source.others)}."
+        reading.external_not_drawn(source.name, source.others)
         for source in {source.name: source for _, source in _all(experiment)}.values()
         if source.others
     ]
@@ -137,8 +137,7 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
         chart=made,
         header=[f"{unit} from", *(title for title, _, _ in drawn)],
         rows=list(_rows(drawn, span, divisor)),
-        reading=f"Clock of {source.name}: {source.time_zone}; {offset(source)}. One sample every "
-        f"{format.seconds(source.interval_s)}.",
+        reading=reading.external_clock(source.name, source.time_zone, offset(source), source.interval_s),
         wide=True,
     )
 
@@ -185,12 +184,7 @@ def _summary(run: RunSummary, source: ExternalSummary) -> str:
     for counter in source.counters:
         unit = f" {counter.unit}" if counter.unit else ""
         parts.append(f"{term(counter.kind)} {format.number(counter.mean)}{unit}")
-    return f"{source.name}, means over the measured intervals of {run.title}: {'; '.join(parts)}."
-
-
-def _named(counters: list[str]) -> str:
-    shown = ", ".join(counters[:12])
-    return shown if len(counters) <= 12 else f"{shown} and {len(counters) - 12} more"
+    return reading.external_means(source.name, run.title, parts)
 
 
 def _moment(iso: str) -> str:

@@ -6,7 +6,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.service_level import MEAN_ONLY, Outcome
+from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome
 from stallmark.format import signed
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
@@ -16,7 +16,12 @@ from stallmark.report.text.steady import method
 from stallmark.report.text.terms import term
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope over fewer seconds is not extrapolated to an hour
-OUTCOMES = {Outcome.MET: "", Outcome.NOT_MET: "bad", Outcome.MEAN_ONLY: "apart", Outcome.NOT_KNOWN: "none"}
+OUTCOMES = {
+    LevelOutcome.MET: "",
+    LevelOutcome.NOT_MET: "bad",
+    LevelOutcome.MEAN_ONLY: "apart",
+    LevelOutcome.NOT_KNOWN: "none",
+}
 
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:

@@ -17,7 +17,7 @@ from stallmark.format import plural
 from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
 from stallmark.report.labels import panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
-from stallmark.report.style import KeyItem, Look, dash_of, looks, plain
+from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
 from stallmark.report.text import charts as words
 from stallmark.report.text.charts import Panel
 
@@ -30,7 +30,7 @@ WRITTEN = (
     ("background_pages", "background writer", words.LINE_BACKGROUND_WRITER),
 )
 _RATES = ("primary_tps", "tps")
-PLOT, GAP, HEAD, FOOT = 137, 31, 52, 46  # px: a plot, between two, above the first, and the axis below
+PLOT, GAP, HEAD, FOOT = 137, 31, 44, 46  # px: a plot, between two, above the first, and the axis below
 
 Drawn = tuple[str, str, str]
 """A drawn line: its name in the series, in tables, and in words."""
@@ -76,6 +76,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     bare = panel.title and not panel.emulated
     widths = {run.folder: bucket_width(len(run.series.second), len(stretches(run))) for run in runs}
     drawn = lines(runs)
+    several_steps = any(len(run.manifest.steps) > 1 for run in runs)
     made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(drawn))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since measuring began"})
     for run in runs:
@@ -84,10 +85,11 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
         made.update_layout({f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})
-        note(made, title + log_scale, y=top, yshift=4 if place else 18)
+        made.update_layout({f"yaxis{place}": {"tickformat": ".0%"}} if name == "flash_share" else {})
+        note(made, title + log_scale, y=top, yshift=4 if place or not several_steps else 18)
     if panel.title:
-        note(made, panel.title, 44, bold=True, yshift=34)
-    _mark_warm_up(made, runs, divisor, places(len(drawn)))
+        note(made, panel.title, 44, bold=True, x=1, xanchor="right", yshift=20)
+    shaded = _mark_warm_up(made, runs, divisor, places(len(drawn)))
     widest = max(widths.values())
     return Figure(
         id="time-emulated" if panel.emulated else "time",
@@ -99,7 +101,10 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         chart=made,
         header=["run", unit, "users", *(name for _, name, _ in drawn)],
         rows=list(_rows(runs, divisor)),
-        key=[KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs],
+        key=[
+            *(KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs),
+            *([KeyItem("warm-up", NEUTRAL, None, "bar", opacity=0.25)] if shaded else []),
+        ],
         wide=True,
         columns=[title for _, _, title in drawn],
     )
@@ -158,32 +163,34 @@ def stretches(run: RunSummary) -> list[Stretch]:
     ]
 
 
-def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> None:
-    """Shade warm-ups where all runs share them, and name the steps; otherwise only the thin lines show them."""
+def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> bool:
+    """Shade warm-ups where all runs share them, and name the steps; otherwise only the thin lines show them. Return
+    whether any was shaded."""
     plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
     shared = min(plans, key=len)
     if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):
-        return
+        return False
     zero = measuring_began(runs[0])
     shapes = []
     for number, ((begin, measure, end), step) in enumerate(zip(shared, runs[0].manifest.steps, strict=False)):
         if measure > begin:
             shapes += shade((begin - zero) / divisor, (measure - zero) / divisor, plots)
         small: dict[str, Any] = {"xref": "x", "yshift": 2, "font": {"size": 10}}
-        if number == 0 and measure > begin:
-            note(made, "warm-up", x=(begin - zero) / divisor, **small)
         if len(shared) > 1:
             label = f"{step.users}" if number else f"users: {step.users}"
             note(made, label, x=((measure + end) / 2 - zero) / divisor, xanchor="center", **small)
     made.update_layout(shapes=shapes)
+    return bool(shapes)
 
 
 def _rows(runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
     names = [name for name, _, _ in lines(runs)]
     for run in runs:
         since = (run.series.second - measuring_began(run)) / divisor
-        for row in coarse([since, run.series.line("users"), *map(run.series.line, names)]):
-            yield [run.title, *map(format.number, row)]
+        written = [format.share if name == "flash_share" else format.number for name in names]
+        for at, users, *values in coarse([since, run.series.line("users"), *map(run.series.line, names)]):
+            cells = (write(value) for write, value in zip(written, values, strict=True))
+            yield [run.title, format.number(at), format.number(users), *cells]
 
 
 def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:

@@ -134,11 +134,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
         unit=words.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
-        summary=" ".join(
-            f"{labels[s.key]}: r {coefficient(c.r)}, 95 % from {coefficient(c.low)} to {coefficient(c.high)}."
-            for s in steps
-            for c in [found[s.key]]
-        ),
+        summary=" ".join(words.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [found[s.key]]),
         method=words.correlation_method(unit),
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from stallmark.analysis.bottleneck.summary import Association, NoteKind, Series, Source
-from stallmark.analysis.cause.summary import CauseKind, ChangeKind, Evidence, Figure
+from stallmark.analysis.bottleneck.summary import Associated, Association, NoteKind, Source
+from stallmark.analysis.cause.summary import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.what_if import WhatIfs
 from stallmark.format import number, per_transaction, percent, quoted, signed_share
@@ -178,7 +178,7 @@ _per_transaction = per_transaction  # for the function whose fact has that name
 
 
 @says(ChangeKind.NUMBER)
-def _(figure: Figure, per_transaction: list[float]) -> str:
+def _(figure: ComparedFigure, per_transaction: list[float]) -> str:
     name = term(figure)
     return f"{name[0].upper()}{name[1:]} {_went(per_transaction, _per_transaction)}."
 
@@ -227,10 +227,10 @@ def _and(values: list[float]) -> str:
 # The tables: what figures are called, their units and how they are taken. --------------------------------------
 
 _UNITS = {
-    Series.READ_TIME: "ms per I/O",
-    Series.WRITE_TIME: "ms per I/O",
-    Series.LOG_TIME: "ms per sync",
-    Series.CPU: "share busy",
+    Associated.READ_TIME: "ms per I/O",
+    Associated.WRITE_TIME: "ms per I/O",
+    Associated.LOG_TIME: "ms per sync",
+    Associated.CPU: "share busy",
 }
 
 
@@ -243,20 +243,20 @@ _DIVIDED = "mean response time, divided as sessions were seen (Little’s law)"
 _WEIGHTED = "stall ÷ number of I/Os over the measured interval"
 _NUMBER = "the server’s count, checkpoints included, ÷ commits per second of the measured interval"
 _FIGURES = {
-    Figure.RESPONSE: ("ms per transaction", _DIVIDED),
-    Figure.PART: ("ms per transaction", _DIVIDED),
-    Figure.READ_TIME: ("ms per read", _WEIGHTED),
-    Figure.WRITE_TIME: ("ms per write", _WEIGHTED),
-    Figure.SYNC_TIME: ("ms per sync", _WEIGHTED),
-    Figure.READS: ("reads per commit", "reads of data files ÷ commits over the same time"),
-    Figure.WRITES: ("writes per commit", _NUMBER),
-    Figure.SYNCS: ("syncs per commit", _NUMBER),
-    Figure.CPU_BUSY: ("share busy", "neither idle nor waiting for I/O, of all cores"),
-    Figure.CPU_TIME: (
+    ComparedFigure.RESPONSE: ("ms per transaction", _DIVIDED),
+    ComparedFigure.PART: ("ms per transaction", _DIVIDED),
+    ComparedFigure.READ_TIME: ("ms per read", _WEIGHTED),
+    ComparedFigure.WRITE_TIME: ("ms per write", _WEIGHTED),
+    ComparedFigure.SYNC_TIME: ("ms per sync", _WEIGHTED),
+    ComparedFigure.READS: ("reads per commit", "reads of data files ÷ commits over the same time"),
+    ComparedFigure.WRITES: ("writes per commit", _NUMBER),
+    ComparedFigure.SYNCS: ("syncs per commit", _NUMBER),
+    ComparedFigure.CPU_BUSY: ("share busy", "neither idle nor waiting for I/O, of all cores"),
+    ComparedFigure.CPU_TIME: (
         "ms per transaction",
         "utilisation law: busy cores ÷ transactions per second, everything that runs on the machine",
     ),
-    Figure.DEVICE_BUSY: ("share of the time", "as the device counted"),
+    ComparedFigure.DEVICE_BUSY: ("share of the time", "as the device counted"),
 }
 
 
@@ -264,6 +264,11 @@ def evidence_words(one: Evidence) -> tuple[str, str, str]:
     """Return the name of a figure, its unit, and how it is taken."""
     name = PART_NAMES[one.part] if one.part else _with_source(one.figure, one.source)
     return name, *_FIGURES[one.figure]
+
+
+def evidence_method(one: Evidence) -> str:
+    """Return how a figure is taken, as a sentence."""
+    return f"Method: {evidence_words(one)[2]}."
 
 
 def _with_source(name: str, source: Source | None) -> str:

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from stallmark import format
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.format import coefficient
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Metric:
+class ChartLine:
     """One line of a chart: a value of every step, and its style."""
 
     name: str
@@ -29,7 +30,7 @@ class Metric:
     rate: bool = False  # compared by its ratios
 
 
-def summary_of(parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[str, str], own_scale: bool) -> str:
+def summary_of(parts: Sequence[Panel], metrics: Sequence[ChartLine], labels: dict[str, str], own_scale: bool) -> str:
     """Return the extremes of every panel and metric."""
     sentences = []
     for panel in parts:
@@ -52,7 +53,7 @@ def _extremes(values: list[tuple[float, str]]) -> str:
     return " to ".join(f"{format.number(values[i][0])} at {values[i][1]}" for i in ends)
 
 
-def reading_of(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -> str:
+def reading_of(parts: Sequence[Panel], metric: ChartLine, labels: dict[str, str]) -> str:
     """Return one line for sighted readers: the extremes, emulated and bare."""
     texts = []
     for panel in parts:
@@ -146,3 +147,7 @@ def timeline_method(widest_s: int) -> str:
         "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
         f"drawn thin, and is in none of the figures above. {density}"
     )
+
+
+def correlation(step: str, r: float, low: float, high: float) -> str:
+    return f"{step}: r {coefficient(r)}, 95 % from {coefficient(low)} to {coefficient(high)}."

@@ -8,7 +8,7 @@ from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.format import listed, per_transaction, percent
+from stallmark.format import listed, per_transaction, percent, size
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import during
@@ -294,8 +294,8 @@ def _(maintenance: str) -> str:
 
 
 @says(IntentKind.ARRAY)
-def _(described: str) -> str:
-    return f"array: {described}"
+def _(part: str, value: str | int) -> str:
+    return f"array: {part.removesuffix('_bytes').replace('_', ' ')} {size(value) if isinstance(value, int) else value}"
 
 
 @says(IntentKind.LOG_DEVICE)

@@ -85,6 +85,15 @@ def adjustment(pair: PairComparison) -> str:
     )
 
 
+def method(pair: PairComparison) -> str:
+    """Return the whole method of a pair: its test, the order of its runs, and the adjustment of p-values."""
+    return f"{sentence(pair.method)} Order of the runs: {pair.order} (A: {pair.a}, B: {pair.b}). {adjustment(pair)}"
+
+
+def held(passed: int, checks: int) -> str:
+    return f"{passed} of {checks} hold."
+
+
 def headline(found: ComparisonSummary) -> str:
     """Return the verdict in one sentence; of several pairs how many had each verdict."""
     if len(found.pairs) == 1:

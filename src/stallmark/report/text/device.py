@@ -8,7 +8,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.format import listed, percent
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import says
-from stallmark.stats.thresholds import DEVICE_OWN
+from stallmark.stats.thresholds import DEVICE_OWN, LOCKS_SAID, LOG_SAID
 
 EMULATED = "EMULATED"
 
@@ -108,9 +108,9 @@ def _rests_on(
     if io_share is None:
         return listed(loads)
     parts = [(io_share, "in I/O of data files")]
-    if log_share >= 0.01:
+    if log_share >= LOG_SAID:
         parts.append((log_share, "writing the log"))
-    if lock_share >= 0.05:
+    if lock_share >= LOCKS_SAID:
         parts.append((lock_share, "waiting for locks"))
     parts.sort(key=lambda part: -part[0])
     spent = [f"{percent(share)} {'' if n else 'of their time '}{doing}" for n, (share, doing) in enumerate(parts)]
@@ -153,6 +153,10 @@ def active_over_time(of: str) -> str:
 
 def active_in_the_end(runs: Sequence[str]) -> str:
     return f"Active by the end of the run: {'; '.join(runs)}."
+
+
+def asked(question: str, answer: str | None, after: str) -> str:
+    return f"The operator was asked: {question} Answer: {answer}{after}."
 
 
 def injected(names: str) -> str:

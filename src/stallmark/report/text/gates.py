@@ -93,7 +93,7 @@ _WORDS = {
     ),
     GateKind.LIMITS: _Words("nine in ten of each type finish within its limit", _limits, _at_most),
     GateKind.LAG: _Words(
-        "the market’s and the timers’ transactions start when they are due, and no queue grows",
+        "the background sessions’ transactions start when they are due, and no queue grows",
         _lag,
         lambda limit, **_: f"≤ {limit:g} s",
     ),
@@ -159,7 +159,7 @@ def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequen
 def _(value: float, limit: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float) -> str:
     late = [f"started {number(value)} s late on average"] if value > limit else []
     queue = [f"queued up from {number(waiting_first)} to {number(waiting_last)}"] if grows else []
-    return f"The market fell behind: its transactions {listed([*late, *queue])}."
+    return f"The background sessions fell behind: their transactions {listed([*late, *queue])}."
 
 
 @says(GateKind.CONSISTENCY)

@@ -1,4 +1,4 @@
-"""The sentences of the live page, and of `stallmark status` about the time left."""
+"""The sentences of the live page, some of which `stallmark status` says as well."""
 
 from stallmark import format
 
@@ -68,15 +68,6 @@ def run(number: int, planned: int, variant: str, repeat: int, repeats: int) -> s
 def name(variant: str, repeat: int, repeats: int, again: bool) -> str:
     """Return the name of a run: "large cache, repeat 2"."""
     return variant + (" again" if again else "") + (f", repeat {repeat}" if repeats > 1 and not again else "")
-
-
-def time_left(left_s: float | None, load_left_s: float | None) -> str | None:
-    """Return how long it takes yet: by the runs that are whole, or before there are any by their load alone."""
-    if left_s is not None:
-        return f"about {format.duration(left_s)} left, going by the runs that are whole"
-    if load_left_s is not None:
-        return f"{format.duration(load_left_s)} of load left, and what prepares and checks each run"
-    return None
 
 
 def complete(planned: int, report: str | None) -> str:

@@ -204,6 +204,22 @@ def figures_in_brief(phase: str, baseline: str) -> str:
     )
 
 
+def relative_mean(variant: str, ratio: str, queries: int) -> str:
+    return f"{variant}: geometric mean {ratio} over {queries} queries."
+
+
+def not_measured(variant: str) -> str:
+    return f"{variant}: not measured."
+
+
+def most_in(variant: str, query: str, most: float, unit: str) -> str:
+    return f"{variant}: most in {query}, {number(most)} {unit}."
+
+
+def by_parallelism(variant: str, times: Sequence[tuple[int, float | None]]) -> str:
+    return f"{variant}: {', '.join(f'{number(seconds)} s at {dop}' for dop, seconds in times)}."
+
+
 OTHER_PLAN = "* its plan is another one than in A."
 
 

@@ -6,7 +6,7 @@ from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
 from stallmark.format import by, percent, signed
 from stallmark.report.text import says
 from stallmark.report.text.terms import term
-from stallmark.stats.thresholds import DRIFT, UNSTEADY_P
+from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 
 
 def method(found: Steadiness) -> str:
@@ -35,7 +35,7 @@ def _(of: Rate) -> str:
 @says(SteadyKind.NOT_TOLD)
 def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float) -> str:
     may = f"may have changed by anything from {signed(drift_low)} to {signed(drift_high)}"
-    if max(-drift_low, drift_high) > 1:
+    if max(-drift_low, drift_high) > NO_RANGE:
         may = "scatters too much"
     return f"{seconds} s are too short to tell whether it was steady: {term(of)} {may}."
 

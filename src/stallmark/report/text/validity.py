@@ -1,17 +1,17 @@
 """The wording of why a step's figures must not be compared, and of its service level."""
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.validity.kinds import Counted, ServiceLevelKind, ValidityKind
-from stallmark.analysis.validity.service_level import Outcome
+from stallmark.analysis.validity.kinds import CounterSource, ServiceLevelKind, ValidityKind
+from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
 from stallmark.format import number, percent, spoken
 from stallmark.report.text import clause, says
 
 _COUNTERS = {
-    Counted.DATA_FILES: "I/O to the data files",
-    Counted.LOG: "I/O to the log",
-    Counted.DATA_DEVICE: "the data device",
-    Counted.LOG_DEVICE: "the log’s device",
+    CounterSource.DATA_FILES: "I/O to the data files",
+    CounterSource.LOG: "I/O to the log",
+    CounterSource.DATA_DEVICE: "the data device",
+    CounterSource.LOG_DEVICE: "the log’s device",
 }
 
 
@@ -27,12 +27,12 @@ def _(measured_s: int, planned_s: float | None) -> str:
 
 
 @says(ValidityKind.COUNTERS_BEGAN_AGAIN)
-def _(of: Counted) -> str:
+def _(of: CounterSource) -> str:
     return f"The counters of {_COUNTERS[of]} restarted while this step was measured, so their totals are unknown."
 
 
 @says(ValidityKind.COUNTERS_INCOMPLETE)
-def _(of: Counted, covered_s: float, measured_s: int) -> str:
+def _(of: CounterSource, covered_s: float, measured_s: int) -> str:
     return f"The counters of {_COUNTERS[of]} cover only {covered_s:.0f} s of the {measured_s} s measured."
 
 
@@ -92,11 +92,11 @@ def _(late_ms: float, latency_ms: float) -> str:
 
 @says(ServiceLevelKind.READS_TAKE)
 def _(
-    outcome: Outcome, percentile: str, figure_ms: float, reads: int, limit_ms: float, ideal_ms: float | None,
+    outcome: LevelOutcome, percentile: str, figure_ms: float, reads: int, limit_ms: float, ideal_ms: float | None,
     ideal_met: bool | None, why: Finding | None,
 ) -> str:  # fmt: skip
-    within = f"{'above' if outcome == Outcome.NOT_MET else 'within'} {limit_ms:g} ms"
-    if ideal_met is not None and outcome != Outcome.NOT_MET:
+    within = f"{'above' if outcome == LevelOutcome.NOT_MET else 'within'} {limit_ms:g} ms"
+    if ideal_met is not None and outcome != LevelOutcome.NOT_MET:
         within += f"{' and also within' if ideal_met else ' but above'} the ideal {ideal_ms:g} ms"
     only = f". This is a mean, not a {percentile}: {clause(why)}" if why else ""
     return f"The {'mean' if why else percentile} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."

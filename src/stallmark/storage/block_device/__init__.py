@@ -8,6 +8,6 @@ nbdkit serves a backing file through a plugin of ours (plugin.c), which delays e
 Everything measured on it is EMULATED, and is to be labelled so.
 """
 
-from stallmark.storage.block_device.facts import BlockDeviceError, Facts, behind, emulated_array_of
+from stallmark.storage.block_device.facts import ArrayFacts, BlockDeviceError, behind, emulated_array_of
 
-__all__ = ["BlockDeviceError", "Facts", "behind", "emulated_array_of"]
+__all__ = ["ArrayFacts", "BlockDeviceError", "behind", "emulated_array_of"]

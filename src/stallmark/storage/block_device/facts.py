@@ -24,7 +24,7 @@ class BlockDeviceError(StallmarkError):
     """The error that an emulated array cannot be made, changed or destroyed; the message says what to do."""
 
 
-class Facts(BaseModel):
+class ArrayFacts(BaseModel):
     """The facts about one array. `loop` is the path of its block device; None while it is being made, or if that was
     cut short.
 
@@ -66,11 +66,11 @@ class Places:
         self.log = self.runtime / "log"
         self.published = self.runtime / "facts"
 
-    def read(self) -> Facts | None:
+    def read(self) -> ArrayFacts | None:
         """Return the facts; None when there is no such array. Raise BlockDeviceError for facts that cannot be read."""
         return _read(self.facts)
 
-    def write(self, facts: Facts) -> None:
+    def write(self, facts: ArrayFacts) -> None:
         """Write the facts into the array's folder; of a running one also where everybody may read them, root or not.
 
         Raise BlockDeviceError where that fails; the facts written before are then still there.
@@ -95,9 +95,9 @@ def _runtime(folder: Path) -> Path:
     return RUNTIME / f"stallmark-array-{digest}"
 
 
-def _read(file: Path) -> Facts | None:
+def _read(file: Path) -> ArrayFacts | None:
     try:
-        return Facts.model_validate_json(file.read_bytes())
+        return ArrayFacts.model_validate_json(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValidationError) as error:
@@ -127,7 +127,7 @@ def file_behind(loop: str) -> Path | None:
     return Path(named.removesuffix("\n").removesuffix(" (deleted)"))
 
 
-def behind(device: str) -> tuple[Facts, Path | None] | None:
+def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
     """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
 
     With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array

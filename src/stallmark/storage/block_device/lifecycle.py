@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
 from stallmark.storage.block_device import needs, parts
-from stallmark.storage.block_device.facts import BlockDeviceError, Facts, Places
+from stallmark.storage.block_device.facts import ArrayFacts, BlockDeviceError, Places
 from stallmark.storage.block_device.path import measure_path, read_times
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, layout
 from stallmark.storage.emulator.counters import all_counters_of, counters_of, since
@@ -24,7 +24,7 @@ _KEEP_FREE = 0.05
 """Share of the backing file's file system that stays free."""
 
 
-class Done(NamedTuple):
+class ArrayWork(NamedTuple):
     """The work of an array since it was created or last changed."""
 
     counters: ArrayCounters
@@ -43,7 +43,7 @@ class BlockDeviceArray:
         self._places = Places(home, name)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> ArrayFacts:
         facts = self._places.read()
         if facts is None:
             raise self._absent()
@@ -59,7 +59,7 @@ class BlockDeviceArray:
                 return f"its {name} is gone"
         return None if loop in parts.loops(self._places) else f"its {loop} is gone"
 
-    def create(self, size: int, model: ArrayModel) -> Facts:
+    def create(self, size: int, model: ArrayModel) -> ArrayFacts:
         """Create the array, of `size` bytes. The remains of a crashed attempt are removed first.
 
         Raise BlockDeviceError if it exists already, or if anything that it needs is missing.
@@ -77,7 +77,7 @@ class BlockDeviceArray:
                     f"The emulated array {self.name} {state}: `stallmark array destroy {self.name}` removes it."
                 )
             self._clear()
-            facts = Facts(name=self.name, size=size, model=model)
+            facts = ArrayFacts(name=self.name, size=size, model=model)
             try:
                 self._places.write(facts)
                 return self._start(facts)
@@ -85,7 +85,7 @@ class BlockDeviceArray:
                 self._undo(error)
                 raise
 
-    def change(self, model: ArrayModel) -> Facts:
+    def change(self, model: ArrayModel) -> ArrayFacts:
         """Give the array another model from now on, with empty flash; the data on it stay."""
         with self._locked():
             self._check_whole()
@@ -95,7 +95,7 @@ class BlockDeviceArray:
             exchange(device, model)
             return facts
 
-    def done(self) -> Done:
+    def done(self) -> ArrayWork:
         """Return the work of the array, all counts of one moment; raise BlockDeviceError if it is broken."""
         self._check_whole()
         facts, device = self.facts, SharedState.open(self._places.state).device(0)
@@ -103,7 +103,7 @@ class BlockDeviceArray:
         counters = since(facts.counters_before, counters_of(device))
         reads, ms = (now - then for now, then in zip(read_times(facts.loop), facts.reads_before, strict=True))
         whole = reads and counters.reads and counters.reads <= reads * (1 + _CUT)
-        return Done(counters, device.path_ns / 1e6, ms / reads if whole else None)
+        return ArrayWork(counters, device.path_ns / 1e6, ms / reads if whole else None)
 
     def destroy(self) -> None:
         """Remove the array and all that is on it, or the remains of a crash.
@@ -125,7 +125,7 @@ class BlockDeviceArray:
                 f"The emulated array {self.name} is broken ({why}): destroy it and create it again; its data are lost."
             )
 
-    def _start(self, facts: Facts) -> Facts:
+    def _start(self, facts: ArrayFacts) -> ArrayFacts:
         places = self._places
         _allocate(places.disk, facts.size)
         places.runtime.mkdir()
@@ -197,7 +197,7 @@ class BlockDeviceArray:
             raise self._absent() from None
 
 
-def _from_now(facts: Facts, device: layout.EmulatedDevice) -> Facts:
+def _from_now(facts: ArrayFacts, device: layout.EmulatedDevice) -> ArrayFacts:
     """Return the facts with all counts so far as those before the present model."""
     assert facts.loop
     return facts.model_copy(update={"counters_before": all_counters_of(device), "reads_before": read_times(facts.loop)})

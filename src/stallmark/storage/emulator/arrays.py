@@ -12,7 +12,7 @@ from typing import Self
 
 from stallmark.storage.emulator import layout
 from stallmark.storage.emulator.build import interposer
-from stallmark.storage.emulator.counters import ActiveSet, ArrayCounters, counters_of, next_interval
+from stallmark.storage.emulator.counters import ActiveExtents, ArrayCounters, counters_of, next_interval
 from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, UnsupportedSystem
 from stallmark.storage.emulator.shared import SharedState, empty_flash, engage, exchange
 
@@ -111,7 +111,7 @@ class EmulatedArrays:
         """Return the cumulative counters of each array."""
         return {name: counters_of(self._device(name)) for name in self._names}
 
-    def next_interval(self) -> dict[str, ActiveSet]:
+    def next_interval(self) -> dict[str, ActiveExtents]:
         """Return the active set of each array since this was last called."""
         now = time.monotonic()
         return {name: next_interval(self._device(name).active, now) for name in self._names}

@@ -59,7 +59,7 @@ class ArrayCounters:
 
 
 @dataclass(frozen=True)
-class ActiveSet:
+class ActiveExtents:
     """The extents of 64 KiB that were read or written at least once, counted over three spans of time.
 
     No extent is counted twice; beyond 32 GiB some may be missed (model.h). Buffered files (the WAL) are left out: it is
@@ -126,7 +126,7 @@ def _grown(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCoun
     return {name: value - then[name] for name, value in asdict(now).items() if value is not None}
 
 
-def next_interval(active: layout.ActiveSet, now: float) -> ActiveSet:
+def next_interval(active: layout.ActiveSet, now: float) -> ActiveExtents:
     """Return the active set since the last call and begin the next interval. `now`: seconds of CLOCK_MONOTONIC."""
     interval = _restart(active.interval)
     if now - active.window_start / 1e9 >= WINDOW_S:
@@ -135,7 +135,7 @@ def next_interval(active: layout.ActiveSet, now: float) -> ActiveSet:
             active.last_window = in_window + 1  # 0: none yet
         active.window_start = round(now * 1e9)
     window = active.last_window - 1 if active.last_window else None
-    return ActiveSet(interval, window, active.run.count - active.run.base)
+    return ActiveExtents(interval, window, active.run.count - active.run.base)
 
 
 def restart_run(active: layout.ActiveSet, now: float) -> None:

@@ -101,7 +101,7 @@ class Place(Structure):
     _fields_ = (("device", c_uint64), ("path", c_char * PATH_MAX))
 
 
-class State(Structure):
+class SharedState(Structure):
     """The head of the file; as many EmulatedDevice as `devices` says follow it."""
 
     _fields_ = (*_counts("magic", "size", "places", "devices"), ("place", Place * MAX_PLACES))
@@ -109,4 +109,4 @@ class State(Structure):
 
 def size_of(devices: int) -> int:
     """Return the bytes of a state file."""
-    return sizeof(State) + devices * sizeof(EmulatedDevice)
+    return sizeof(SharedState) + devices * sizeof(EmulatedDevice)

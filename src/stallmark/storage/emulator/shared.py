@@ -22,7 +22,7 @@ class SharedState:
     def __init__(self, shared: mmap.mmap) -> None:
         """Take the mapping that `create` or `open` has made; call those instead."""
         self._shared = shared
-        self._head = layout.State.from_buffer(shared)
+        self._head = layout.SharedState.from_buffer(shared)
 
     @classmethod
     def create(cls, file: Path, places: Sequence[tuple[int, bytes]], devices: int) -> Self:
@@ -63,7 +63,7 @@ class SharedState:
 
     def device(self, number: int) -> layout.EmulatedDevice:
         return layout.EmulatedDevice.from_buffer(
-            self._shared, sizeof(layout.State) + number * sizeof(layout.EmulatedDevice)
+            self._shared, sizeof(layout.SharedState) + number * sizeof(layout.EmulatedDevice)
         )
 
 

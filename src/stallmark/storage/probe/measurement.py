@@ -26,7 +26,7 @@ Progress = Callable[[int, ProbeStep], None]
 """A function called after each step with its number, from 1, and its result."""
 
 
-class Devices(Protocol):
+class ProbedArrays(Protocol):
     """The emulated arrays under a probe, such as `EmulatedArrays`."""
 
     def environment(self) -> dict[str, str]: ...
@@ -40,7 +40,7 @@ def measure(
     file: ProbeFile,
     steps: Sequence[Asked],
     seconds: float,
-    devices: Devices | None = None,
+    devices: ProbedArrays | None = None,
     progress: Progress = lambda number, step: None,
     *,
     seed: int = 1,
@@ -71,11 +71,11 @@ def measure(
     return tuple(found)
 
 
-def _counts(devices: Devices | None) -> dict[str, int]:
+def _counts(devices: ProbedArrays | None) -> dict[str, int]:
     return {name: c.reads + c.writes for name, c in devices.counters().items()} if devices else {}
 
 
-def _refuse_elsewhere(devices: Devices | None, before: dict[str, int], step: ProbeStep, file: ProbeFile) -> None:
+def _refuse_elsewhere(devices: ProbedArrays | None, before: dict[str, int], step: ProbeStep, file: ProbeFile) -> None:
     if devices is None:
         return
     after = _counts(devices)
@@ -101,7 +101,7 @@ def refuse_memory(folder: Path) -> None:
         pass  # a share on the network, perhaps: it is measured all the same
 
 
-def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: Devices | None) -> ProbeResult:
+def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: ProbedArrays | None) -> ProbeResult:
     """Return the result of a probe: its steps, with tool, file and device."""
     tool = find_tool(emulated=devices is not None)
     device = behind(file.path) if devices is None else _in_words(devices)
@@ -112,7 +112,7 @@ def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices:
     return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps)
 
 
-def _in_words(devices: Devices) -> str:
+def _in_words(devices: ProbedArrays) -> str:
     models = (devices.model(name) for name in devices.counters())
     return "; ".join(array_name(EmulatedArray(**asdict(model))) for model in models if model is not None)
 
@@ -129,7 +129,7 @@ def behind(path: Path) -> str | None:
         return None
 
 
-def short(folder: Path, devices: Devices | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
+def short(folder: Path, devices: ProbedArrays | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
     """Probe storage for changes within seconds (SHORT_STEPS), on a file of its own in `folder`.
 
     `devices`: the server's arrays, when emulated. Raise StallmarkError where it cannot be probed.

@@ -11,7 +11,7 @@ from stallmark.record.manifest.storage import AskedStep, ProbePlan
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.probe.measurement import Devices, Progress, measure, result
+from stallmark.storage.probe.measurement import ProbedArrays, Progress, measure, result
 from stallmark.storage.probe.probe_file import ProbeFile
 
 
@@ -32,7 +32,7 @@ def record_probe(
     steps: tuple[Asked, ...],
     seconds: float,
     started: str,
-    devices: Devices | None = None,
+    devices: ProbedArrays | None = None,
     progress: Progress = lambda number, step: None,
 ) -> ProbeResult:
     """Measure the steps into a new record and return the result. However the probe ends, the record is closed."""

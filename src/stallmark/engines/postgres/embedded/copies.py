@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import humanize
-
-from stallmark.engines.postgres.embedded.ownership import wal_contents
+from stallmark import format
+from stallmark.engines.postgres.embedded.ownership import outside_contents
 from stallmark.errors import StallmarkError
 
 WORTH_FLUSHING = 1024**2  # bytes of a file; a thousand small ones would take longer than they matter
@@ -42,7 +41,7 @@ class Snapshot:
             if wal.is_symlink():
                 wal.unlink()
                 wal.mkdir(mode=0o700)
-                _copy(wal_contents(data / "pg_wal"), wal)
+                _copy(outside_contents(data / "pg_wal"), wal)
             (draft / "of").write_text(of)
 
     def restore(self, data: Path, wal: Path | None) -> None:
@@ -95,7 +94,7 @@ def place_wal(data: Path, wal: Path) -> None:
 
     The folder itself stays, for it may be a mount point.
     """
-    clear_wal(wal)
+    clear_outside(wal)
     inside = data / "pg_wal"
     for file in inside.iterdir():
         shutil.move(file, wal / file.name)
@@ -103,9 +102,9 @@ def place_wal(data: Path, wal: Path) -> None:
     inside.symlink_to(wal.resolve())
 
 
-def clear_wal(wal: Path) -> None:
-    """Remove what is in `wal`, which is ours."""
-    for old in wal_contents(wal):
+def clear_outside(folder: Path) -> None:
+    """Remove what is in a folder outside that of its database, which is ours."""
+    for old in outside_contents(folder):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
@@ -151,8 +150,8 @@ def _refuse_full_disk(data: Path, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free and not shares_blocks(folder):
         raise StallmarkError(
-            f"The disk is too small: the copy that every run starts from needs {humanize.naturalsize(needed)}, "
-            f"{humanize.naturalsize(free)} are free in {folder}. Free some space, place the data on another "
+            f"The disk is too small: the copy that every run starts from needs {format.size(needed)}, "
+            f"{format.size(free)} are free in {folder}. Free some space, place the data on another "
             "disk, or use `reset: continue`."
         )
 

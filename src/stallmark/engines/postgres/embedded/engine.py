@@ -9,7 +9,8 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placement
+from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Placement, ServerArrays
+from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
@@ -61,8 +62,14 @@ class EmbeddedBackup(Backup):
     def keep(self, label: str) -> None:
         self._server.keep(label)
 
-    def restore(self) -> None:
-        self._server.restore()
+    def restore(self, to: Folders | None = None) -> None:
+        self._server.restore(to)
+
+    def refuse_folders(self, to: Folders, size_bytes: int) -> None:
+        placed.refuse_impossible(self._server.folder, to, size_bytes)
+
+    def bring_home(self) -> None:
+        self._server.bring_home()
 
     def drop(self) -> None:
         self._server.snapshot.drop()
@@ -71,7 +78,7 @@ class EmbeddedBackup(Backup):
         return 0 if shares_blocks(self._server.folder) else size_bytes
 
 
-class EmbeddedDevices(Devices):
+class EmbeddedDevices(ServerArrays):
     def __init__(self, server: EmbeddedServer):
         self._server = server
 
@@ -119,6 +126,10 @@ class EmbeddedEngine(PostgresEngine):
 
     def directories(self) -> dict[str, Path]:
         return self.server.directories()
+
+    def built_in(self) -> dict[str, Path]:
+        wal = self.server.wal_folder
+        return {"data": self.server.folder.resolve(), **({"wal": wal.resolve()} if wal else {})}
 
     def note_content(self, content: Mapping[str, Any]) -> None:
         note_content(self.server.folder, content)

@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from stallmark.engines.postgres.embedded.copies import bytes_in
-from stallmark.engines.postgres.embedded.ownership import MARKER, WAL_MARKER
+from stallmark.engines.postgres.embedded.ownership import MARKER, is_of
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 
@@ -18,12 +18,13 @@ _CONTENT = "content.json"
 
 @dataclass(frozen=True)
 class FoundDatabase:
-    """A database of ours. `content`: workload, scale and seed; empty where an older version did not note them.
+    """A folder of ours. `holds`: workload, scale and seed of each database in it; empty where an older version did not
+    note them.
     `in_use_by`: the process that has it now."""
 
     folder: Path
     wal_folder: Path | None
-    content: Mapping[str, Any]
+    holds: Sequence[Mapping[str, Any]]
     bytes: int
     used: datetime
     in_use_by: str | None
@@ -35,7 +36,7 @@ class FoundDatabase:
     def remove(self) -> None:
         """Remove it with its copy and its WAL. Raise StallmarkError when it is in use."""
         wal = self.wal_folder
-        if wal and not _is_of(wal, self.folder):
+        if wal and not is_of(wal, self.folder):
             raise StallmarkError(f"The WAL of {self.folder} lies in {wal}, which is not marked as its own: look at it.")
         EmbeddedServer(self.folder, wal).remove()
 
@@ -50,30 +51,26 @@ def find(*places: Path) -> Iterator[FoundDatabase]:
 
 
 def note_content(folder: Path, content: Mapping[str, Any]) -> None:
-    (folder / _CONTENT).write_text(json.dumps(content) + "\n")
+    """Note a database in the place of what was noted of the same workload: a folder may hold one of each."""
+    others = [one for one in _holds(folder) if one.get("workload") != content["workload"]]
+    (folder / _CONTENT).write_text(json.dumps([*others, content]) + "\n")
 
 
 def _found(folder: Path) -> FoundDatabase:
     wal = folder / "data" / "pg_wal"
     elsewhere = wal.resolve() if wal.is_symlink() else None
     used = datetime.fromtimestamp((folder / MARKER).stat().st_mtime, UTC)
-    size = bytes_in(folder) + (bytes_in(elsewhere) if elsewhere and _is_of(elsewhere, folder) else 0)
-    return FoundDatabase(folder, elsewhere, _content(folder), size, used, _user(folder))
+    size = bytes_in(folder) + (bytes_in(elsewhere) if elsewhere and is_of(elsewhere, folder) else 0)
+    return FoundDatabase(folder, elsewhere, _holds(folder), size, used, _user(folder))
 
 
-def _content(folder: Path) -> dict[str, Any]:
+def _holds(folder: Path) -> list[dict[str, Any]]:
     try:
         content = json.loads((folder / _CONTENT).read_text())
     except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _is_of(wal: Path, folder: Path) -> bool:
-    try:
-        return (wal / WAL_MARKER).read_text() == (folder / WAL_MARKER).read_text()
-    except OSError:
-        return False
+        return []
+    noted = content if isinstance(content, list) else [content]  # a version before noted the last database alone
+    return [one for one in noted if isinstance(one, dict)]
 
 
 def _user(folder: Path) -> str | None:

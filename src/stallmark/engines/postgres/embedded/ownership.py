@@ -11,7 +11,7 @@ import psutil
 from stallmark.errors import StallmarkError
 
 MARKER = "stallmark-embedded.json"
-WAL_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in the folder of its WAL
+OUTSIDE_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in those of it that lie outside
 
 
 def claim(folder: Path) -> int:
@@ -40,30 +40,38 @@ def claim(folder: Path) -> int:
     return lock
 
 
-def claim_wal(wal: Path, folder: Path) -> None:
-    """Make `wal` the WAL folder of the database in `folder`: an empty one, or one it made its own before.
+def claim_outside(outside: Path, folder: Path) -> None:
+    """Make `outside` a folder for the files or the WAL of the database in `folder`: an empty one, or one it made its
+    own before.
 
     What such a folder holds may be removed; the number in both keeps anything else from being taken for it.
     """
-    ours, mark = folder / WAL_MARKER, wal / WAL_MARKER
+    ours, mark = folder / OUTSIDE_MARKER, outside / OUTSIDE_MARKER
     try:
-        wal.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number = ours.read_text() if ours.exists() else ""
-        if wal_contents(wal) and not (number and mark.exists() and mark.read_text() == number):
+        outside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if outside_contents(outside) and not is_of(outside, folder):
             raise StallmarkError(
-                f"The WAL folder {wal} is not empty, and what it holds is not this database's: "
-                "name an empty or a new one."
+                f"The folder {outside} is not empty, and what it holds is not this database's: name an empty or a new "
+                "one."
             )
-        if not number:
-            ours.write_text(number := uuid.uuid4().hex)
-        mark.write_text(number)
+        if not ours.exists():
+            ours.write_text(uuid.uuid4().hex)
+        mark.write_text(ours.read_text())
     except OSError as error:
-        raise StallmarkError(f"The WAL folder {wal} cannot be used ({error.strerror}).") from None
+        raise StallmarkError(f"The folder {outside} cannot be used ({error.strerror}).") from None
 
 
-def wal_contents(wal: Path) -> list[Path]:
-    """Return what is in a WAL folder, without our mark and that of a file system."""
-    return [path for path in wal.iterdir() if path.name not in (WAL_MARKER, "lost+found")]
+def is_of(outside: Path, folder: Path) -> bool:
+    """Tell whether a folder outside that of a database was made its own."""
+    try:
+        return (outside / OUTSIDE_MARKER).read_text() == (folder / OUTSIDE_MARKER).read_text()
+    except OSError:
+        return False
+
+
+def outside_contents(outside: Path) -> list[Path]:
+    """Return what is in such a folder, without our mark and that of a file system."""
+    return [path for path in outside.iterdir() if path.name not in (OUTSIDE_MARKER, "lost+found")]
 
 
 def private_folder(folder: Path) -> None:

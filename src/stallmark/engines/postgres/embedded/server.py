@@ -19,8 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_wal, place_wal, remove, sweep
-from stallmark.engines.postgres.embedded.ownership import WAL_MARKER, claim, claim_wal, end_leftover, private_folder
+from stallmark.engines.abilities import Folders
+from stallmark.engines.postgres.embedded import placed
+from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_outside, place_wal, remove, sweep
+from stallmark.engines.postgres.embedded.ownership import (
+    OUTSIDE_MARKER,
+    claim,
+    claim_outside,
+    end_leftover,
+    private_folder,
+)
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
 from stallmark.errors import StallmarkError
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -60,12 +68,20 @@ class EmbeddedServer:
     buffer_pool_bytes: int = 128 * 1024**2
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
     devices: EmulatedArrays | None = field(default=None, init=False)
+    _placed: Folders | None = field(default=None, init=False)
     _guard: subprocess.Popen | None = field(default=None, init=False)
     _lock: int | None = field(default=None, init=False)
 
     @property
     def data(self) -> Path:
-        return self.folder / "data"
+        return (Path(self._placed.data) if self._placed else self.folder) / "data"
+
+    @property
+    def _wal(self) -> Path | None:
+        """Return the folder of the WAL, None where it is inside the data directory."""
+        if self._placed is None:
+            return self.wal_folder
+        return Path(self._placed.log) if self._placed.log else None
 
     @property
     def log(self) -> Path:
@@ -112,6 +128,7 @@ class EmbeddedServer:
     def _claim(self) -> None:
         if self._lock is None:
             self._lock = claim(self.folder)
+            placed.leave(self.folder)  # what a killed run left
         end_leftover(self.data)
 
     def engage_devices(self) -> None:
@@ -151,6 +168,7 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Stop the server and give the folder back, and its emulated arrays."""
+        self.bring_home()
         self.stop()
         self._drop_devices()
         if self._lock is not None:
@@ -169,10 +187,11 @@ class EmbeddedServer:
         Raise StallmarkError when another Stallmark uses it.
         """
         self._claim()
+        self.bring_home()
         self.stop()
         if self.wal_folder:
-            clear_wal(self.wal_folder)
-            (self.wal_folder / WAL_MARKER).unlink()
+            clear_outside(self.wal_folder)
+            (self.wal_folder / OUTSIDE_MARKER).unlink()
         remove(self.folder)
         self.close()
 
@@ -188,15 +207,35 @@ class EmbeddedServer:
         with self._stopped():
             self.snapshot.keep(self.data, of)
 
-    def restore(self) -> None:
-        """Bring back the data as it was kept. The server is stopped meanwhile."""
-        if self.wal_folder:
-            claim_wal(self.wal_folder, self.folder)
+    def restore(self, to: Folders | None = None) -> None:
+        """Bring back the data as it was kept, into the folders given, if any. The server is stopped meanwhile."""
         with self._stopped():
-            self.snapshot.restore(self.data, self.wal_folder)
+            if to != self._placed:
+                self._move(to)
+            if self._wal:
+                claim_outside(self._wal, self.folder)
+            self.snapshot.restore(self.data, self._wal)
         for name in self.models or {}:
             if self.devices:
                 self.devices.empty_flash(name)  # what is on it was of the files that are gone
+
+    def bring_home(self) -> None:
+        """Have the data lie in the server's own folder again: the next start restores it. Do nothing where it does."""
+        if self._placed:
+            self.stop()
+            self._move(None)
+
+    def _move(self, to: Folders | None) -> None:
+        """Remove the data, of which there is a copy, and have the next restore put it elsewhere."""
+        self._drop_devices()
+        placed.leave(self.folder)
+        self._placed = None
+        if to:
+            placed.enter(self.folder, to)
+            remove(self.data)  # few disks have room for three
+            if self.wal_folder:
+                clear_outside(self.wal_folder)
+            self._placed = to
 
     @contextmanager
     def _stopped(self) -> Iterator[None]:
@@ -213,7 +252,7 @@ class EmbeddedServer:
         arguments = ["--username=stallmark", "--auth-local=trust", "--auth-host=scram-sha-256"]
         arguments += [f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
         if self.wal_folder:
-            claim_wal(self.wal_folder, self.folder)
+            claim_outside(self.wal_folder, self.folder)
         with appearing(self.data) as draft:
             initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
             result = subprocess.run(initdb, capture_output=True, text=True)
@@ -233,7 +272,7 @@ class EmbeddedServer:
 
     def _check_places(self) -> None:
         lies = (self.data / "pg_wal").resolve()
-        if lies != (self.wal_folder.resolve() if self.wal_folder else self.data.resolve() / "pg_wal"):
+        if lies != (self._wal.resolve() if self._wal else self.data.resolve() / "pg_wal"):
             raise StallmarkError(
                 f"The WAL of {self.data} lies in {lies}: name that folder with --wal-dir (none, if it is the "
                 "database's own pg_wal), or build in another folder."

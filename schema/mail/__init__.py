@@ -1,0 +1,1 @@
+"""The mail store: mailboxes with folders, and messages whose bodies lie apart."""

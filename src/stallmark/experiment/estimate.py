@@ -1,0 +1,111 @@
+"""How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from stallmark.experiment import rates
+from stallmark.loaders.load import expected_bytes
+from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, Scenario, Variant
+from stallmark.storage.probe.measurement import SHORT_STEPS
+from stallmark.transactions import find_workload
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The time of an experiment. `build_s`: its database and the copy of it that runs start from. `runs_s`: each run
+    with all that belongs to it, in run order; `load_s` the load alone of each, 0 where that is not planned by time.
+    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time nobody knows."""
+
+    build_s: float
+    runs_s: tuple[float, ...]
+    load_s: float = 0.0
+    at_most: bool = False
+    asks: bool = False
+
+    @property
+    def total_s(self) -> float:
+        return self.build_s + sum(self.runs_s)
+
+    def left_s(
+        self, took_s: Sequence[float], to_make: int, *, spent_s: float = 0.0, load_spent_s: float = 0.0
+    ) -> float:
+        """Return the time that `to_make` runs take yet: as long as whole runs took on average, or where there are none
+        as estimated. `spent_s` went into the one under way, of it `load_spent_s` into its load. It is no less than the
+        load takes that is planned by time."""
+        runs_s = self.runs_s[len(self.runs_s) - to_make :]
+        in_all_s = fmean(took_s) * to_make if took_s else sum(runs_s)
+        least_s = 0.0 if self.at_most else self.load_s * to_make - load_spent_s
+        return max(0.0, least_s, in_all_s - spent_s)
+
+
+def estimate(
+    scenario: AnyScenario | ProbeScenario,
+    dialect: str = "postgresql",
+    *,
+    to_build: float = 1.0,
+    to_copy: bool = True,
+    pace: float = 1.0,
+) -> Estimate:
+    """Estimate an experiment. `to_build`: the share of its database that is still to be loaded; `to_copy`: no copy of
+    it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time."""
+    if isinstance(scenario, ProbeScenario):
+        return _of_probe(scenario, pace)
+    data_bytes = expected_bytes(dialect, find_workload(scenario.workload.name), scenario.workload.scale)
+    build_s = to_build * (rates.BEGIN_S + data_bytes / rates.BUILD_BYTES_PER_S[scenario.workload.name])
+    if to_copy and scenario.reset == "restore":
+        build_s += data_bytes / rates.COPY_BYTES_PER_S
+    order = scenario.run_order()
+    timeline = scenario.timeline() if isinstance(scenario, Scenario) else None
+    load_s = timeline.end_s if timeline else 0.0
+    return Estimate(
+        build_s=pace * build_s,
+        runs_s=tuple(
+            load_s
+            + pace * _beside_s(scenario, one.variant, data_bytes)
+            + _writes_s(scenario, data_bytes) * (before is None or before.variant is not one.variant)
+            for before, one in zip([None, *order], order, strict=False)
+        ),
+        load_s=load_s,
+        at_most=bool(timeline and timeline.warm_up_limits),
+        asks=any(variant.before and variant.before.ask for variant in scenario.variants),
+    )
+
+
+def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
+    """Return what belongs to a run beside a load that is planned by time."""
+    seconds = rates.RUN_S + data_bytes / rates.CHECK_BYTES_PER_S
+    if scenario.reset == "restore":
+        seconds += data_bytes / rates.COPY_BYTES_PER_S
+    if scenario.start_cache == "prefilled":
+        pool = scenario.pool_of(variant)
+        seconds += min(data_bytes, pool.resolve(data_bytes) if pool else data_bytes) / rates.PREFILL_BYTES_PER_S
+    if probe := scenario.probe:
+        steps_s = len(SHORT_STEPS) * (probe.seconds + rates.STEP_S)
+        seconds += 2 * (probe.size.resolve(data_bytes) / rates.WRITE_BYTES_PER_S + steps_s)
+    if isinstance(scenario, QueryScenario):
+        seconds += _queries_s(scenario, variant, data_bytes)
+    return seconds
+
+
+def _writes_s(scenario: AnyScenario, data_bytes: int) -> float:
+    """Return what preconditioning takes at most, whenever another variant comes."""
+    if (choice := scenario.precondition) is None:
+        return 0.0
+    return choice.size.resolve(data_bytes) / rates.WRITE_BYTES_PER_S + choice.rounds * (choice.round + rates.STEP_S)
+
+
+def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> float:
+    """Return what the queries take; none takes longer than it may."""
+    asked, known = scenario.queries, len(scenario.query_streams.queries)
+    at = rates.QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else rates.QUERY_BYTES_PER_S
+    each = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
+    queries = {"power": known, "throughput": known * scenario.streams, "each": each}
+    return min(asked.timeout, data_bytes / at) * sum(queries[phase] for phase in asked.phases)
+
+
+def _of_probe(scenario: ProbeScenario, pace: float) -> Estimate:
+    asked = scenario.probe
+    load_s = len(asked.steps()) * asked.seconds
+    beside_s = asked.size_bytes / rates.WRITE_BYTES_PER_S + len(asked.steps()) * rates.STEP_S
+    return Estimate(0.0, (load_s + pace * beside_s,) * len(scenario.variants), load_s)

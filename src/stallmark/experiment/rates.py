@@ -1,0 +1,27 @@
+"""The rates by which an experiment's time is estimated before its first run.
+
+Measured with the embedded PostgreSQL 18.4 on two cores of a virtual machine (x86-64, Debian 12) that others used as
+well. So they are from the CPU time of each piece of work where that was more than its I/O. Bytes are those of the
+tables with their keys (`loaders.load.expected_bytes`). What an experiment's own runs take replaces them.
+"""
+
+MIB = 1024**2
+
+BUILD_BYTES_PER_S = {"bank": 40 * MIB, "brokerage": 35 * MIB, "warehouse": 25 * MIB, "htap": 30 * MIB}
+"""A load with keys, foreign keys and statistics, by two loader processes."""
+BEGIN_S = 3.0
+"""A server is made and started before a load."""
+COPY_BYTES_PER_S = 200 * MIB
+"""A database is copied, with the log that belongs to it, or brought back from the copy."""
+PREFILL_BYTES_PER_S = 400 * MIB
+CHECK_BYTES_PER_S = 400 * MIB
+RUN_S = 7.0
+"""A server starts with its cap, users begin and end, and the record is closed."""
+WRITE_BYTES_PER_S = 300 * MIB
+"""The file of a probe is written."""
+STEP_S = 1.0
+"""A step of a probe begins."""
+QUERY_BYTES_PER_S = 100 * MIB
+"""A query of the warehouse, as if it read all its data."""
+QUERY_EMULATED_BYTES_PER_S = 25 * MIB
+"""The same on emulated arrays, most of which are slow."""

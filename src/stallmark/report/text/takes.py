@@ -1,0 +1,28 @@
+"""The sentences about how long an experiment takes."""
+
+from stallmark import format
+
+
+def takes(total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False) -> str:
+    """Return how long an experiment takes: "about 4 minutes, about 20 seconds of it to load the database"."""
+    said = f"{'at most ' * at_most}about {format.roughly(total_s)}"
+    if build_s >= 1:
+        said += f", about {format.roughly(build_s)} of it to load the database"
+    return said + (", and what the operator is asked to do" if asks else "")
+
+
+def before_the_load(what: str, load_s: float, takes: str, *, at_most: bool = False) -> str:
+    """Return what follows and how long it takes: "4 runs, 2 minutes of load in all; it takes about 3 minutes"."""
+    load = f", {'at most ' * at_most}{format.duration(load_s)} of load in all" if load_s else ""
+    return f"{what}{load}; it takes {takes}"
+
+
+def left(left_s: float, *, refined: bool) -> str:
+    """Return the time left, and whether it goes by the experiment's own runs."""
+    by = "going by the runs that are whole" if refined else "as estimated before a run is whole"
+    return f"about {format.roughly(left_s)} left, {by}"
+
+
+def left_for(left_s: float, runs: int, planned: int) -> str:
+    """Return the time left after a run."""
+    return f"about {format.roughly(left_s)} left for {runs} of {planned} runs"

@@ -1,0 +1,135 @@
+"""How long an experiment will take: before anything runs, by the machine's earlier runs, and by its own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.manifests import a_manifest
+
+from stallmark.experiment.estimate import Estimate, estimate
+from stallmark.experiment.pace import pace
+from stallmark.record.machine import facts
+from stallmark.record.manifest.course import Machine
+from stallmark.record.writer import RecordWriter
+from stallmark.report.text import takes
+from stallmark.scenarios.model import ProbeScenario, QueryScenario
+from stallmark.scenarios.read import read_any_scenario, shipped
+
+SECONDS = st.floats(0, 1e6)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_scenario_takes_longer_than_its_load(name):
+    scenario = read_any_scenario(name)
+    found = estimate(scenario)
+    assert all(run_s > found.load_s for run_s in found.runs_s)
+    assert (found.load_s == 0) == isinstance(scenario, QueryScenario)
+    assert (found.build_s == 0) == isinstance(scenario, ProbeScenario)
+    assert len(found.runs_s) == len(scenario.variants if isinstance(scenario, ProbeScenario) else scenario.run_order())
+
+
+@given(st.integers(1, 20), st.sampled_from(["alternating", "abba", "blocks"]), st.sampled_from(["restore", "continue"]))
+def test_more_runs_take_longer_and_are_built_for_once(repeats, order, reset):
+    scenario = read_any_scenario("demo").model_copy(update={"repeats": repeats, "order": order, "reset": reset})
+    more = scenario.model_copy(update={"repeats": repeats + 1})
+    assert estimate(more).total_s > estimate(scenario).total_s
+    assert estimate(more).build_s == estimate(scenario).build_s
+
+
+@given(st.integers(1, 9), st.integers(1, 9))
+def test_a_larger_database_takes_longer(small, more):
+    def of(branches: int, **known) -> Estimate:
+        scenario = read_any_scenario("buffer-pool", ["workload={name: bank}", f"workload.scale.branches={branches}"])
+        return estimate(scenario, **known)
+
+    assert of(small + more).build_s > of(small).build_s > of(small, to_build=0.5).build_s > 0
+    assert of(small, to_build=0, to_copy=False).build_s == 0
+    assert sum(of(small + more).runs_s) > sum(of(small).runs_s) == sum(of(small, to_build=0).runs_s)
+
+
+@given(st.floats(0.1, 50))
+def test_a_slower_machine_has_no_longer_load(by):
+    demo = read_any_scenario("demo")
+    here, there = estimate(demo), estimate(demo, pace=by)
+    assert there.load_s == here.load_s and there.build_s == pytest.approx(by * here.build_s)
+    for one, other in zip(here.runs_s, there.runs_s, strict=True):
+        assert other - here.load_s == pytest.approx(by * (one - here.load_s))
+
+
+@given(st.lists(SECONDS, max_size=5), st.integers(0, 5), SECONDS, SECONDS, st.booleans(), SECONDS)
+def test_the_time_left_is_never_negative_nor_less_than_the_load_that_is_left(
+    took_s, to_make, spent_s, load_spent_s, at_most, load_s
+):
+    expected = Estimate(10.0, (load_s + 20.0,) * 5, load_s, at_most=at_most)
+    left_s = expected.left_s(took_s, to_make, spent_s=spent_s, load_spent_s=load_spent_s)
+    assert left_s >= 0 and (at_most or left_s >= load_s * to_make - load_spent_s)
+    assert left_s <= expected.left_s(took_s, to_make + 1, spent_s=spent_s, load_spent_s=load_spent_s) or to_make == 5
+
+
+@given(st.lists(SECONDS, min_size=1, max_size=5), st.integers(1, 5))
+def test_the_time_left_is_that_of_the_runs_that_are_whole(took_s, to_make):
+    expected = Estimate(10.0, (100.0,) * 10, at_most=True)
+    assert expected.left_s(took_s, to_make) == pytest.approx(to_make * sum(took_s) / len(took_s))
+    assert expected.left_s([], to_make) == 100.0 * to_make
+
+
+def test_what_nobody_knows_beforehand_is_said():
+    found = estimate(read_any_scenario("flash-cache-vs-tiering"))
+    assert found.at_most and found.asks
+    said = takes.takes(found.total_s, found.build_s, at_most=found.at_most, asks=found.asks)
+    assert said.startswith("at most about") and "days" in said and "operator" in said
+    assert takes.takes(200, 0) == "about 3 minutes"
+
+
+def test_probes_and_preconditioning_are_counted():
+    bare = read_any_scenario("flash-cache-vs-tiering", ["probe=null"])
+    probed = read_any_scenario("flash-cache-vs-tiering")
+    rounds = "precondition={size: 1GiB, round: 60s, rounds: 10}"
+    written = read_any_scenario("flash-cache-vs-tiering", ["probe=null", rounds])
+    assert min(estimate(probed).runs_s) > max(estimate(bare).runs_s)
+    plus = [with_it - without for with_it, without in zip(estimate(written).runs_s, estimate(bare).runs_s, strict=True)]
+    assert [one > 600 for one in plus] == [True, False, False] * 4  # whenever another variant comes
+
+
+def made(folder: Path, beside: float, machine: Machine, **fields: Any) -> None:
+    """An experiment whose runs took `beside` times what was expected beside their load."""
+    scenario = read_any_scenario("demo")
+    expected = estimate(scenario, to_build=0)
+    for number, run_s in enumerate(expected.runs_s, 1):
+        took = {"prepare_s": beside * (run_s - expected.load_s), "load_s": expected.load_s, "end_s": 0}
+        RecordWriter(
+            folder / f"{number:02d}",
+            a_manifest(
+                scenario=scenario.model_dump(mode="json"), sequence=number, experiment=folder.name, machine=machine,
+                **{"took": took} | fields,
+            ),
+        ).close(None)  # fmt: skip
+
+
+def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
+    assert pace(tmp_path) == 1
+    made(tmp_path / "20260101-a", 3, facts())
+    assert pace(tmp_path) == pytest.approx(3)
+    made(tmp_path / "20260102-b", 5, facts())
+    assert pace(tmp_path) == pytest.approx(4)
+    assert pace(tmp_path, Machine(cpu="another")) == 1
+    for number in range(3, 6):
+        made(tmp_path / f"2026010{number}-c", 2, facts())
+    assert pace(tmp_path) == pytest.approx(2), "only the newest count"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"took": None},
+        {"took": {"prepare_s": 100}},
+        {"hook": {"ask": "Put the SSDs in.", "answer": "yes", "seconds": 3600}},
+        {"kind": "queries", "queries": {"run": "power"}},
+        {"machine": Machine(cpu="another")},
+    ],
+)
+def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields):
+    made(tmp_path / "20260101-a", **{"beside": 9, "machine": facts()} | fields)
+    assert pace(tmp_path) == 1

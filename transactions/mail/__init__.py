@@ -1,0 +1,83 @@
+"""The mail store: users read, receive, mark, delete and move messages, derived from what Jetstress does to one.
+
+Not Jetstress, and not comparable with its results: another engine, pages of 8 KB, whole transactions that are on the
+disk when they have ended.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from stallmark.schema.mail.scale import FOLDERS, leeway
+from stallmark.transactions.mail.background_scan import EVERY_S, BackgroundScan
+from stallmark.transactions.mail.context import open_context
+from stallmark.transactions.mail.delete_message import DeleteMessage
+from stallmark.transactions.mail.deliver_message import DeliverMessage
+from stallmark.transactions.mail.move_message import MoveMessage
+from stallmark.transactions.mail.read_message import ReadMessage
+from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.transactions.workload import Background, Condition, UserLoad, Workload
+
+# One call in ten then comes upon another in the mailbox, and waits if both change something.
+MAILBOXES_PER_USER = 10
+
+_condition = partial(Condition.of_file, __name__)
+
+
+def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
+    messages = scale["messages"]
+    return {
+        "mailboxes": scale["mailboxes"],
+        "messages": messages,
+        "folders": len(FOLDERS),
+        "least": messages - leeway(messages),
+        "most": messages + leeway(messages),
+    }
+
+
+def _contention(scale: Mapping[str, Any], users: int) -> str | None:
+    """Return a sentence where mailboxes, whose rows each change locks, are too few for the users; None otherwise."""
+    enough = MAILBOXES_PER_USER * users
+    if scale["mailboxes"] >= enough:
+        return None
+    return (
+        f"{users:,} users share {scale['mailboxes']:,} mailboxes, whose rows are locked by each change: they wait for "
+        f"each other and not for storage alone; use at least {enough:,} mailboxes."
+    )
+
+
+WORKLOAD = Workload(
+    name="mail",
+    version=1,
+    schema="mail",
+    tables="stallmark.schema.mail.tables",
+    package=__name__,
+    conditions=(
+        _condition("folder_totals", "a folder's totals are those of its messages"),
+        _condition("mailbox_totals", "a mailbox counts its messages, from the oldest on"),
+        _condition("bodies", "a message has its body, whole, and a body its message"),
+        _condition("deliveries", "messages that came are there, or a delete took them", "cheap"),
+        _condition("rows", "as many mailboxes and folders as the scale says", "cheap"),
+        _condition("folders", "every mailbox has all folders, under their names", "cheap"),
+        _condition("loaded", "mailboxes are as they were loaded", "cheap", fresh_only=True),
+        _condition("body_sizes", "bodies have 75 KB on average", "cheap", statistical=True, fresh_only=True),
+    ),
+    numbers=_numbers,
+    users=UserLoad(
+        # About 60 % of the I/Os are reads, what Jetstress tunes its mix for; as many messages go as come.
+        deck={ReadMessage: 52, DeliverMessage: 17, DeleteMessage: 17, UpdateMessage: 9, MoveMessage: 5},
+        share=open_context,
+        counted={
+            DeliverMessage: "SELECT SUM(CAST(mb_next AS bigint)) FROM mail.mailbox",
+            DeleteMessage: "SELECT SUM(mb_deletes) FROM mail.mailbox",
+            UpdateMessage: "SELECT SUM(mb_updates) FROM mail.mailbox",
+            MoveMessage: "SELECT SUM(mb_moves) FROM mail.mailbox",
+        },
+        contention=_contention,
+    ),
+    background=Background(
+        timers={BackgroundScan: EVERY_S},
+        sessions_per_user=0.001,  # one for each load process, up to 1,000 users
+        executed_by="the background scan",
+    ),
+)
