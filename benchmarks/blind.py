@@ -83,7 +83,7 @@ ARRAYS = ("disks", "cache", "tier")
 
 
 def drawn(seed: int, load: str) -> dict[str, Any]:
-    """The hidden truth: which letter is which array, and the arrays."""
+    """Return the hidden truth: which letter is which array, and the arrays."""
     rng = np.random.default_rng(seed)
     disks = {
         "spindles": int(rng.integers(8, 17)),
@@ -232,7 +232,7 @@ def of_variant(runs: Sequence[RunSummary]) -> dict[str, list[StepSummary]]:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Geometric mean with its 95 % interval over rounds (Student)."""
+    """Return the geometric mean with its 95 % interval over rounds (Student)."""
     logs = np.log(values)
     reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
     return tuple(float(np.exp(logs.mean() + end)) for end in (0, -reach, reach))  # type: ignore[return-value]

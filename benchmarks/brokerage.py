@@ -229,7 +229,8 @@ def mix(rounds: int) -> None:
 
 
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
-    """USERS threads in two plain processes, each on a core, that send the recorded calls and read the answers' rows."""
+    """Drive USERS threads in two plain processes, each on a core, that send the recorded calls and read the
+    answers' rows."""
     argv = [sys.executable, "-m", "benchmarks.brokerage", "loop", engine.conninfo("bare")]
     processes = [subprocess.Popen([*argv, str(index)], stdout=subprocess.PIPE, text=True) for index in range(2)]
     results = [process.communicate()[0].split() for process in processes]
@@ -318,7 +319,8 @@ def reads() -> None:
 
 
 def memory(minutes: int) -> None:
-    """Resident memory of every process of ours, from a tenth of the time on: the first against the last quarter."""
+    """Return the resident memory of every process of ours, from a tenth of the time on: the first against the
+    last quarter."""
     process = run(USERS, 30, minutes * 60, "  - {name: long}\n")
     seen: dict[tuple[int, str], list[int]] = defaultdict(list)
     began = time.monotonic()
@@ -340,7 +342,7 @@ def memory(minutes: int) -> None:
 
 
 def _ours(root: int) -> list[tuple[int, str, int]]:
-    """(pid, what it is, resident bytes) of the Python processes below and with `root`."""
+    """Return (pid, what it is, resident bytes) of the Python processes below and with `root`."""
     parents, found = {}, []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -68,8 +68,8 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _memory(process: psutil.Process) -> int:
-    """Return the bytes that belong to the process alone; pages of files that several map are not counted. 0 when it has
-    ended."""
+    """Return the bytes that belong to the process alone; pages of files that several map are not counted. 0 when it
+    has ended."""
     try:
         info = process.memory_full_info()
         return int(getattr(info, "uss", info.rss))
@@ -98,7 +98,7 @@ def compare(folder: Path) -> None:
 
 
 def make(folder: Path, variant: str, seconds: int, seed: int) -> None:
-    """The record of day_record.py, with the brokerage's transactions in place of its one."""
+    """Make the record of day_record.py, with the brokerage's transactions in place of its one."""
     write_record(folder, seconds)
     started = f"2025-11-2{seed}T00:00:00.000+00:00"
     write_manifest(folder, read_manifest(folder).changed(variant={"name": variant}, sequence=seed, started=started))

@@ -142,7 +142,7 @@ def write_record(folder: Path, seconds: int) -> None:
 
 
 def _entities(rng: np.random.Generator, samples: dict, entities: dict, counts: list[str]) -> dict:
-    """Rows of every sample for every entity, with cumulative counters."""
+    """Return rows of every sample for every entity, with cumulative counters."""
     n = len(samples["t"])
     m = len(next(iter(entities.values()), [""]))
     columns = {name: np.repeat(np.asarray(values), m) for name, values in samples.items()}

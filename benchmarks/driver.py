@@ -46,7 +46,7 @@ SLOW = {
 
 
 def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
-    """(committed TPS, executor CPU µs per transaction) of the measured interval."""
+    """Return (committed TPS, executor CPU µs per transaction) of the measured interval."""
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
@@ -90,7 +90,7 @@ def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float,
 
 
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
-    """USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else."""
+    """Drive USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else."""
     argv = [sys.executable, __file__, "loop", engine.conninfo("bare"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
     processes = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     results = [process.communicate()[0].split() for process in processes]

@@ -179,7 +179,8 @@ print((time.process_time_ns() - begin) / len(offsets))
 
 
 def cost() -> None:
-    """CPU time of a read in memory (tmpfs has no direct I/O, so the file is on disk, the time is the CPU's)."""
+    """Return the CPU time of a read in memory (tmpfs has no direct I/O, so the file is on disk, the time is
+    the CPU's)."""
     fast = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
     models = {
         "no interposer": None,

@@ -48,7 +48,7 @@ def read_trace(folder: Path, begin: float, end: float) -> list[Process]:
 
 
 def _written(path: Path) -> int:
-    """Bytes of a sparse file before its first hole."""
+    """Return the bytes of a sparse file before its first hole."""
     fd = os.open(path, os.O_RDONLY)
     try:
         return os.lseek(fd, 0, os.SEEK_HOLE)
@@ -65,7 +65,7 @@ def traced() -> None:
     plain = EmulatedArrays.environment
 
     def environment(self: EmulatedArrays) -> dict[str, str]:
-        """The first of LD_PRELOAD is the outermost."""
+        """Return the environment that traces; the first of LD_PRELOAD is the outermost."""
         found = plain(self)
         return found | {"LD_PRELOAD": f"{library}:{found['LD_PRELOAD']}", FOLDER: str(folder)}
 

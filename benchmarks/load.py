@@ -55,7 +55,7 @@ def main(branches: int = 30, repeats: int = 3) -> None:
 
 
 def _print(rows: int, copied: dict[int, list[float]], loaded: dict[int, list[tuple[float, float]]]) -> None:
-    """Medians in thousands of rows per second; the ratios are taken within a repeat."""
+    """Print medians in thousands of rows per second; the ratios are taken within a repeat."""
     print(f"{rows:,} accounts, median of {len(copied[1])}")
     print(f"{'streams':>8}{'COPY k/s':>10}{'load k/s':>10}{'ratio':>7}{'without start':>15}")
     for streams in STREAMS:
@@ -122,7 +122,7 @@ def _copy(engine: Engine, files: list[Path]) -> float:
 
 
 def _load(engine: Engine, scale: dict, batches: list[Batch], streams: int) -> tuple[float, float, int]:
-    """Seconds; seconds for as many rows at the rate after the processes were up; peak bytes of a process."""
+    """Return seconds; seconds for as many rows at the rate after the processes were up; peak bytes of a process."""
     _empty(engine)
     peak = 0
     ends: list[float] = []

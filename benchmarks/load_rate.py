@@ -102,7 +102,7 @@ def _copy(engine: Engine, metadata: sa.MetaData, streams: Sequence[Files]) -> fl
 def _load(
     engine: Engine, workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], batches: Sequence[Batch]
 ) -> tuple[float, int]:
-    """Seconds, and the peak bytes of a process."""
+    """Return seconds, and the peak bytes of a process."""
     _empty(engine, metadata)
     peak = 0
     started = time.monotonic()

@@ -65,7 +65,7 @@ def responder(script: Path | None = None) -> Iterator[MssqlEngine]:
 
 
 def calls(engine: MssqlEngine, sql: str) -> tuple[float, float]:
-    """(calls per second, CPU µs per call) of USERS threads in this process."""
+    """Return (calls per second, CPU µs per call) of USERS threads in this process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     everywhere = os.sched_getaffinity(0)
     keep_to_one_core(0)
@@ -99,7 +99,7 @@ def calls(engine: MssqlEngine, sql: str) -> tuple[float, float]:
 
 
 def bulk(engine: MssqlEngine, writers: int) -> float:
-    """Rows per second of all writers."""
+    """Return rows per second of all writers."""
     rng = np.random.default_rng(1)
     names = pa.array([f"customer {number:08d}" for number in range(ROWS)])
     piece = pa.table(
@@ -124,7 +124,8 @@ def bulk(engine: MssqlEngine, writers: int) -> float:
 
 
 def collectors(engine: MssqlEngine) -> dict[str, float]:
-    """Share of a core, by collector, and "all": what the process took meanwhile, writing the record included."""
+    """Return the share of a core, by collector, and "all": what the process took meanwhile, writing the
+    record included."""
     with TemporaryDirectory() as folder:
         writer = RecordWriter(Path(folder) / "run", Manifest(started=now()))
         usable = [c for c in collectors_for(engine, list(ON_REQUEST["mssql"])) if c.unavailable() is None]

@@ -117,7 +117,7 @@ def device() -> None:
 
 
 def _apart(server: dict, own: dict, what: str) -> str:
-    """Rates, because the two are read over seconds that differ a little."""
+    """Compare rates, because the two are read over seconds that differ a little."""
     return f"{(server[what] / server['seconds']) / (own[what] / own['seconds']) - 1:+.2%}"
 
 

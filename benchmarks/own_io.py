@@ -41,7 +41,7 @@ USERS, ROUNDS, TURN_S = 8, 20, 3
 
 @contextmanager
 def opened(workload: Workload) -> Iterator[tuple[EmbeddedEngine, Any]]:
-    """The engine, and what the users of a process share."""
+    """Yield the engine, and what the users of a process share."""
     engine = EmbeddedEngine(EmbeddedServer(WORK / f"own-io-{workload.name}"), workload.name)
     scale = SCALES[workload.name]
     try:

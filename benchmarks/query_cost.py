@@ -54,7 +54,7 @@ def main(factor: float, rounds: int) -> None:
 
 
 def _ratio(session: PostgresQueries, statement: str, rounds: int) -> tuple[float, float]:
-    """The medians of both ways, the first over the second; and the second in seconds."""
+    """Return the medians of both ways, the first over the second; and the second in seconds."""
     session.execute_plainly(statement)
     known, plain = [], []
     for _ in range(rounds):

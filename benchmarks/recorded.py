@@ -77,7 +77,8 @@ class RecordingSession(Session):
 
 
 def record(engine: Engine, scale: dict[str, Any], count: int, seed: int = 1) -> Iterator[Recorded]:
-    """`count` transactions of the mix, in order, those of the market included, executed on `engine` as they come."""
+    """Record `count` transactions of the mix, in order, those of the market included, executed on `engine` as
+    they come."""
     workload = find_workload("brokerage")
     later: list[tuple[int, type[Transaction], tuple]] = []
     done = 0

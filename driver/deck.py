@@ -12,8 +12,8 @@ Card = TypeVar("Card")
 
 
 class Dealer(Generic[Card]):
-    """A dealer of cards to all users of an executor, so that what is dealt is never further from the mix than one deck
-    allows."""
+    """A dealer of cards to all users of an executor, so that what is dealt is never further from the mix than one
+    deck allows."""
 
     def __init__(self, deck: Mapping[Card, int], rng: random.Random):
         self._cards = [card for card, count in deck.items() for _ in range(count)]

@@ -244,8 +244,8 @@ class Executor:
 
 
 def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
-    """Remove and return the samples that ended before then. They come in that order, except where threads overtake each
-    other."""
+    """Remove and return the samples that ended before then. They come in that order, except where threads overtake
+    each other."""
     taken = []
     while samples and samples[0][ENDED] < before_ns:
         taken.append(samples.popleft())

@@ -29,8 +29,8 @@ class Step:
 
 @dataclass(frozen=True)
 class WarmUpLimits:
-    """The shortest and the longest time after its ramp, in seconds, that a step waits for a steady state before it is
-    measured."""
+    """The shortest and the longest time after its ramp, in seconds, that a step waits for a steady state before it
+    is measured."""
 
     at_least_s: float
     at_most_s: float

@@ -45,7 +45,7 @@ class BankLoader(Loader):
 
 
 def branches(seed: int, first: int, rows: int) -> pa.Table:
-    """`rows` branches from row number `first`, counted from 0."""
+    """Return `rows` branches from row number `first`, counted from 0."""
     return pa.table(
         {"bid": _numbers(first, rows), "bbalance": _zeros(rows), "filler": _filler(seed, 88).column(first, rows)}
     )

@@ -41,7 +41,7 @@ class HtapLoader(Loader):
 
 
 def _own(batch: Batch) -> tuple[Loader, Batch]:
-    """The loader that a batch is of, and how that one calls it."""
+    """Return the loader that a batch is of, and how that one calls it."""
     part, _, group = batch.group.partition("/")
     return _PARTS[part], Batch(group, batch.number)
 

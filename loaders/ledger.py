@@ -55,7 +55,7 @@ class Entry:
 
 
 def read(engine: Engine) -> Entry | None:
-    """The entry of a database; None when Stallmark never built in it."""
+    """Return the entry of a database; None when Stallmark never built in it."""
     with connected(engine) as connection:
         look = sa.inspect(connection)
         if not look.has_table(DATABASE.name, DATABASE.schema):
@@ -101,7 +101,7 @@ def note_driven(engine: Engine) -> None:
 
 
 def batches(engine: Engine) -> dict[Batch, tuple[int, int]]:
-    """The batches that are in, with their rows and bytes."""
+    """Return the batches that are in, with their rows and bytes."""
     with connected(engine) as connection:
         if not sa.inspect(connection).has_table(LEDGER.name, LEDGER.schema):
             return {}

@@ -97,8 +97,8 @@ def missing(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> flo
 
 
 def of_others(engine: Engine, workload: Buildable) -> str | None:
-    """One thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None where
-    there is none that this login may see."""
+    """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
+    where there is none that this login may see."""
     ours = {schema for metadata in (workload.metadata, OWN_TABLES) for schema in deploy.schemas_of(metadata)}
     others = sorted(f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours)
     return others[0] if others else None

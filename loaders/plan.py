@@ -52,10 +52,10 @@ class Loader(ABC):
 
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:
-        """The scale, complete and checked. Raises StallmarkError."""
+        """Return the scale, complete; raise StallmarkError where it is wrong."""
 
     def ready(self) -> None:
-        """Called before a build. Raises StallmarkError where something is missing that the loader needs for batches."""
+        """Prepare a build; raise StallmarkError where something is missing that the loader needs for batches."""
 
     @abstractmethod
     def groups(self, scale: Scale) -> Sequence[TableGroup]: ...
@@ -66,7 +66,7 @@ class Loader(ABC):
 
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        """The rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
+        """Yield the rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class LoadPlan:
         return dict(total)
 
     def batches(self, part: BatchShare | None = None) -> list[Batch]:
-        """The batches of a part, or all. Parts are disjoint, and together they are the whole.
+        """Return the batches of a part, or all. Parts are disjoint, and together they are the whole.
 
         Raises StallmarkError where there are more parts than batches.
         """
@@ -115,7 +115,7 @@ class LoadPlan:
 
 
 def checked_seed(seed: Any) -> int:
-    """The seed if it can be one. Raises StallmarkError."""
+    """Return the seed if it can be one; else raise StallmarkError."""
     if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
         raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
     return seed
@@ -131,6 +131,6 @@ def loader_for(workload: str) -> Loader:
 
 
 def rows_of_batch(total: int, batch_rows: int, number: int) -> tuple[int, int]:
-    """(first, count) of batch `number` when `total` rows are cut into batches of `batch_rows`."""
+    """Return (first, count) of batch `number` when `total` rows are cut into batches of `batch_rows`."""
     first = number * batch_rows
     return first, max(0, min(batch_rows, total - first))

@@ -29,7 +29,7 @@ class Filler:
         self._pool = _ALPHABET[letters.astype(np.intp)].view(f"V{WORD}")
 
     def column(self, first: int, rows: int) -> pa.StringArray:
-        """The texts of rows `first` … `first + rows - 1`."""
+        """Return the texts of rows `first` … `first + rows - 1`."""
         words = -(-self._width // WORD)
         numbers = np.arange(first, first + rows, dtype=np.uint64)
         drawn = np.empty((rows, words), np.uint8)
@@ -41,13 +41,13 @@ class Filler:
 
 
 def strings(text: npt.NDArray[np.uint8]) -> pa.StringArray:
-    """An Arrow column from ASCII text of shape (rows, width), without a copy."""
+    """Return an Arrow column from ASCII text of shape (rows, width), without a copy."""
     rows, width = text.shape
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 def digits(numbers: npt.NDArray[np.int64], width: int) -> pa.StringArray:
-    """The last `width` decimal digits of each number, with leading zeros."""
+    """Return the last `width` decimal digits of each number, with leading zeros."""
     places = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
     return strings((numbers[:, np.newaxis] // places % 10 + ord("0")).astype(np.uint8))

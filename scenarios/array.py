@@ -2,8 +2,8 @@
 
 array: {raid: RAID 10, drives: 24 × 600 GB 10K, dram: 8GiB, flash_cache: 800GB, write_cache: on, reduction: off}
 
-Other keys are kept and shown as well. The sizes decide whether the active set fits into DRAM or flash
-(analysis/read/active_set.py).
+Other keys are kept and shown as well. The sizes decide whether the active set fits into DRAM or
+flash (analysis/read/active_set.py).
 """
 
 from typing import Annotated, Any, Self
@@ -18,7 +18,7 @@ _WORDS = {True: "on", False: "off"}
 
 
 def _words(given: Any) -> Any:
-    """`true` is what people write for on; a firmware of 2.10 is a name, and no number."""
+    """Return the words given: `true` is what people write for on; a firmware of 2.10 is a name, and no number."""
     if isinstance(given, bool):
         return _WORDS[given]
     if isinstance(given, float):

@@ -105,7 +105,8 @@ class AnyScenario(Titled):
         return variant.array.over(self.array) if variant.array else self.array
 
     def _refuse_no_way_back(self) -> None:
-        """The first variant may find its array as it is; one that follows upon another finds that of the other."""
+        """Refuse a variant with no way back: the first may find its array as it is; one that follows upon another finds
+        that of the other."""
         there, changed = None, False
         for run in self.run_order():
             if run.variant is there:

@@ -66,8 +66,8 @@ class FilegroupChoice(Section):
 
 
 class TableChoice(Section):
-    """Tables, where they and their indexes lie, how they are stored and compressed; `growing`: all that a run adds rows
-    to."""
+    """Tables, where they and their indexes lie, how they are stored and compressed; `growing`: all that a run adds
+    rows to."""
 
     names: Annotated[list[str], Field(min_length=1)]
     """The tables; `growing` are all that a run adds rows to."""

@@ -129,7 +129,7 @@ def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str])
 
 
 def _line(document: Any, keys: Keys) -> int | None:
-    """The line of the innermost key that is in the file, from 1."""
+    """Return the line of the innermost key that is in the file, from 1."""
     place: Any = document
     line = None
     for key in keys:
@@ -142,7 +142,7 @@ def _line(document: Any, keys: Keys) -> int | None:
 
 
 def _keys(location: Sequence[str | int], document: Any, keep_last: bool) -> Iterator[str | int]:
-    """The parts of pydantic's location that lead through the document, and the last one if it is to be kept."""
+    """Return the parts of pydantic's location that lead through the document, and the last one if it is to be kept."""
     place = document
     for index, part in enumerate(location):
         if isinstance(place, dict) and part in place:
@@ -155,7 +155,7 @@ def _keys(location: Sequence[str | int], document: Any, keep_last: bool) -> Iter
 
 
 def _models_at(root: type, location: Sequence[str | int]) -> list[type]:
-    """The models whose keys may stand in a place."""
+    """Return the models whose keys may stand in a place."""
     models: list[type] = [root]
     for part in location:
         here = [annotations for each in models if part in (annotations := _annotations(each))]

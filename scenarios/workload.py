@@ -72,7 +72,7 @@ class WorkloadChoice(Section):
         return given
 
     def deck(self) -> dict[str, int]:
-        """Cards of each transaction that users may start."""
+        """Return the cards of each transaction that users may start."""
         return deck_of(find_workload(self.name), self.mix)
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from stallmark.schema.arrays import Ints
 
 
 def decimals(units: Ints, precision: int, scale: int = 2) -> pa.Array:
-    """Decimals from whole numbers of their last digit, for money: from cents. No larger than 64 bits."""
+    """Return decimals from whole numbers of their last digit, for money: from cents. No larger than 64 bits."""
     words = np.empty((len(units), 2), np.int64)
     words[:, 0] = units
     words[:, 1] = units >> 63  # the sign, carried on
@@ -17,6 +17,6 @@ def decimals(units: Ints, precision: int, scale: int = 2) -> pa.Array:
 
 
 def chosen(pool: pa.StringArray | Sequence[str], places: Ints) -> pa.StringArray:
-    """The texts of a pool at those places."""
+    """Return the texts of a pool at those places."""
     texts = pool if isinstance(pool, pa.Array) else pa.array(pool, pa.string())
     return texts.take(pa.array(places))

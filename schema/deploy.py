@@ -41,7 +41,7 @@ _THERE = {"1913", "2714"}
 
 @contextmanager
 def connected(engine: Engine) -> Iterator[sa.Connection]:
-    """A SQLAlchemy connection in autocommit over the engine's own, for DDL and Stallmark's tables."""
+    """Yield a SQLAlchemy connection in autocommit over the engine's own, for DDL and Stallmark's tables."""
     pool = sa.create_engine(
         _DRIVERS[engine.dialect], creator=engine.connect, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT"
     )
@@ -141,7 +141,7 @@ def finish(
 
 
 def batches(procedures: str) -> list[str]:
-    """The batches of a script: separated by GO lines as in T-SQL tools, one batch without any."""
+    """Return the batches of a script: separated by GO lines as in T-SQL tools, one batch without any."""
     return [text for text in re.split(r"(?im)^[ \t]*GO[ \t]*$", procedures) if text.strip()]
 
 
@@ -154,7 +154,8 @@ def _add(engine: Engine, items: Sequence[Index | Constraint]) -> None:
 
 @contextmanager
 def _unless_there(engine: Engine, item: Index | Constraint) -> Iterator[None]:
-    """Babelfish lists an index under another name than it was given, where `present` does not find it."""
+    """Let pass that an index is there: Babelfish lists an index under another name than it was given, where `present`
+    does not find it."""
     try:
         yield
     except sa.exc.DBAPIError as error:

@@ -10,7 +10,7 @@ from stallmark.schema.hashing import Numbers, below, hashed
 
 
 def bits(seed: int, what: str, numbers: Ints) -> Numbers:
-    """64 random bits for each of `numbers`; other bits for every other `what`."""
+    """Return 64 random bits for each of `numbers`; other bits for every other `what`."""
     return hashed(seed + _stream(what), numbers.astype(np.uint64))
 
 

@@ -34,7 +34,8 @@ _SEEN, _NEW = 3.9, 31.7
 
 
 def prose(seed: int, what: str, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
-    """A text of the given length for each of `number`; `what` tells the columns apart. All together below 2 GiB."""
+    """Return a text of the given length for each of `number`; `what` tells the columns apart. All together below
+    2 GiB."""
     phrases = -(-lengths // WIDTH)
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
@@ -47,7 +48,7 @@ def prose(seed: int, what: str, number: Ints, lengths: Ints, compressibility: fl
 
 
 def short(seed: int, what: str, number: Ints, phrases: Ints) -> pa.StringArray:
-    """English texts of so many phrases, which end with a whole word and a full stop."""
+    """Return English texts of so many phrases, which end with a whole word and a full stop."""
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
     draws = whole(seed, f"{what} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)
@@ -60,7 +61,7 @@ def short(seed: int, what: str, number: Ints, phrases: Ints) -> pa.StringArray:
 
 @lru_cache
 def noise_share(compressibility: float) -> float:
-    """The share of random phrases with which LZ4 compresses pages of 8 KiB to 1 / `compressibility`.
+    """Return the share of random phrases with which LZ4 compresses pages of 8 KiB to 1 / `compressibility`.
 
     A page has 256 phrases. Of the English ones LZ4 stores in full those that are the first of their kind in the page,
     and of the others a reference. That is solved for the share.
@@ -74,7 +75,7 @@ def noise_share(compressibility: float) -> float:
 
 
 def _cut(text: npt.NDArray[np.uint8], widths: Ints, lengths: Ints) -> pa.StringArray:
-    """The first `lengths` characters of consecutive stretches of `widths`."""
+    """Return the first `lengths` characters of consecutive stretches of `widths`."""
     kept_and_left_out = np.stack([lengths, widths - lengths], axis=1).ravel()
     offsets = np.append(0, np.cumsum(kept_and_left_out)).astype(np.int32)
     pieces = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
@@ -91,7 +92,7 @@ def _pool() -> npt.NDArray[np.void]:
 
 
 def _english() -> list[str]:
-    """Phrases of the vocabulary's words, each as wide as any other: the last word is one that fills it."""
+    """Return phrases of the vocabulary's words, each as wide as any other: the last word is one that fills it."""
     by_length: dict[int, list[str]] = {}
     for word in words.vocabulary():
         by_length.setdefault(len(word), []).append(word)

@@ -1,8 +1,7 @@
 """Pools of words: names, streets, towns, companies and the vocabulary of the news, taken from Faker.
 
-Only Faker's word lists are used, none of its random generators: a pool is the same in every process, whatever the
-seed. Another version of Faker may have other words, so a digest of all pools is part of a database's identity. All is
-ASCII.
+Only Faker's word lists are used, none of its random generators: a pool is the same in every process, whatever the seed.
+Another version of Faker may have other words, so a digest of all pools is part of a database's identity. All is ASCII.
 """
 
 from collections.abc import Iterable
@@ -61,7 +60,7 @@ def towns() -> pa.StringArray:
 
 @lru_cache
 def states() -> tuple[tuple[str, str], ...]:
-    """(abbreviation, name) of the 50 states."""
+    """Return (abbreviation, name) of the 50 states."""
     without_capital = (abbreviation for abbreviation in Address.states_abbr if abbreviation != "DC")
     return tuple(zip(without_capital, Address.states, strict=True))
 
@@ -73,13 +72,13 @@ def company_suffixes() -> pa.StringArray:
 
 @lru_cache
 def email_domains() -> pa.StringArray:
-    """Domains that never belong to anybody (RFC 2606)."""
+    """Return domains that never belong to anybody (RFC 2606)."""
     return _pool(Internet.safe_domain_names)
 
 
 @lru_cache
 def vocabulary() -> tuple[str, ...]:
-    """Words of prose and of business in lower case, some of each length up to `MOST_LETTERS`."""
+    """Return words of prose and of business in lower case, some of each length up to `MOST_LETTERS`."""
     business = (word for words in (*Company.bsWords, *Company.catch_phrase_words) for word in words)
     return tuple(
         _pool(

@@ -6,6 +6,7 @@ import signal
 import hypothesis
 import pytest
 from support import sql_server
+from support.clusters import clusters
 from support.embedded_servers import embedded_server, template
 from support.tsql import tools_service
 
@@ -14,15 +15,18 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 
-__all__ = ["embedded_server", "template"]
+__all__ = ["clusters", "embedded_server", "template"]
 
-# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples.
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples, and
+# `quick` a fifth of the usual ones.
 _USUAL = hypothesis.settings(
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.register_profile("explore", _USUAL)
-hypothesis.settings.register_profile("stallmark", _USUAL, derandomize=True, database=None)
+_SAME = hypothesis.settings(_USUAL, derandomize=True, database=None)
+hypothesis.settings.register_profile("stallmark", _SAME)
+hypothesis.settings.register_profile("quick", _SAME, max_examples=20)
 hypothesis.settings.load_profile("stallmark")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would every test and all that tests start.
@@ -41,9 +45,17 @@ SLOW = (
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
+THOROUGH = (
+    "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
+    "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
+    "test_warehouse_refresh",
+)  # fmt: skip
+"""Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
+
 LONG = (
     "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
-    "test_browser", "test_build", "test_selftest", "test_every_text",
+    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py",
+    "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
 
@@ -58,10 +70,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a server, leave out what needs a SQL Server that is not there, and begin with what is long."""
+    """Mark what starts a server or is thorough, and leave out what needs a SQL Server that is not there. Begin with
+    what is long and end with what is short, so that no process is left to work alone."""
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
+        if any(part in item.nodeid.partition("::")[0] for part in THOROUGH):
+            item.add_marker("thorough")
     no_parser = tools_service.missing()
     if absent := [
         item
@@ -71,8 +86,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=absent)
         items[:] = [item for item in items if item not in absent]
 
+    heavy = {item.path for item in items if item.get_closest_marker("server")}
+
     def rank(item: pytest.Item) -> int:
-        return next((at for at, part in enumerate(LONG) if part in item.nodeid), len(LONG))
+        file = item.nodeid.partition("::")[0]
+        return next((at for at, part in enumerate(LONG) if part in file), len(LONG) + (item.path not in heavy))
 
     items.sort(key=rank)
 

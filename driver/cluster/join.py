@@ -34,8 +34,8 @@ def _said(value: object) -> str:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """The difference between two monotonic clocks: another machine's is `offset_ns` ahead of ours, within ±
-    `within_ns`."""
+    """The difference between two monotonic clocks: another machine's is `offset_ns` ahead of ours, within
+    ± `within_ns`."""
 
     offset_ns: int
     within_ns: int

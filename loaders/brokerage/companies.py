@@ -78,7 +78,7 @@ def industry_of(company: Ints) -> Ints:
 
 
 def company_names(seed: int, company: Ints) -> pa.StringArray:
-    """Two family names and the legal form, another combination for every company."""
+    """Return two family names and the legal form, another combination for every company."""
     families, forms = words.last_names(), words.company_suffixes()
     combinations = len(families) ** 2 * len(forms)
     first_combination = whole(seed, "first company's name", np.zeros(1, np.int64), combinations)
@@ -110,8 +110,8 @@ def _companies(seed: int, company: Ints, address_key: Ints) -> pa.Table:
 
 
 def _competitors(seed: int, population: Population, company: Ints) -> pa.Table:
-    """Others of the same industry, from the whole population: they follow the company in its industry at distances
-    of which one is in each third of the way round. There are at least four companies in an industry."""
+    """Return others of the same industry, from the whole population: they follow the company in its industry at
+    distances of which one is in each third of the way round. There are at least four companies in an industry."""
     industry, place = industry_of(company)[:, None], (company // INDUSTRIES)[:, None]
     others = (population.companies - industry + INDUSTRIES - 1) // INDUSTRIES - 1
     number = np.arange(COMPETITORS)[None, :]

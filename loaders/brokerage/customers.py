@@ -62,7 +62,7 @@ def broker_names(seed: int, broker: Ints) -> pa.StringArray:
 
 
 def account_names(seed: int, account_key: Ints) -> pa.StringArray:
-    """The owner's name and what the account is for."""
+    """Return the owner's name and what the account is for."""
     kind = whole(seed, "kind of account", account_key, len(_KINDS_OF_ACCOUNT))
     return pc.binary_join_element_wise(names(seed, owner_of(account_key)), chosen(_KINDS_OF_ACCOUNT, kind), " ")
 
@@ -126,7 +126,7 @@ def _tax_rates(seed: int, customer: Ints) -> pa.Table:
 
 
 def _permissions(seed: int, population: Population, customer: Ints) -> pa.Table:
-    """The owner may trade in every account; in some one or two other customers may as well."""
+    """Return the permissions: the owner may trade in every account; in some one or two other customers may as well."""
     owner, place = _numbered(customer, accounts_of(customer))
     key = account_key(owner, place)
     account, which = _numbered(key, 1 + others_permitted(seed, key))

@@ -75,7 +75,7 @@ def exchange_of(security: Ints) -> Ints:
 
 
 def codes(count: int) -> list[str]:
-    """Identifiers of two letters, in the order of the alphabet."""
+    """Return identifiers of two letters, in the order of the alphabet."""
     return [chr(65 + number // 26) + chr(65 + number % 26) for number in range(count)]
 
 

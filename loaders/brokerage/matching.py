@@ -124,7 +124,7 @@ class Holdings:
         self._newest[position[newer == NONE]] = older[newer == NONE]
 
     def _make_room(self, more: int) -> int:
-        """Room for so many new holdings; returns where they begin."""
+        """Make room for so many new holdings; return where they begin."""
         size = len(self)
         for name in _OF_HOLDINGS:
             column = getattr(self, name)

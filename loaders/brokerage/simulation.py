@@ -57,7 +57,8 @@ class Simulation:
                 yield self._complete(orders.take(in_order))
 
     def held(self) -> tuple[Ints, Ints, Ints]:
-        """Accounts (from 0 in the load unit), which of their securities, and how much of it they have, if any."""
+        """Return accounts (from 0 in the load unit), which of their securities, and how much of it they have,
+        if any."""
         net = np.zeros(self.holdings.positions, np.int64)
         np.add.at(net, self.holdings.position, self.holdings.quantity)
         positions = np.flatnonzero(net)

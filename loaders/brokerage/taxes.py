@@ -22,7 +22,7 @@ RATES = np.concatenate(
 
 
 def rates_of(seed: int, customer: Ints) -> tuple[Ints, Ints]:
-    """The customer's two taxes, as places in `RATES`."""
+    """Return the customer's two taxes, as places in `RATES`."""
     state = state_of(zip_of(seed, "customer", customer))
     bracket = whole(seed, "state tax", customer, _OF_STATE)
     return whole(seed, "country tax", customer, _OF_COUNTRY), _OF_COUNTRY + state * _OF_STATE + bracket

@@ -188,7 +188,8 @@ def _pieces(table: str, rows: pa.Table) -> Iterator[Piece]:
 
 
 def _trade_history(done: Completed) -> pa.Table:
-    """A limit order has waited (PNDG) before it went to the market (SBMT); both have been completed (CMPT)."""
+    """Return the histories: a limit order has waited (PNDG) before it went to the market (SBMT); both have been
+    completed (CMPT)."""
     waited = done.orders.type >= LIMIT_BUY
     keys = [done.key[waited], done.key, done.key]
     times = [moment(done.orders.placed[waited]), moment(done.orders.submitted), done.completed]

@@ -91,8 +91,8 @@ def _parts(factor: float) -> int:
 
 
 def _places(factor: float, batch: Batch, of_one: int) -> Ints:
-    """The numbers of the first and the last row in a batch, from 1: the generator's parts are of one size, and the
-    last has what is left over."""
+    """Return the numbers of the first and the last row in a batch, from 1: the generator's parts are of one size, and
+    the last has what is left over."""
     total, parts = sizes.count(factor, of_one), _parts(factor)
     first = batch.number * (total // parts)
     last = total if batch.number == parts - 1 else first + total // parts
@@ -107,7 +107,8 @@ def _pieces(file: Path) -> Iterator[pa.Table]:
 
 
 def _written(field: pa.Field) -> pa.DataType:
-    """The type of the schema for that of the generator: all of its keys are large, and ours are those of orders."""
+    """Return the type of the schema for that of the generator: all of its keys are large, and ours are those
+    of orders."""
     if pa.types.is_string_view(field.type):
         return pa.string()
     if pa.types.is_int64(field.type) and not field.name.endswith("orderkey"):

@@ -29,7 +29,7 @@ class GeneratorEnd(msgspec.Struct):
 
 
 def command() -> str:
-    """The path of the generator. Raises StallmarkError where there is none."""
+    """Return the path of the generator. Raise StallmarkError where there is none."""
     path = found()
     if path is None:
         raise StallmarkError(
@@ -41,7 +41,7 @@ def command() -> str:
 
 @contextmanager
 def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> Iterator[dict[str, Path]]:
-    """Part number `part` (from 1) of `parts` of each table, as Parquet files in a temporary folder, by table.
+    """Yield part number `part` (from 1) of `parts` of each table, as Parquet files in a temporary folder, by table.
 
     They are gone when it is left, and when this process is killed: `guard` sees to that. One thread makes them; the
     loader has several processes. Raises StallmarkError with the generator's words.

@@ -1,7 +1,7 @@
 """The size of the bank by its number of branches.
 
-Apart from the tables, so that a loader process starts without SQLAlchemy: half of its start would go into that
-import."""
+Apart from the tables, so that a loader process starts without SQLAlchemy: half of its start would go into
+that import."""
 
 TELLERS_PER_BRANCH = 10
 ACCOUNTS_PER_BRANCH = 100_000

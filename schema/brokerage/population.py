@@ -104,8 +104,8 @@ def rank_of(customer: Ints) -> Ints:
 def busy_rank(bits: Numbers) -> Ints:
     """Return ranks of customers who place orders.
 
-    The tier is drawn by its share; inside it activity falls linearly, so that a rank is the square root of a uniform
-    number."""
+    The tier is drawn by its share; inside it activity falls linearly, so that a rank is the square root of a
+    uniform number."""
     within = unit(bits)
     upto = np.cumsum(_TIER_SHARES) / 100
     tier = np.searchsorted(upto, within, side="right")
@@ -123,8 +123,8 @@ def tier_of(customer: Ints) -> Ints:
 
 
 def accounts_of(customer: Ints) -> Ints:
-    """Return the number of accounts: 1-4, 2-8 or 5-10 by tier, and exactly 500, 3,000 and 1,500 in the tiers of a load
-    unit."""
+    """Return the number of accounts: 1-4, 2-8 or 5-10 by tier, and exactly 500, 3,000 and 1,500 in the tiers of a
+    load unit."""
     return _ACCOUNTS_BY_RANK[rank_of(customer)]
 
 
@@ -229,8 +229,8 @@ def others_permitted(seed: int, account_key: Ints) -> Ints:
 
 
 def permitted(seed: int, population: Population, account_key: Ints, which: Ints | int) -> Ints:
-    """Return the customer permitted to trade in an account: 0 is the owner, the others are 1 and 2. No two are the
-    same."""
+    """Return the customer permitted to trade in an account: 0 is the owner, the others are 1 and 2. No two are
+    the same."""
     # One of the others is among the customers of the half that follows the owner's number, one of the rest.
     half = (population.customers - 1) // 2
     away = 1 + np.maximum(which - 1, 0) * half + whole(seed, "permitted", account_key * 4 + which, half)

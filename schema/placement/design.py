@@ -180,7 +180,7 @@ class Design:
                     raise StallmarkError(f"{tables} cannot lie in {name}: no filegroup has that name{hint}.")
 
     def groups(self) -> Iterator[Filegroup]:
-        """PRIMARY and the others."""
+        """Yield PRIMARY and the others."""
         if self.files:
             yield Filegroup(PRIMARY, self.files)
         yield from self.filegroups
@@ -192,7 +192,7 @@ class Design:
         return next(named, TableGroup((table.name,)))
 
     def check_tables(self, metadata: sa.MetaData) -> None:
-        """Raises StallmarkError when it names a table or a column that the schema does not have, or partitions by what
+        """Raise StallmarkError when it names a table or a column that the schema does not have, or partitions by what
         is no date with a known range."""
         known = {table.name for table in metadata.sorted_tables}
         grows = {GROWING for table in metadata.sorted_tables if table.info.get(GROWING)}
@@ -207,7 +207,7 @@ class Design:
 
 
 def sized(design: Design, metadata: sa.MetaData, rows: Mapping[str, int]) -> Design:
-    """The design with a size for every file of the database: what was not said is taken from the estimate of
+    """Return the design with a size for every file of the database: what was not said is taken from the estimate of
     `schema.size` for `rows` per table (full names), with room for a run. Compression is not counted on.
 
     Raises StallmarkError when files would be larger than the server takes.

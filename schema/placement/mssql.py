@@ -24,12 +24,13 @@ _STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (wher
 
 
 def create_database(database: str, design: Design) -> list[str]:
-    """The statements that make it, in order, for a connection to `master` in autocommit. Sizes: `placement.sized`."""
+    """Return the statements that make it, in order, for a connection to `master` in autocommit.
+    Sizes: `placement.sized`."""
     return [_create(database, design), *settings(database, design.settings)]
 
 
 def settings(database: str, wanted: Settings) -> list[str]:
-    """One statement each: the documentation lets several of these not be combined.
+    """Return one statement for each: the documentation lets several of these not be combined.
 
     READ_COMMITTED_SNAPSHOT would wait until every other connection is gone; NO_WAIT makes an error of that.
     """
@@ -73,9 +74,9 @@ def make_database(server: Server, design: Design) -> None:
 
 
 def place_tables(ddl: Ddl, design: Design) -> Ddl:
-    """Tables, keys and indexes of `schema.ddl` say where they lie and how they are compressed when they
-    are created on SQL Server, and rows may lie otherwise than by their key. Raises StallmarkError for a table or a
-    column that the schema does not have."""
+    """Let tables, keys and indexes of `schema.ddl` say where they lie and how they are compressed when they are created
+    on SQL Server, and rows may lie otherwise than by their key. Raises StallmarkError for a table or a column that the
+    schema does not have."""
     design.check_tables(ddl.tables)
     ddl = mssql_rows.arrange(ddl, design)
     for table in ddl.tables.sorted_tables:
@@ -103,7 +104,8 @@ def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> 
 
 
 def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
-    """CREATE TABLE wants the filegroup before its options, keys and indexes want it behind them."""
+    """Return the clauses in their places: CREATE TABLE wants the filegroup before its options, keys and indexes want it
+    behind them."""
     place, chosen = item.info.get(_STORAGE, (None, ()))
     on = [f"ON {place}"] if place else []
     if place and isinstance(item, sa.Table) and any(map(_is_large, item.columns)):
@@ -113,7 +115,7 @@ def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
 
 
 def _is_large(column: sa.Column) -> bool:
-    """A text or binary without a limit, kept outside its row."""
+    """Tell whether it is a text or binary without a limit, kept outside its row."""
     return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 
@@ -168,7 +170,7 @@ def file_clause(file: File) -> str:
 
 
 def run(connection: Any, statement: str, database: str) -> None:
-    """Raises StallmarkError with the server's words and the statement."""
+    """Execute a statement; raise StallmarkError with the server's words and the statement."""
     try:
         execute(connection, statement)
     except api().Error as error:
@@ -179,7 +181,7 @@ def run(connection: Any, statement: str, database: str) -> None:
 
 
 def size(size_bytes: int) -> str:
-    """Whole MB, or whole KB where it is not: rounded up."""
+    """Return whole MB, or whole KB where it is not: rounded up."""
     if size_bytes == 0:
         return "0"
     return f"{size_bytes // MIB}MB" if size_bytes % MIB == 0 else f"{-(-size_bytes // 1024)}KB"

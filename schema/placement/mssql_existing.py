@@ -27,7 +27,7 @@ class FoundFile:
     growth_percent: int | None = None
 
     def lies_at(self, path: str) -> bool:
-        """Windows does not tell capitals from small letters."""
+        """Tell whether it lies at this path; Windows does not tell capitals from small letters."""
         return self.path.casefold() == path.casefold() if is_windows(path) else self.path == path
 
 
@@ -53,7 +53,7 @@ class Found:
 
 
 def read(server: Server, schema: str) -> Found:
-    """The engine's database as it is, and where the tables of `schema` lie in it. Raises StallmarkError."""
+    """Return the engine's database as it is, and where the tables of `schema` lie in it. Raise StallmarkError."""
     with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
         recovery, rcsi, snapshot, level, target_s, durability, verify, legacy, updates = row
@@ -85,8 +85,8 @@ def differences(design: Design, found: Found, metadata: sa.MetaData) -> list[str
 
 
 def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
-    """Return the differences of tempdb; after `mssql_tempdb.change`, those that only a restart or an administrator can
-    remove."""
+    """Return the differences of tempdb; after `mssql_tempdb.change`, those that only a restart or an administrator
+    can remove."""
     data = [file for file in found if file.kind == "ROWS"]
     pairs = list(zip(wanted.files, data, strict=False))
     pairs += [(wanted.log, file) for file in found if file.kind == "LOG" and wanted.log][:1]
@@ -97,7 +97,7 @@ def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
 
 
 def refuse_other(server: Server, design: Design, metadata: sa.MetaData) -> None:
-    """Raises StallmarkError naming every difference between the engine's database and the design."""
+    """Raise StallmarkError naming every difference between the engine's database and the design."""
     if phrases := differences(design, read(server, str(metadata.schema)), metadata):
         raise StallmarkError(
             f"The database {server.address.database} is there, but not as the scenario designs it: "

@@ -34,12 +34,12 @@ def arrange(ddl: Ddl, design: Design) -> Ddl:
 
 
 def partitions(group: TableGroup, table: sa.Table) -> str:
-    """The name of the partition function and scheme of a table."""
+    """Return the name of the partition function and scheme of a table."""
     return f"{table.name}_{group.partition_by}_{group.partition_every}"
 
 
 def bounds(group: TableGroup, table: sa.Table) -> list[date]:
-    """The first days of all partitions but the first."""
+    """Return the first days of all partitions but the first."""
     assert group.partition_by
     first, last = table.columns[group.partition_by].info[DATES]
     months = [date(year, month, 1) for year in range(first.year, last.year + 1) for month in range(1, 13)]

@@ -46,9 +46,9 @@ def place(server: Server, wanted: TempDb, *, change_server: bool) -> None:
 
 
 def change(wanted: TempDb, present: Sequence[FoundFile], *, change_server: bool) -> list[str]:
-    """tempdb's files as wanted, from those it has (in the order of their numbers): the first wanted file is its first,
-    and so on; what is missing is added. A new path holds from the server's next start on, and a file is never made
-    smaller or removed: those differences remain, and `mssql_existing` names them.
+    """Return tempdb's files as wanted, from those it has (in the order of their numbers): the first wanted file is its
+    first, and so on; what is missing is added. A new path holds from the server's next start on, and a file is never
+    made smaller or removed: those differences remain, and `mssql_existing` names them.
 
     Raises StallmarkError without `change_server`: every database of the server shares tempdb.
     """
@@ -63,7 +63,7 @@ def change(wanted: TempDb, present: Sequence[FoundFile], *, change_server: bool)
 
 
 def give_back(wanted: TempDb, present: Sequence[FoundFile]) -> list[str]:
-    """The statements that undo `change`. The paths hold from the server's next start on."""
+    """Return the statements that undo `change`. The paths hold from the server's next start on."""
     pairs, added = _matched(wanted, present)
     statements = [_alter(f"REMOVE FILE {name(file.name)}") for file in reversed(added)]
     for found, file in pairs:
@@ -79,8 +79,8 @@ def give_back(wanted: TempDb, present: Sequence[FoundFile]) -> list[str]:
 
 
 def rehearsal(wanted: TempDb, present: Sequence[FoundFile]) -> Design | None:
-    """A database of the files that are to be made: same paths, same sizes; None when all are there. A database has
-    data and a log: what is not wanted of one lies small beside the other."""
+    """Return a database of the files that are to be made: same paths, same sizes; None when all are there. A database
+    has data and a log: what is not wanted of one lies small beside the other."""
     pairs, added = _matched(wanted, present)
     moved = [(found.kind, file) for found, file in pairs if not found.lies_at(file.path)]
     data = [file for kind, file in moved if kind == "ROWS"] + added
@@ -117,7 +117,7 @@ def _matched(wanted: TempDb, present: Sequence[FoundFile]) -> tuple[Pairs, list[
 
 
 def _modify(found: FoundFile, wanted: File) -> list[str]:
-    """One property at a time, as the documentation has it."""
+    """Modify one property at a time, as the documentation has it."""
     changes = []
     if not found.lies_at(wanted.path):
         changes.append(f"FILENAME = {text(wanted.path)}")

@@ -20,7 +20,7 @@ from stallmark.schema.placement.design import Design, Settings, TableGroup
 
 
 def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
-    """Raises StallmarkError for what only SQL Server has, and for a tablespace where this user cannot make tables."""
+    """Raise StallmarkError for what only SQL Server has, and for a tablespace where this user cannot make tables."""
     for what, why in _only_sql_server(design):
         raise StallmarkError(f"`database` asks for {what}, but {why}.")
     there = dict(engine.query(sql_file.read(__package__, "tablespaces.postgresql")))
@@ -41,7 +41,7 @@ def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
 
 
 def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) -> None:
-    """Raises StallmarkError naming every table and index that is there and lies elsewhere than designed."""
+    """Raise StallmarkError naming every table and index that is there and lies elsewhere than designed."""
     tables = {table.name: table for table in metadata.sorted_tables}
     phrases = []
     present = engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [str(metadata.schema)])
@@ -61,7 +61,7 @@ def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) 
 
 
 def place_tables(ddl: Ddl, design: Design) -> Ddl:
-    """Tables, keys and indexes of `schema.ddl` say in which tablespace they lie when they are created on
+    """Let tables, keys and indexes of `schema.ddl` say in which tablespace they lie when they are created on
     PostgreSQL; what is kept outside its row (TOAST) goes with its table."""
     for item in (*ddl.tables.sorted_tables, *ddl.keys):
         table = item if isinstance(item, sa.Table) else item.table
@@ -73,7 +73,7 @@ def place_tables(ddl: Ddl, design: Design) -> Ddl:
 
 @compiles(AddConstraint, "postgresql")
 def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> str:
-    """SQLAlchemy knows tablespaces of tables and indexes, not of keys."""
+    """Write a key with its tablespace: SQLAlchemy knows tablespaces of tables and indexes, not of keys."""
     ddl = compiler.visit_add_constraint(statement, **options)
     place = statement.element.dialect_options["postgresql"].get("tablespace")
     return ddl if place is None else f"{ddl} USING INDEX TABLESPACE {compiler.preparer.quote(place)}"

@@ -7,5 +7,5 @@ NAME = "tpchgen-cli"
 
 
 def found() -> str | None:
-    """Its path, beside our own programs or where commands are looked for; None where it is not installed."""
+    """Return its path, beside our own programs or where commands are looked for; None where it is not installed."""
     return shutil.which(NAME, path=sysconfig.get_path("scripts")) or shutil.which(NAME)

@@ -54,7 +54,7 @@ def most_sets(factor: float) -> int:
 
 
 def inserts(factor: float, number: int) -> tuple[pa.Table, pa.Table]:
-    """The rows of orders and of lineitem that set `number` (from 1) inserts, in the order of their keys.
+    """Return the rows of orders and of lineitem that set `number` (from 1) inserts, in the order of their keys.
 
     Raises StallmarkError beyond `most_sets`.
     """
@@ -69,7 +69,7 @@ def inserts(factor: float, number: int) -> tuple[pa.Table, pa.Table]:
 
 
 def deletes(factor: float, number: int) -> Ints:
-    """The keys of the orders that set `number` (from 1) deletes with their lineitems, ascending.
+    """Return the keys of the orders that set `number` (from 1) deletes with their lineitems, ascending.
 
     Raises StallmarkError beyond `most_sets`.
     """
@@ -78,7 +78,7 @@ def deletes(factor: float, number: int) -> Ints:
 
 
 def order_keys(places: Ints, octet: int) -> Ints:
-    """Keys of orders by their places, counted from 1; those of octet 0 are loaded."""
+    """Return keys of orders by their places, counted from 1; those of octet 0 are loaded."""
     block, within = np.divmod(places, KEYS_LOADED)
     return block * KEYS_APART + octet * KEYS_LOADED + within
 
@@ -109,7 +109,7 @@ def retail_price(part: Ints) -> Ints:
 
 
 def supplier_of(part: Ints, which: Ints, suppliers: int) -> Ints:
-    """The key of one of the suppliers of a part, `which` from 0."""
+    """Return the key of one of the suppliers of a part, `which` from 0."""
     step = suppliers // SUPPLIERS_OF_A_PART + (part - 1) // suppliers
     return (part + which * step) % suppliers + 1
 
@@ -206,6 +206,6 @@ def _lineitem(orders: pa.Table, lines: _Lines) -> pa.Table:
 
 
 def _numbered(what: str, numbers: Ints) -> pa.Array:
-    """`what` and the number with nine digits."""
+    """Return `what` and the number with nine digits."""
     digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), 9, "0")
     return pc.binary_join_element_wise(what, digits, "")

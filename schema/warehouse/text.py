@@ -42,7 +42,7 @@ _ORDERS = (  # of words in a sentence
 
 
 def texts(seed: int, what: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
-    """A text for each of `numbers`, of evenly spread lengths; `what` tells the columns apart."""
+    """Return a text for each of `numbers`, of evenly spread lengths; `what` tells the columns apart."""
     return chosen(_pieces(shortest, longest), whole(seed, what, numbers, _PIECES))
 
 

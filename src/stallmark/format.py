@@ -15,7 +15,7 @@ TOO_SMALL = "sample too small for this percentile"
 
 
 def number(value: float | None) -> str:
-    """A measured quantity, without its unit; with a minus sign, not a hyphen."""
+    """Write a measured quantity, without its unit; with a minus sign, not a hyphen."""
     if value is None or math.isnan(value):
         return NONE
     value = float(f"{value:.3g}") if abs(value) < 1000 else value
@@ -24,12 +24,12 @@ def number(value: float | None) -> str:
 
 
 def count(value: int | None) -> str:
-    """A count: every digit matters."""
+    """Write a count: every digit matters."""
     return NONE if value is None else f"{value:,d}"
 
 
 def share(value: float | None) -> str:
-    """A measured share of one as a percentage; what is not all of it is never written as 100 %."""
+    """Write a measured share of one as a percentage; what is not all of it is never written as 100 %."""
     if value is None or math.isnan(value):
         return NONE
     percent = value * 100
@@ -41,12 +41,12 @@ def share(value: float | None) -> str:
 
 
 def portion(value: float | None) -> str:
-    """A share that was chosen, not measured: 5 %, 12.5 %."""
+    """Write a share that was chosen, not measured: 5 %, 12.5 %."""
     return NONE if value is None else f"{_short(value * 100)}{NBSP}%"
 
 
 def size(value: int | None) -> str:
-    """Memory and files: KiB, MiB, GiB."""
+    """Write the size of memory and files: KiB, MiB, GiB."""
     if value is None:
         return NONE
     amount, unit = humanize.naturalsize(value, binary=True, format="%.6f").split()
@@ -54,7 +54,7 @@ def size(value: int | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration: 45 s, 10 min, 24 h."""
+    """Write a duration: 45 s, 10 min, 24 h."""
     if value is None or math.isnan(value):
         return NONE
     for length, unit in ((3600, "h"), (60, "min")):
@@ -77,17 +77,17 @@ def roughly(span_s: float) -> str:
 
 
 def of_time(span_s: float) -> tuple[int, str]:
-    """Seconds in a unit for an axis of so long a time, and the unit."""
+    """Return the seconds of a unit for an axis of so long a time, and the unit."""
     return (3600, "hours") if span_s >= 3 * 3600 else (60, "minutes") if span_s >= 600 else (1, "seconds")
 
 
 def minute(iso: str) -> str:
-    """Of a moment in ISO 8601: 2026-11-22 10:11."""
+    """Write a moment in ISO 8601 to the minute: 2026-11-22 10:11."""
     return iso.replace("T", " ")[:16]
 
 
 def difference(left: float | None, right: float | None) -> float | None:
-    """How far `right` lies from `left`, as a share of `left`; None when there is nothing to compare."""
+    """Return how far `right` lies from `left`, as a share of `left`; None when there is nothing to compare."""
     if left is None or right is None or left == 0:
         return None
     return right / left - 1
@@ -120,12 +120,12 @@ def factor(ratio: float) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
+    """List names: "a", "a and b", "a, b and c"."""
     return humanize.natural_list(list(names)).replace(", and ", " and ")
 
 
 def quoted(names: Sequence[str]) -> str:
-    """ "“a” and “b”": names as their user wrote them."""
+    """List names in quotes, "“a” and “b”": names as their user wrote them."""
     return listed([f"“{name}”" for name in names])
 
 
@@ -134,7 +134,7 @@ def users(count: int) -> str:
 
 
 def spoken(transaction: str) -> str:
-    """A transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
+    """Write a transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
     return "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction
 
 
@@ -144,23 +144,23 @@ def plural(transaction: str) -> str:
 
 
 def signed(share: float) -> str:
-    """A change: "+3.1 %", "−18 %"; a minus sign, not a hyphen."""
+    """Write a change: "+3.1 %", "−18 %"; a minus sign, not a hyphen."""
     size_percent = abs(share) * 100
     text = f"{size_percent:.1f}" if size_percent < 9.95 else f"{size_percent:,.0f}"
     return f"{'−' if share < 0 and float(text.replace(',', '')) else '+'}{text} %"
 
 
 def coefficient(value: float) -> str:
-    """A correlation: "+0.62", "−0.05"."""
+    """Write a correlation: "+0.62", "−0.05"."""
     return f"{value:+.2f}".replace("-", "−")
 
 
 def by(share: float) -> str:
-    """A change as a verb: "rose by 18 %", "fell by 3.1 %"."""
+    """Write a change as a verb: "rose by 18 %", "fell by 3.1 %"."""
     return f"{'fell' if share < 0 else 'rose'} by {signed(abs(share)).removeprefix('+')}"
 
 
 def _short(value: float) -> str:
-    """Three significant digits, and no zeros after the point."""
+    """Write three significant digits, and no zeros after the point."""
     text = number(value)
     return text.rstrip("0").rstrip(".") if "." in text else text

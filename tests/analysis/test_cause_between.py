@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.findings import kinds_of
+from support.findings import facts_of, kinds_of
 from support.steps import changed_step
 
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.bottleneck.summary import Budget, Source, StepCause
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.text.cause import evidence_words
 
@@ -169,6 +170,15 @@ def test_the_last_few_reads_do_not_tell_how_long_a_read_takes(slow):
     rare = [changed_step(step, reads_per_transaction=1e-4) for step in repeated(slow, THREE, read=0.0)]
     cause = explain(repeated(slow, THREE), rare)
     assert cause.storage == Storage.NOT_THE_CAUSE and cause.finding.facts["io_share"] <= 0
+
+
+def test_a_cause_says_where_a_device_was_not_judged(slow, fast):
+    assert CauseKind.CPUS_BUSY not in kinds_of(explain([slow] * 3, [fast] * 3).cautions)
+    verdict = info(DeviceKind.CPUS_BUSY_OTHERWISE)
+    busy = changed_step(fast, device_verdict=verdict)
+    found = explain([slow] * 3, [fast, busy, busy])
+    assert found.storage == Storage.CAUSE
+    assert facts_of(found.cautions, CauseKind.CPUS_BUSY) == [{"runs": 2, "of": 6}]
 
 
 def test_half_and_half_is_one_of_several(slow):

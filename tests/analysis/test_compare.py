@@ -295,6 +295,20 @@ def test_a_plan_takes_the_spread_from_the_runs_and_needs_a_repeat(sound):
         plan_runs(made(sound, A=[400.0], B=[480.0]), 0.05)
 
 
+def test_a_plan_for_runs_that_are_no_pairs_is_by_the_test_that_compares_them(sound):
+    values = [400.0, 408.0, 392.0]
+    apart = [*made(sound, A=values), *made(sound, experiment="e2", A=values)]
+    found = plan_runs(apart, 0.05)
+    assert found.unpaired is Unpaired.EXPERIMENTS
+    assert compare_runs(apart).pairs[0].method.facts["unpaired"] == found.unpaired
+    by_turns = plan_runs(made(sound, A=values, B=values), 0.05)
+    assert by_turns.unpaired is None and plan_runs(made(sound, A=values), 0.05).unpaired is None
+    assert found.spread == pytest.approx(by_turns.spread) and found.runs <= by_turns.runs
+    assert found.can_show[0][1] < by_turns.can_show[0][1], "twice the degrees of freedom"
+    in_blocks = blocks(made(sound, order="AAABBBAAA", A=[*values, *values], B=values), again=3)
+    assert plan_runs(in_blocks, 0.05).unpaired is Unpaired.BLOCKS
+
+
 def test_a_plan_takes_the_drift_from_a_to_a_prime_for_no_spread(sound):
     tps = {"A": [400.0, 402.0, 398.0, 500.0, 502.0, 498.0], "B": [480.0, 478.0, 482.0]}
     plan = plan_runs(blocks(made(sound, order="AAABBBAAA", **tps), again=3), 0.05)

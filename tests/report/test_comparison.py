@@ -169,6 +169,17 @@ def test_a_plan_says_what_runs_can_show(sound, width):
     assert "noncentral t" in flat and "pooled over 6 runs with 4 degrees of freedom" in flat
 
 
+def test_a_plan_says_by_which_test(sound):
+    def said(runs) -> str:
+        return " ".join(show(planned(plan_runs(runs, 0.05)), 100).split())
+
+    first, second = (made(sound, experiment=name, A=[400.0, 408.0, 392.0]) for name in ("e1", "e2"))
+    assert "Paired t-test, two-sided" in said(first) and "Welch" not in said(first)
+    apart = said([*first, *second])
+    assert "Welch’s t-test (the sides are different experiments, so no run has a partner)" in apart
+    assert "Paired" not in apart
+
+
 def test_a_plan_says_which_runs_it_left_out(sound):
     first, *good = made(sound, A=[100.0, 400.0, 408.0])
     plan = plan_runs([with_step(first, invalid=[FOREIGN_IO]), *good], 0.05)

@@ -50,6 +50,12 @@ def test_as_many_runs_as_planned_have_the_power_they_promise(difference):
     assert found >= 0.79
 
 
+def test_as_many_runs_apart_as_planned_have_the_power_they_promise():
+    needed = statistics.runs_needed(0.05, SPREAD, paired=False)
+    assert needed is not None and needed <= (statistics.runs_needed(0.05, SPREAD) or 0)
+    assert (statistics.welch(*runs(needed, 0.05, MANY)).p() <= 0.05).mean() >= 0.78
+
+
 def test_intervals_hold_the_true_difference_95_times_in_100():
     low, high = statistics.paired(*runs(4, 0.05, MANY)).interval()
     assert ((low <= np.log1p(0.05)) & (high >= np.log1p(0.05))).mean() == pytest.approx(0.95, abs=0.006)

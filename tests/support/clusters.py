@@ -98,14 +98,25 @@ class ClusterEngine(PostgresEngine):
         return {"data": self.cluster.data, "wal": self.cluster.data / "pg_wal"}
 
 
-@pytest.fixture(scope="session", params=[18, 16], ids="pg{}".format)
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    cluster = Cluster(request.param)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Callable[[int], Cluster]]:
+    """Return the cluster of a version; it is started when it is first asked for."""
+    made: dict[int, Cluster] = {}
+
+    def of(major: int) -> Cluster:
+        if major not in made:
+            made[major] = Cluster(major)
+            made[major].start()
+        return made[major]
+
+    yield of
+    for cluster in made.values():
         cluster.remove()
+
+
+@pytest.fixture(scope="session", params=[18, 16], ids="pg{}".format)
+def cluster(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) -> Cluster:
+    return clusters(request.param)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The choice of customers by how busy they are, of their accounts, and of the securities that these trade.
 
-Choices are drawn many at a time, because NumPy takes as long for one as for a hundred. They are a pure function of the
-generator.
+Choices are drawn many at a time, because NumPy takes as long for one as for a hundred. They are a pure function of
+the generator.
 """
 
 import random

@@ -1,5 +1,5 @@
-"""Data-Maintenance: a small correction once a minute, in one of twelve tables in turn; the next correction there undoes
-it."""
+"""Data-Maintenance: a small correction once a minute, in one of twelve tables in turn; the next correction there
+undoes it."""
 
 import random
 from collections.abc import Callable, Mapping

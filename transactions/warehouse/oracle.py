@@ -1,7 +1,7 @@
 """An independent answer to each query: DuckDB on the generator's data, not on what a server holds.
 
-DuckDB executes the text that PostgreSQL gets. What refresh sets have changed, it changes too, from the same pure
-functions.
+DuckDB executes the text that PostgreSQL gets. What refresh sets have changed, it changes too, from the same
+pure functions.
 """
 
 import shutil

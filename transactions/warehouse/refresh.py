@@ -86,8 +86,8 @@ class Refresh:
         self._rows_of(self.state().set + 1)
 
     def insert(self) -> RefreshResult:
-        """Execute RF1 of the next set. Raise StallmarkError when there is none, or the RF2 of the last is still to
-        come."""
+        """Execute RF1 of the next set. Raise StallmarkError when there is none, or the RF2 of the last is still
+        to come."""
         state = self.state()
         if why := _undone(state):
             raise StallmarkError(f"{why} These are to be deleted before others are inserted.")

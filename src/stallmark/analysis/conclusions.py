@@ -15,8 +15,8 @@ from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 
 
 def conclusions(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[Finding]:
-    """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are left
-    out."""
+    """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are
+    left out."""
     return list(_conclusions(axis, runs, judged))
 
 

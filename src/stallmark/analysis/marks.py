@@ -40,8 +40,8 @@ def doubtful(experiment: ExperimentSummary) -> set[str]:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or furthest
-    beyond."""
+    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or
+    furthest beyond."""
 
     gate: Gate
     failed: list[StepSummary]

@@ -228,8 +228,8 @@ def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval)
 
 
 def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
-    """Return the reads per commit of all the server's processes, I/O workers included, in the time that the counters
-    cover."""
+    """Return the reads per commit of all the server's processes, I/O workers included, in the time that the
+    counters cover."""
     if data is None or data.broken or "reads" not in data.values:
         return None
     committed = np.concatenate([[0], np.cumsum(load.all("committed"))])

@@ -35,8 +35,8 @@ from stallmark.stats.correlation import Correlation
 
 @dataclass(frozen=True)
 class StepInterval:
-    """The measured interval of a step. All its figures are over the seconds of the run from `begin_s` to before
-    `end_s`."""
+    """The measured interval of a step. All its figures are over the seconds of the run from `begin_s` to
+    before `end_s`."""
 
     measured_s: float
     warm_up_s: float

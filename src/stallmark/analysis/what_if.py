@@ -35,8 +35,8 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class WhatIfs:
-    """Predictions, and how good such predictions were. `left_out`: steps for which nothing can be predicted, and
-    why."""
+    """Predictions, and how good such predictions were. `left_out`: steps for which nothing can be predicted,
+    and why."""
 
     found: list[WhatIf]
     tests: list[ModelTest]

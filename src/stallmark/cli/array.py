@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from stallmark.storage.emulator import ArrayModel
 
 _SLOWER = 0.1
-"""Share by which a read may take longer than the array's: its block device is verified against its model within
-that."""
+"""Share by which a read may take longer than the array's: its block device is verified against its model
+within that."""
 
 
 @click.group(cls=Group)

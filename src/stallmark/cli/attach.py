@@ -55,7 +55,7 @@ def attach(
 
 
 def offset_s(text: str) -> float:
-    """Seconds to add to the file's times: 2.5s, -300ms, +1h."""
+    """Return the seconds to add to the file's times: 2.5s, -300ms, +1h."""
     from pydantic import TypeAdapter, ValidationError
 
     from stallmark.quantities import Seconds

@@ -70,7 +70,8 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:
-    """One for each query. Raises StallmarkError for a database that has none, and where the other one is missing."""
+    """Check the answer of each query. Raise StallmarkError for a database that has none, and where the other one
+    is missing."""
     from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
 
@@ -93,7 +94,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionRe
 
 
 def show_findings(findings: Sequence["ConditionResult"]) -> None:
-    """A line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
+    """Print a line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
     _part("Exact", [f for f in findings if not f.statistical])
     _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
     if any(finding.holds is None and not finding.refused for finding in findings):

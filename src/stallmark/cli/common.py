@@ -131,7 +131,7 @@ def as_bytes(context: click.Context, option: click.Parameter, text: str | None) 
 
 
 def workload_options(command: Callable) -> Callable:
-    """The command gets a `choice`, and the `scenario` where one was named in place of a workload."""
+    """Give a command a `choice`, and the `scenario` where one was named in place of a workload."""
 
     @click.argument("workload")
     @click.option(

@@ -15,7 +15,7 @@ from stallmark.errors import StallmarkError
 def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     """Say how many runs show a wanted difference, from how much the RUNs scatter.
 
-    With the probability of 80 % (power), by the paired t-test at 5 %, two-sided, that compare uses.
+    With the probability of 80 % (power), by the test at 5 %, two-sided, that `compare` uses for such runs.
     """
     from stallmark.analysis.compare.plan import plan_runs
     from stallmark.cli.summaries import summarise_folders

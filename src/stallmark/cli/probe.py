@@ -89,7 +89,7 @@ def probe(
 def run_probe_scenario(
     scenario: "ProbeScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
 ) -> None:
-    """`stallmark run` of a scenario about raw storage. `others`: options were given that it cannot have."""
+    """Run a scenario about raw storage. `others`: options were given that it cannot have."""
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.probe_run import RawRunner
     from stallmark.experiment.target import home

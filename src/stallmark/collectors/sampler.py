@@ -194,7 +194,7 @@ class _Lane:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Whatever goes wrong with one collector is noted, and is nobody else's trouble."""
+        """Note what goes wrong with one collector, which is nobody else's trouble."""
         began = self._sampler.now()
         try:
             yield

@@ -54,8 +54,8 @@ class QuerySession(Protocol):
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
 
     def with_notes(self, answer: Answer) -> Answer:
-        """Return the last execution's answer with what the server noted of it, asked before the next one. It is not
-        timed."""
+        """Return the last execution's answer with what the server noted of it, asked before the next one. It is
+        not timed."""
         return answer
 
     def measures(self, answer: Answer) -> Measures:

@@ -25,7 +25,7 @@ class Estimate:
 
     @property
     def total_s(self) -> float:
-        return self.build_s + sum(self.runs_s)
+        return self.build_s + sum(self.runs_s) + rates.REPORT_S
 
     def left_s(
         self, took_s: Sequence[float], to_make: int, *, spent_s: float = 0.0, load_spent_s: float = 0.0

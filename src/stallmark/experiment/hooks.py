@@ -188,8 +188,8 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _text(output: IO[bytes]) -> str:
-    """Return the end of the output, redacted. Twice as much as is kept is read, because redacting makes it shorter or
-    longer."""
+    """Return the end of the output, redacted. Twice as much as is kept is read, because redacting makes it shorter
+    or longer."""
     output.seek(max(0, output.seek(0, os.SEEK_END) - 2 * MOST_OUTPUT))
     return without_secrets(output.read().decode(errors="replace").strip())[-MOST_OUTPUT:]
 

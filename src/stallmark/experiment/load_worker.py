@@ -35,8 +35,8 @@ FAREWELL_S = 20  # executors give their users 12 s
 
 
 def facts_of(engine: Engine) -> RunFacts:
-    """Return what all machines of a run must agree on. Read anew for each run, because the database may change between
-    two."""
+    """Return what all machines of a run must agree on. Read anew for each run, because the database may change
+    between two."""
     facts = RunFacts(stallmark.__version__, str(engine.identity()))
     if entry := ledger.read(engine):
         data = entry.identity
@@ -52,8 +52,8 @@ def facts_of(engine: Engine) -> RunFacts:
 
 
 def serve(server: str, host: str, port: int, show: Show) -> None:
-    """Serve run after run on the server of this URL until stopped. Raises StallmarkError when a master refuses this
-    machine."""
+    """Serve run after run on the server of this URL until stopped. Raises StallmarkError when a master refuses
+    this machine."""
     engine = open_engine(server)
     engine.identity()  # an unreachable server is said now
     show.say(f"Waiting for runs of {host}:{port}. Ctrl-C ends this.")

@@ -69,8 +69,8 @@ class Show:
     def bar(self, title: str, total: float | None, phase: Phase | None = None) -> Iterator[None]:
         """Show a bar for one piece of work; `advance` moves it. It leaves one line behind when done.
 
-        `total` is for work by the clock, in seconds. For other work, or when the end has moved, `advance` is told the
-        total.
+        `total` is for work by the clock, in seconds. For other work, or when the end has moved, `advance` is told
+        the total.
         """
         began = time.monotonic()
         self._title = title

@@ -17,6 +17,8 @@ PREFILL_BYTES_PER_S = 400 * MIB
 CHECK_BYTES_PER_S = 400 * MIB
 RUN_S = 7.0
 """A server starts with its cap, users begin and end, and the record is closed."""
+REPORT_S = 5.0
+"""The report is written when all runs are made."""
 WRITE_BYTES_PER_S = 300 * MIB
 """The file of a probe is written."""
 STEP_S = 1.0

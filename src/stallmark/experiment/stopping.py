@@ -16,8 +16,8 @@ _asked_from: list[str] = []
 
 
 class StopSignal(KeyboardInterrupt):
-    """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped by
-    it."""
+    """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped
+    by it."""
 
     def __init__(self, number: int):
         by = f"from {_asked_from[-1]}" if _asked_from else f"by {_SIGNALS[signal.Signals(number).name]}"

@@ -77,8 +77,8 @@ class StorageWork:
         """Probe the storage with reads and writes on a file of its own; return None where the scenario asks for no
         probe.
 
-        A share is of the database as loaded: the file must not grow with the database, or two probes could not be
-        compared.
+        A share is of the database as loaded: the file must not grow with the database, or two probes could not
+        be compared.
         """
         choice = self._scenario.probe
         if choice is None:

@@ -1,5 +1,5 @@
-"""A run of virtual users: they execute transactions for a time while collectors sample, with concurrent streams if
-asked."""
+"""A run of virtual users: they execute transactions for a time while collectors sample, with concurrent streams
+if asked."""
 
 from contextlib import ExitStack
 from typing import Any

@@ -81,8 +81,8 @@ class View:
         self._ended = state, because
 
     def look(self, fresh_s: float = 0.0) -> Seen:
-        """Return the experiment as it is now, or was at most `fresh_s` ago; as it was, while files are being
-        replaced."""
+        """Return the experiment as it is now, or was at most `fresh_s` ago; as it was, while files are
+        being replaced."""
         with self._looking:
             if self._seen and time.monotonic() - self._looked < fresh_s:
                 return self._seen

@@ -146,8 +146,8 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
 
 
 def _identity(record: Record) -> Any:
-    """Return a key that is the same in every copy of a run's folder: no two runs of an experiment share number and
-    start."""
+    """Return a key that is the same in every copy of a run's folder: no two runs of an experiment share number
+    and start."""
     made = record.manifest
     if not made.experiment or made.sequence is None:
         return record.folder.resolve()

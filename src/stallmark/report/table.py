@@ -1,5 +1,5 @@
-"""The form of all tables: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and in
-Markdown."""
+"""The form of all tables: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and
+in Markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -109,7 +109,7 @@ def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def binned(series: np.ndarray, seconds: int) -> np.ndarray:
-    """Return means of stretches of `seconds`, without the last that is not whole; NaN where a second of it is
-    unknown."""
+    """Return means of stretches of `seconds`, without the last that is not whole; NaN where a second of it
+    is unknown."""
     whole = len(series) // seconds
     return series[: whole * seconds].reshape(whole, seconds).mean(axis=1)

@@ -54,8 +54,8 @@ class Batches:
 
 @dataclass(frozen=True)
 class Trend:
-    """The trend of a series. `p` of no trend (two-sided, Mann-Kendall); `slope` per value with its 95 % interval
-    (Sen)."""
+    """The trend of a series. `p` of no trend (two-sided, Mann-Kendall); `slope` per value with its 95 %
+    interval (Sen)."""
 
     p: float
     slope: float
@@ -65,8 +65,8 @@ class Trend:
 
 @dataclass(frozen=True)
 class Change:
-    """The place where a level changes, if it does: before value `at`. `p` of no change (Pettitt); the means on both
-    sides."""
+    """The place where a level changes, if it does: before value `at`. `p` of no change (Pettitt); the means on
+    both sides."""
 
     at: int
     p: float

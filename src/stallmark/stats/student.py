@@ -39,8 +39,8 @@ class Student:
         return self.mean - reach, self.mean + reach
 
     def p(self) -> np.ndarray:
-        """Return the two-sided p-value of no difference. Runs that are equal to the last digit leave no doubt in either
-        direction."""
+        """Return the two-sided p-value of no difference. Runs that are equal to the last digit leave no doubt in
+        either direction."""
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.abs(self.mean) / self.error
         p = 2 * scipy.special.stdtr(self.df, -np.where(self.error > 0, t, 0.0))
@@ -56,8 +56,8 @@ def paired(log_a: np.ndarray, log_b: np.ndarray) -> Student:
 
 
 def welch(log_a: np.ndarray, log_b: np.ndarray) -> Student:
-    """Return the mean of ln b − ln a where no run has a partner; the two may scatter differently. At least two runs
-    each."""
+    """Return the mean of ln b − ln a where no run has a partner; the two may scatter differently. At least two
+    runs each."""
     a, b = np.asarray(log_a), np.asarray(log_b)
     n, m = a.shape[-1], b.shape[-1]
     va, vb = a.var(axis=-1, ddof=1) / n, b.var(axis=-1, ddof=1) / m
@@ -104,8 +104,8 @@ def spread_interval(spread: float, df: int, confidence: float = CONFIDENCE) -> t
 
 
 def power(shift: float | np.ndarray, df: float | np.ndarray) -> np.ndarray:
-    """Return the probability that a two-sided t-test shows a true difference of `shift` standard errors of its own
-    estimate."""
+    """Return the probability that a two-sided t-test shows a true difference of `shift` standard errors of its
+    own estimate."""
     critical = scipy.special.stdtrit(df, (1 + CONFIDENCE) / 2)
     # A test that shows the opposite: next to nothing of a large shift, where the library's function gives NaN.
     opposite = np.where(np.asarray(shift) < 5, scipy.special.nctdtr(df, np.minimum(shift, 5), -critical), 0.0)
@@ -129,14 +129,15 @@ def detectable(error: float, df: float) -> float:
     return float(np.expm1(shift_for(df) * error))
 
 
-def detectable_with(runs: int, spread: float) -> float:
-    """Return the smallest ratio less 1 for a plan: `runs` pairs, each run scattering by `spread` (standard deviation of
-    its ln)."""
-    return detectable(spread * np.sqrt(2 / runs), runs - 1.0)
+def detectable_with(runs: int, spread: float, paired: bool = True) -> float:
+    """Return the smallest ratio less 1 for a plan: `runs` of each side, each run scattering by `spread` (standard
+    deviation of its ln)."""
+    return detectable(spread * np.sqrt(2 / runs), (runs - 1.0) * (1 if paired else 2))
 
 
-def runs_needed(difference: float, spread: float) -> int | None:
-    """Return how many pairs of runs show a true ratio of 1 + `difference` with the power of POWER.
+def runs_needed(difference: float, spread: float, paired: bool = True) -> int | None:
+    """Return how many runs of each side show a true ratio of 1 + `difference` with the power of POWER, by the t-test of
+    pairs or by Welch's of two sides that scatter alike.
 
     REPLICATES at least; None beyond MOST_RUNS. `spread` is the standard deviation of ln of a single run.
     """
@@ -144,5 +145,5 @@ def runs_needed(difference: float, spread: float) -> int | None:
     if spread == 0:
         return REPLICATES
     runs = np.arange(REPLICATES, MOST_RUNS + 1)
-    enough = power(wanted / (spread * np.sqrt(2 / runs)), runs - 1.0) >= POWER
+    enough = power(wanted / (spread * np.sqrt(2 / runs)), (runs - 1.0) * (1 if paired else 2)) >= POWER
     return int(runs[np.argmax(enough)]) if enough.any() else None

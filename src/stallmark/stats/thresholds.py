@@ -3,9 +3,8 @@
 # The driver. ------------------------------------------------------------------------------------------------
 
 DRIVER_OVERHEAD = 0.05
-"""Share of a closed loop's user time that was neither think time nor inside a call. Below it
-the throughput a perfect driver would reach is at most 5 % higher: the size of effect we do not report
-either."""
+"""Share of a closed loop's user time that was neither think time nor inside a call. Below it the throughput a perfect
+driver would reach is at most 5 % higher: the size of effect we do not report either."""
 
 EXECUTOR_CPU = 0.90
 """Of one core. Python holds one interpreter lock per process: at 90 % the queue for it is as long as an M/M/1
@@ -26,8 +25,8 @@ NOT_CONNECTED = 0.05
 by as much as we do not report elsewhere."""
 
 CLOCKS_APART_MS = 50
-"""To within which the clocks of load machines must be known: a second of one machine is else noticeably not that of
-another."""
+"""To within which the clocks of load machines must be known: a second of one machine is else noticeably not that
+of another."""
 
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
@@ -47,8 +46,7 @@ LATE = 0.05
 
 ACTIVE_COUNTED = 32 << 30
 """Bytes. An emulated array counts active extents in a table of 64 GiB of them, in buckets of 16 (model.h). Half full,
-one bucket in 270 overflows, and fewer than one extent in a thousand goes uncounted; beyond, a count says too
-little."""
+one bucket in 270 overflows, and fewer than one extent in a thousand goes uncounted; beyond, a count says too little."""
 
 GAP_S = 3.0
 """Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed. Of a
@@ -82,10 +80,9 @@ CHECKPOINT_QUIET_S = 10.0
 """Two samples of SQL Server's counters: writes that pause for less are one checkpoint's."""
 
 REPORT_DELAY_S = {"PostgreSQL": 0.9}
-"""How late, on average, a server's counters show what its sessions did. PostgreSQL's backends hand in their
-counts at most once a second and between transactions. Measured against the emulated array, whose counters
-are immediate: samples agree second by second when they are dated 0.8-1.0 s back (error 1/5 to 1/9 of
-undated)."""
+"""How late, on average, a server's counters show what its sessions did. PostgreSQL's backends hand in their counts at
+most once a second and between transactions. Measured against the emulated array, whose counters are immediate: samples
+agree second by second when they are dated 0.8-1.0 s back (error 1/5 to 1/9 of undated)."""
 
 NODES_APART = 0.5
 """Share of the longest page life below which that of a NUMA node is called short: its pages are read again twice as
@@ -154,8 +151,7 @@ PROGRESS_FLOOR = 0.05
 """Less progressing time than this and the load asks too little of the server to find any bottleneck in it."""
 
 DEVICE_QUEUES = 0.5
-"""Busy share below which an I/O is served longer than it queues (M/M/1: the queue is ρ / (1 − ρ)
-services)."""
+"""Busy share below which an I/O is served longer than it queues (M/M/1: the queue is ρ / (1 − ρ) services)."""
 
 DEVICE_BUSY = 0.9
 """Busy share at which queueing is ten times the service. Used for emulated arrays only: a flash device or an
@@ -163,8 +159,7 @@ array serves many requests at once and shows 100 % long before it is saturated, 
 themselves rotational."""
 
 DEVICE_OWN = 0.8
-"""Share of the server's I/O stall below which it is worth saying that the device itself was faster than
-that."""
+"""Share of the server's I/O stall below which it is worth saying that the device itself was faster than that."""
 
 LOG_SAID = 0.01
 LOCKS_SAID = 0.05
@@ -203,9 +198,8 @@ SAME = 0.05
 """Throughputs closer than this are called alike; single runs on one machine differ by 2-5 % on their own."""
 
 READS_DIFFER = 0.2
-"""Relative difference of physical reads per transaction between devices at one buffer pool. They are a matter
-of pool and transactions alone, so they should agree; a pool that is still filling makes them differ by some
-percent."""
+"""Relative difference of physical reads per transaction between devices at one buffer pool. They are a matter of pool
+and transactions alone, so they should agree; a pool that is still filling makes them differ by some percent."""
 
 REPLICATES = 3
 """Runs per variant below which there is no verdict."""
@@ -311,8 +305,8 @@ prediction takes them to be the same, and would be wrong by as much."""
 
 ASSOCIATION_BIN_S = 5
 """Length of the stretches of which an elasticity is taken. Counters are not sampled on whole seconds, and what is
-shared out between two seconds changes less than it did: with stretches of 1 s an elasticity of −0.5 came out as −0.8
-(tests/analysis/test_cause.py)."""
+shared out between two seconds changes less than it did: with stretches of 1 s an elasticity of −0.5 came out as
+−0.8 (tests/analysis/test_cause.py)."""
 
 ASSOCIATION_BINS = 30
 """So many of these stretches, and a correlation is of them; fewer, and it is of single seconds, whose scatter only

@@ -34,8 +34,8 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None where the kernel does not count
-    them."""
+    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None where the kernel does not
+    count them."""
 
     reads: int
     read_bytes: int

@@ -20,8 +20,8 @@ _SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")
 def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:
     """Return the budget; None where no sessions were sampled or nothing ended.
 
-    `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the server's
-    answers.
+    `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the
+    server's answers.
     """
     seen, looks = waits.over(interval) if waits else ({}, 0)
     done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())

@@ -49,8 +49,8 @@ def _users(load: Load, interval: Interval) -> Law | None:
 
 
 def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
-    """Compare readers. With concurrent `streams` of queries the counters hold their reads too, while sessions seen are
-    users'."""
+    """Compare readers. With concurrent `streams` of queries the counters hold their reads too, while sessions seen
+    are users'."""
     server = over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None

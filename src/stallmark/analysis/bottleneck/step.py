@@ -114,8 +114,8 @@ def _demands(
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
-    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
-    them."""
+    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server
+    reports them."""
     host = over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))

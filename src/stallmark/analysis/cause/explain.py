@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Source
 from stallmark.analysis.cause.evidence import between, evidence
 from stallmark.analysis.cause.model_tests import tested
@@ -30,8 +31,8 @@ _KINDS = {
 
 
 def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = False) -> Cause:
-    """Return the cause of the difference of B from A; steps of repeated runs, the n-th of each made together where
-    `paired`."""
+    """Return the cause of the difference of B from A; steps of repeated runs, the n-th of each made together
+    where `paired`."""
     figures = evidence(a, b, paired)
     tests = [*tested(a, b), *tested(b, a)]
     if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):
@@ -170,6 +171,9 @@ def _cautions(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequenc
     lock = next((part for part in parts if part.part == "lock"), None)
     if lock and lock.share is not None and lock.share > CAUSE_LITTLE:
         yield caution(CauseKind.LOCKS, share=lock.share)
+    verdicts = [step.bottleneck.device_verdict for step in (*a, *b)]
+    if busy := sum(one is not None and one.kind == DeviceKind.CPUS_BUSY_OTHERWISE for one in verdicts):
+        yield caution(CauseKind.CPUS_BUSY, runs=busy, of=len(verdicts))
 
 
 def _response(step: StepSummary) -> float | None:

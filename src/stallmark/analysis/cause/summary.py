@@ -30,6 +30,8 @@ class CauseKind(Kind):
     NO_DEVICE = "device_counters_unknown"
     LAW_FAILED = "law_does_not_close"
     LOCKS = "locks_in_the_change"
+    CPUS_BUSY = "cpus_busy_otherwise_in_a_side"
+    """So each side's device was not judged, and an I/O may have waited for a CPU."""
 
 
 class ChangeKind(Kind):

@@ -23,8 +23,8 @@ from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_IO, GROWTH, RE
 
 
 def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequence[Side]) -> list[Check]:
-    """Check one step of two sides, the most fundamental first. `among`: all sides, whose A′ may tell of this pair
-    too."""
+    """Check one step of two sides, the most fundamental first. `among`: all sides, whose A′ may tell of this
+    pair too."""
     steps_a, steps_b = a.steps(step), b.steps(step)
     both = [*steps_a, *steps_b]
     found = [
@@ -225,8 +225,8 @@ def _again(side: Side, step: tuple[str, int], what: Metric) -> Check:
 
 @dataclass(frozen=True)
 class _Drift:
-    """The distance of A′ from A in a metric, as a share. `p` is None with one run each: nothing tells drift from
-    scatter."""
+    """The distance of A′ from A in a metric, as a share. `p` is None with one run each: nothing tells drift
+    from scatter."""
 
     metric: str
     off: float

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.compare.sides import experiment, variant
+from stallmark.analysis.compare.sides import Unpaired, chosen_pairs, experiment, pair_up, sides, variant
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import declared_metric
 from stallmark.analysis.finding import Finding, caution
@@ -22,10 +22,10 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 
 @dataclass(frozen=True)
 class RunsPlan:
-    """A plan of the number of runs of each variant; None: more than MOST_RUNS. `spread` is the standard deviation of ln
-    of the primary metric of single runs, pooled within variants and steps. Its interval (χ², CONFIDENCE) says how
-    roughly it is known. `left_out` says how many of the runs given tell nothing about it, and why; None where all
-    do."""
+    """A plan of the number of runs of each side; None: more than MOST_RUNS. They are `unpaired` where those given are,
+    and that is not for want of repeats. `spread` is the standard deviation of ln of the primary metric of single runs,
+    pooled within variants and steps. Its interval (χ², CONFIDENCE) says how roughly it is known. `left_out` says how
+    many of the runs given tell nothing about it, and why; None where all do."""
 
     primary: str
     unit: str
@@ -39,8 +39,9 @@ class RunsPlan:
     runs_low: int | None  # were the spread at the lower end of its interval
     runs_high: int | None
     can_show: list[tuple[int, float]]  # runs, smallest difference
-    run_s: float | None  # how long one of them took, warm-up included
+    run_s: float | None  # how long one of them took with all that belongs to it; its load, where no more is known
     left_out: Finding | None
+    unpaired: Unpaired | None = None
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
@@ -71,9 +72,10 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
         )
     spread, df = found
     low, high = statistics.spread_interval(spread, df)
-    needed = [statistics.runs_needed(difference, one) for one in (spread, low, high)]
-    ends = [planned[-1].end_s for run in whole if (planned := run.manifest.steps)]
-    lengths = [end for end in ends if end is not None]
+    unpaired = _unpaired(whole)
+    paired = unpaired is None
+    needed = [statistics.runs_needed(difference, one, paired) for one in (spread, low, high)]
+    lengths = [seconds for run in whole if (seconds := _seconds(run)) is not None]
     return RunsPlan(
         primary=what.title,
         unit=what.unit,
@@ -86,10 +88,28 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
         runs=needed[0],
         runs_low=needed[1],
         runs_high=needed[2],
-        can_show=[(count, statistics.detectable_with(count, spread)) for count in SHOWN],
+        can_show=[(count, statistics.detectable_with(count, spread, paired)) for count in SHOWN],
         run_s=float(np.median(lengths)) if lengths else None,
         left_out=left_out,
+        unpaired=unpaired,
     )
+
+
+def _seconds(run: RunSummary) -> float | None:
+    took, planned = run.manifest.took, run.manifest.steps
+    if took and took.seconds is not None:
+        return took.seconds
+    return planned[-1].end_s if planned else None
+
+
+def _unpaired(runs: Sequence[RunSummary]) -> Unpaired | None:
+    """Return why runs like these are no pairs, however many are made; None where they are or would be."""
+    try:
+        pairs = chosen_pairs(sides(runs), None, None)
+    except StallmarkError:  # one side alone
+        return None
+    found = [why for a, b in pairs if (why := pair_up(a, b).unpaired) not in (None, Unpaired.FEW_REPEATS)]
+    return found[0] if found else None
 
 
 def _sound(step: StepSummary) -> bool:

@@ -138,8 +138,8 @@ _SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
 
 
 def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Finding]:
-    """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who pairs
-    them."""
+    """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who
+    pairs them."""
     for left in a:
         for right in b:
             if (left.name, left.users) != (right.name, right.users):

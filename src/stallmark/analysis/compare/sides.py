@@ -53,8 +53,8 @@ class Unpaired(StrEnum):
 
 @dataclass(frozen=True)
 class Pairing:
-    """Runs of A and of B; the n-th of each belong together unless they are `unpaired`. `left_out`: without a
-    partner."""
+    """Runs of A and of B; the n-th of each belong together unless they are `unpaired`. `left_out`: without
+    a partner."""
 
     a: tuple[RunSummary, ...]
     b: tuple[RunSummary, ...]

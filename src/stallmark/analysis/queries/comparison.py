@@ -1,5 +1,5 @@
-"""A comparison of variants of an experiment of queries with the first: run times, plans, and the gain of
-parallelism."""
+"""A comparison of variants of an experiment of queries with the first: run times, plans, and the gain
+of parallelism."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""Variants of queries against the first of them, as report, terminal and `--json` show it; `None` where nothing was
-measured."""
+"""Variants of queries against the first of them, as report, terminal and `--json` show it; `None` where nothing
+was measured."""
 
 from dataclasses import dataclass, field
 

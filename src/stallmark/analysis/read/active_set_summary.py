@@ -7,8 +7,8 @@ from stallmark.analysis.finding import Finding
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """The active set in bytes, from the beginning of the run to the end of a step's measured interval. None: not
-    known."""
+    """The active set in bytes, from the beginning of the run to the end of a step's measured interval. None:
+    not known."""
 
     counted_bytes: int | None  # different extents that were read or written
     minute_bytes: int | None  # the same, in a minute: the median over the measured interval's full minutes

@@ -86,8 +86,8 @@ class Counters:
         return Delta(begin, end, bool(np.any(self.breaks & inside)), values)
 
     def per_second(self, seconds: int) -> dict[str, np.ndarray]:
-        """Return the rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart or
-        lost."""
+        """Return the rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart
+        or lost."""
         if len(self.t) < 2:
             return {name: np.full(seconds, np.nan) for name in self.totals}
         grid = np.arange(seconds + 1.0)

@@ -67,8 +67,8 @@ class ExternalSummary:
 
 
 def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ExternalSummary]:
-    """Return the external measurements of a run, in the order of attachment. `tps` are commits per second since the run
-    started."""
+    """Return the external measurements of a run, in the order of attachment. `tps` are commits per second since the
+    run started."""
     return [
         _summarise(entry, _counters(record.table(f"external_{slug}")), tps, intervals)
         for slug, entry in record.manifest.external.items()
@@ -135,8 +135,8 @@ def correlate(
 
 
 def _widths(t: np.ndarray, every: float) -> np.ndarray:
-    """Return the seconds that each sample covers: back to the one before it, or `every` where some are missing
-    between."""
+    """Return the seconds that each sample covers: back to the one before it, or `every` where some are
+    missing between."""
     apart = np.diff(t, prepend=t[:1] - every)
     return np.where((apart > 0) & (apart <= _GAP * every), apart, every)
 

@@ -43,8 +43,8 @@ class Latencies:
         return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
     def share_over(self, limit_ms: float) -> float | None:
-        """Return the share that took longer than the limit, to the precision of the histogram; None when it is
-        empty."""
+        """Return the share that took longer than the limit, to the precision of the histogram; None when it
+        is empty."""
         within = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right"))
         return float(self.counts[within:].sum() / self.size) if self.size else None
 

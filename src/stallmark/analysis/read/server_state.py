@@ -127,8 +127,8 @@ class StateViews:
         return self.counters.get((POOL, "Checkpoint pages/sec"))
 
     def pool_pages(self, counter: str, seconds: int) -> np.ndarray | None:
-        """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None without
-        it."""
+        """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None
+        without it."""
         total = self._total(POOL, counter)
         return total.per_second(seconds)[counter] if total else None
 

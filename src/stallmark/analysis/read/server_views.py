@@ -118,8 +118,8 @@ def transaction_of(procedure: str, transactions: Sequence[str]) -> str | None:
 
 
 def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
-    """Return the executions that the plan cache counted per transaction that ended; None where no such transaction
-    ended."""
+    """Return the executions that the plan cache counted per transaction that ended; None where no such
+    transaction ended."""
     transaction = transaction_of(procedure, list(load.counts))
     if transaction is None:
         return None
@@ -145,8 +145,8 @@ def _growths(record: Record) -> dict[str, np.ndarray]:
 
 
 def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
-    """Return the value in one column for each value of another, as text; empty when the table lacks one of the
-    columns."""
+    """Return the value in one column for each value of another, as text; empty when the table lacks one of
+    the columns."""
     found: dict[str, str] = {}
     for batch in record.batches(table, [key, value, *needed]):
         if batch.num_columns < 2 + len(needed):

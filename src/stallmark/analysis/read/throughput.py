@@ -18,8 +18,8 @@ _USER_SUMS = ("running", "busy_us", "think_us", "lag_us", "cpu_us")
 
 @dataclass
 class Load:
-    """The load of one run. `counts[transaction][column]` is an array per second; `latency[(interval, transaction)]` is
-    merged."""
+    """The load of one run. `counts[transaction][column]` is an array per second; `latency[(interval, transaction)]`
+    is merged."""
 
     seconds: int
     counts: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)

@@ -37,8 +37,8 @@ class WaitParts:
 
 
 def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
-    """Read the parts; None where no sessions were sampled. Samples are divided by the polls of their second, as in
-    waits.py."""
+    """Read the parts; None where no sessions were sampled. Samples are divided by the polls of their second, as
+    in waits.py."""
     second = numbers(record, "waits", "second")
     if second is None or not len(second):
         return None

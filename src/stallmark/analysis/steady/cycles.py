@@ -28,8 +28,8 @@ class CycleKind(Kind):
 
 @dataclass(frozen=True)
 class Marks:
-    """The times at which checkpoints were seen, in seconds since the run started, rising; sampled every
-    `resolution_s`."""
+    """The times at which checkpoints were seen, in seconds since the run started, rising; sampled
+    every `resolution_s`."""
 
     t: np.ndarray
     shown_by: CyclesBy

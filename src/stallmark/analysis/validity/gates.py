@@ -181,8 +181,8 @@ def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
 
 
 def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary]) -> Gate | None:
-    """Judge the share of each type that took longer than its limit. At least ten must have, so that no small sample
-    fails."""
+    """Judge the share of each type that took longer than its limit. At least ten must have, so that no small
+    sample fails."""
     judged = [
         (one, one.over_limit)
         for one in transactions

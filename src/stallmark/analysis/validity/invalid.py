@@ -86,8 +86,8 @@ def _of_databases(io: Io, interval: Interval) -> float | None:
 
 
 def _of_files(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes in other databases' files, where the server counts by file; tempdb is taken to be
-    ours."""
+    """Return the share of bytes in other databases' files, where the server counts by file; tempdb is taken to
+    be ours."""
     foreign = over(io.foreign, interval)
     ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
     if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
@@ -103,8 +103,8 @@ def _bytes_per_second(delta: Delta) -> float:
 
 
 def _of_device(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes read from a real device beyond the server's own. An emulated array serves the server
-    alone."""
+    """Return the share of bytes read from a real device beyond the server's own. An emulated array serves the
+    server alone."""
     server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
     if io.emulated or server is None or device is None or server.broken or device.broken:
         return None

@@ -58,8 +58,8 @@ class Validity:
         return gates.followers(found, executors, interval.seconds)
 
     def _following(self, kind: TransactionType, interval: Interval) -> gates.Following:
-        """Count followers and sources. Followers that were given up count as come; sources that were given up do not
-        count."""
+        """Count followers and sources. Followers that were given up count as come; sources that were given up do
+        not count."""
         source = self.load.counts.get(kind.follows or "")
         done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
         came = self.load.ended(kind.name)

@@ -39,8 +39,8 @@ class ReadLimit:
 
 READY_MADE = {"oltp": ReadLimit(20, 10), "dss": ReadLimit(30), "mail": ReadLimit(20)}
 """Guidelines for the data reads of transaction processing, decision support and mail servers, as ESG Lab used them
-(IBM System Storage DS5020 with mixed real-world workloads, 2010: OLTP 4-20 ms and ideally no more than 10, DSS 30, mail
-20)."""
+(IBM System Storage DS5020 with mixed real-world workloads, 2010: OLTP 4-20 ms and ideally no more than 10, DSS 30,
+mail 20)."""
 
 PERCENTILES = ("p95", "p99")
 MEAN_ONLY = "mean_only"

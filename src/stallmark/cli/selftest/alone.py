@@ -38,7 +38,7 @@ class Alone:
         self.posted.append((kind, inputs))
 
     def execute(self, kind: type[Transaction], inputs: tuple | None = None) -> None:
-        """`inputs` of None are drawn."""
+        """Execute a transaction; `inputs` of None are drawn."""
         came = attempt(f"transaction {kind.name}, alone", lambda: self._attempt(kind, inputs))
         self._came[kind][came] += 1
 
@@ -48,7 +48,7 @@ class Alone:
             self.execute(*self.posted.popleft())
 
     def checks(self) -> Iterator[SelftestResult]:
-        """One for each transaction."""
+        """Yield a result for each transaction."""
         for kind, came in self._came.items():
             failures = [check for check in came if check.state == "failed"]
             said = ", ".join(f"{times:,} {check.said}" for check, times in came.items() if check not in failures)

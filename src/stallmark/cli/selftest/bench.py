@@ -126,7 +126,8 @@ def _restore(bench: Bench) -> str:
 
 
 def _cap_memory(bench: Bench) -> str:
-    """A tenth less than it holds: enough to see it come, and no more than that is taken from others."""
+    """Cap the memory at a tenth less than it holds: enough to see it come, and no more than that is taken
+    from others."""
     engine, memory = bench.engine, _had(bench.engine.memory)
     if not engine.is_local and not bench.may_cap_memory:
         raise Off(
@@ -188,7 +189,7 @@ def _execute_alone(bench: Bench) -> str:
 
 
 def _bring_to_their_limits(engine: Engine, alone: Alone) -> str:
-    """The tape reports that the securities of all limit orders have come to the limits; these are executed then."""
+    """Let the tape report that the securities of all limit orders have come to the limits; these are executed then."""
     context: Context = alone.shared
     waiting = "SELECT tr_tt_id, tr_s_symb, tr_bid_price FROM brokerage.trade_request ORDER BY tr_t_id"
     requests = engine.query(waiting)

@@ -95,7 +95,7 @@ def _examined(engine: Engine) -> list[SelftestResult]:
 
 
 def _redactor(engine: Engine, user: str) -> Redactor:
-    """`user` as the server knows it: the URL may leave it to Windows or Kerberos."""
+    """Return a redactor; `user` as the server knows it: the URL may leave it to Windows or Kerberos."""
     names = {platform.node(): "<this machine>", str(Path.home()): "~"}
     if engine.is_local:
         return Redactor(names, [user], None)

@@ -15,7 +15,7 @@ PLATFORM = "linux/amd64"  # the only one that Microsoft builds SQL Server's imag
 
 
 def engine() -> Any:
-    """A `docker.DockerClient`. Raises StallmarkError with what is to be installed, started or granted."""
+    """Return a `docker.DockerClient`. Raise StallmarkError with what is to be installed, started or granted."""
     try:
         import docker
     except ImportError:
@@ -46,7 +46,7 @@ def _unreachable(error: Exception) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it came from: by `raise … from`, or as an argument, as urllib3 and requests have it."""
+    """Yield an error and what it came from: by `raise … from`, or as an argument, as urllib3 and requests have it."""
     while error is not None:
         yield error
         inside = [each for each in error.args if isinstance(each, BaseException)]
@@ -130,7 +130,7 @@ class DeviceLimits:
 
 
 def disk_beneath(folder: Path) -> str:
-    """ "/dev/sda" for a folder on /dev/sda1: the kernel limits whole disks (and LVM's and md's), no partitions."""
+    """Return "/dev/sda" for a folder on /dev/sda1: the kernel limits whole disks (and LVM's, md's), no partitions."""
     try:
         device = device_behind(folder)
     except NoBlockDevice as reason:

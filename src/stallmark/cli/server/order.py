@@ -73,8 +73,8 @@ class ServerOrder:
         return [folder.resolve() for folder in (self.data, self.log) if folder]
 
     def environment(self, first_password: str) -> dict[str, str]:
-        """Microsoft documents no other way for the image to take a password, so whoever may inspect the container can
-        read it: it is good for the first login alone, which replaces it."""
+        """Return the environment. Microsoft documents no other way for the image to take a password, so whoever may
+        inspect the container can read it: it is good for the first login alone, which replaces it."""
         return {
             "ACCEPT_EULA": "Y",
             "MSSQL_SA_PASSWORD": first_password,
@@ -85,7 +85,7 @@ class ServerOrder:
         }
 
     def places(self) -> dict[str, dict[str, str]]:
-        """Z: on a system with SELinux the folders are this container's alone."""
+        """Return the mounts. Z: on a system with SELinux the folders are this container's alone."""
         data = str(self.data.resolve()) if self.data else self.volume
         places = {data: {"bind": INSIDE, "mode": "rw,Z" if self.data else "rw"}}
         if self.log:
@@ -149,12 +149,14 @@ class CredentialFiles:
 
 
 def new_password() -> str:
-    """128 random bits in what the password policy asks for: three kinds of characters, and not the user's name."""
+    """Return 128 random bits in what the password policy asks for: three kinds of characters, and not the
+    user's name."""
     return secrets.token_hex(16) + "-Xy7"
 
 
 def url(port: int, database: str, password: str | None = None) -> str:
-    """The certificate is one the server made for itself; we trust it because it is ours, on this machine."""
+    """Return the URL. The certificate is one the server made for itself; we trust it because it is ours, on
+    this machine."""
     return URL.create(
         "mssql", "sa", password, "127.0.0.1", port, database, {"TrustServerCertificate": "yes"}
     ).render_as_string(hide_password=False)

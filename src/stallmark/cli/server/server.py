@@ -120,7 +120,7 @@ def down(name: str, *, remove_data: bool) -> list[str]:
 
 
 def servers() -> list[dict[str, Any]]:
-    """Our servers on this machine: name, version, state, port, memory_bytes, data."""
+    """Return our servers on this machine: name, version, state, port, memory_bytes, data."""
     client = container.engine()
     try:
         with asked("The containers could not be listed"):
@@ -146,7 +146,7 @@ def _described(found: Any) -> dict[str, Any]:
 
 
 def _folders(found: Any) -> dict[str, str]:
-    """The folders of this machine that a container has, as "data" and "log"; not a volume of Docker's."""
+    """Return the folders of this machine that a container has, as "data" and "log"; not a volume of Docker's."""
     binds = [bind.split(":") for bind in found.attrs["HostConfig"].get("Binds") or []]
     inside = {INSIDE: "data", INSIDE_LOG: "log"}
     return {inside[there]: here for here, there, *_ in binds if there in inside and here.startswith("/")}
@@ -207,7 +207,7 @@ def _download(client: Any, image: str, show: Show) -> None:
 
 
 def _make_volume(client: Any, order: ServerOrder, credentials: CredentialFiles) -> bool:
-    """The volume for a server without a folder; says whether it is new."""
+    """Make the volume for a server without a folder; return whether it is new."""
     import docker
 
     with asked(f"The volume {order.volume} could not be made"):
@@ -241,7 +241,7 @@ def _start(client: Any, options: Mapping[str, Any], order: ServerOrder) -> Any:
 
 
 def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
-    """Until a login succeeds. One with the first password replaces it; with data of before there is none such.
+    """Wait until a login succeeds. One with the first password replaces it; with data of before there is none such.
 
     Raises StallmarkError when the server ends, or takes too long.
     """

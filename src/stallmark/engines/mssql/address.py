@@ -147,8 +147,8 @@ def _joined(parts: Mapping[str, str]) -> str:
 
 
 def _quoted(value: str) -> str:
-    """Return a value, in braces where it is empty or holds a character that would end it (ODBC Programmer's Reference,
-    SQLDriverConnect)."""
+    """Return a value, in braces where it is empty or holds a character that would end it (ODBC Programmer's
+    Reference, SQLDriverConnect)."""
     if value and not set(value) & set(";{}[](),?*=!@ "):
         return value
     return "{" + value.replace("}", "}}") + "}"

@@ -53,8 +53,8 @@ class Copier:
             raise NoBulkCopy(f"mssql-python cannot log in ({_sentence(error)})") from None
 
     def copy(self, table: str, rows: "pa.Table") -> None:
-        """Copy the rows, which are in for good as they arrive. Raise CallFailed, or StallmarkError when some are not
-        in."""
+        """Copy the rows, which are in for good as they arrive. Raise CallFailed, or StallmarkError when some are
+        not in."""
         cursor = self._connection.cursor()
         try:
             copied = cursor.bulkcopy_arrow(

@@ -63,9 +63,9 @@ def _recovery(server: Server) -> Iterator[Examined]:
 
 
 def _isolation(server: Server) -> Iterator[Examined]:
-    """Yield the isolation levels that a Babelfish refuses as it is installed ("Babelfish supports transaction isolation
-    levels", Babelfish for PostgreSQL). In its file, as a database's own settings are lost with its first temporary
-    table."""
+    """Yield the isolation levels that a Babelfish refuses as it is installed ("Babelfish supports transaction
+    isolation levels", Babelfish for PostgreSQL). In its file, as a database's own settings are lost with its first
+    temporary table."""
     for level in (Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE):
         try:
             server.execute(_ISOLATION.format(isolation=level))

@@ -61,7 +61,7 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
 
 
 def _check(connection: Any, server: Server, name: str) -> None:
-    """`name`: what the server called itself when the lock was taken."""
+    """Check the lock; `name`: what the server called itself when the lock was taken."""
     try:
         [(mode,)] = rows(connection.execute(_CHECK))
         why = "" if mode == "Exclusive" else "its session was replaced"

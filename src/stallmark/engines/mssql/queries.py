@@ -148,7 +148,8 @@ def plan_hash(xml: str) -> str:
 
 
 def _shape(element: ElementTree.Element) -> list[Any]:
-    """Operators lie within others at any depth, and an operator's tables above those of the next one."""
+    """Return the plan's shape: operators lie within others at any depth, and an operator's tables above those of the
+    next one."""
     found: list[Any] = []
     for child in element:
         name = child.tag.removeprefix(_PLAN_NAMESPACE)

@@ -100,6 +100,6 @@ def _file(kind: str, path: str, pages: int, growth: int, by_percent: bool) -> st
 
 
 def _volume(file_system: str | None, total_bytes: int | None, compressed: bool | None) -> str:
-    """Any of it may be NULL, as of a volume that Linux mounts in its own way, or of blob storage."""
+    """Describe a volume. Any of it may be NULL, as of a volume that Linux mounts in its own way, or of blob storage."""
     size = "unknown" if total_bytes is None else f"{total_bytes // 1024**2} MiB"
     return f"{file_system or 'unknown'}, {size}{', compressed' if compressed else ''}"

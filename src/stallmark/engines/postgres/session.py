@@ -125,8 +125,9 @@ class PostgresSession(Session):
             raise self._failure(result, commits)
 
     def own_io(self) -> OwnIO | None:
-        """A session makes known what it counts when it becomes idle, at most once a second unless it is told to: what
-        the first statement asks for happens at its end, and the second one sees it."""
+        """Return the session's own I/O. A session makes known what it counts when it becomes idle, at most once
+        a second unless it is told to: what the first statement asks for happens at its end, and the second one
+        sees it."""
         if not self._tells_own_io:
             return None
         if not self._own_io_prepared:

@@ -44,8 +44,8 @@ class ClockSetting:
 
 @dataclass(frozen=True)
 class Aligned:
-    """A file's samples in time. `utc` holds their instants, NaN for those left out; `interval_s` is the time between
-    two."""
+    """A file's samples in time. `utc` holds their instants, NaN for those left out; `interval_s` is the time
+    between two."""
 
     clock: ClockSetting
     utc: np.ndarray

@@ -34,8 +34,8 @@ _UNITS = (  # by a counter's name; the first match counts
 
 
 def read(text: str, wanted: Wanted) -> Measurements:
-    """Return the counters asked for; raise StallmarkError for a file without samples or with values that are no
-    numbers."""
+    """Return the counters asked for; raise StallmarkError for a file without samples or with values that are
+    no numbers."""
     text = text.lstrip("\r\n")
     delimiter = "\t" if text.lstrip('"').startswith("(PDH-TSV") else ","
     rows = csv.reader(io.StringIO(text[: 1 << 24]), delimiter=delimiter)

@@ -49,8 +49,8 @@ class EmulatedArray(ManifestPart):
 
 class Device(ManifestPart):
     """The storage under a set of files: a block device as the system describes it with the file system on it, an
-    emulated array, or both. `disk`: the whole disk, also of a partition. `why`: the reason why nothing is known of
-    it."""
+    emulated array, or both. `disk`: the whole disk, also of a partition. `why`: the reason why nothing is known
+    of it."""
 
     name: str | None = None
     disk: str | None = None

@@ -32,16 +32,16 @@ class Step(ManifestPart):
 
 
 class Follows(ManifestPart):
-    """The transaction that another one follows: every one of `transaction` gives rise to `each` of that other, on
-    average."""
+    """The transaction that another one follows: every one of `transaction` gives rise to `each` of that other,
+    on average."""
 
     transaction: str
     each: float
 
 
 class Transaction(ManifestPart):
-    """A transaction type that may occur. `cards`: its cards in the deck; for a follower, how many come of one whole
-    deck."""
+    """A transaction type that may occur. `cards`: its cards in the deck; for a follower, how many come of one
+    whole deck."""
 
     name: str
     cards: int | float = 0

@@ -42,7 +42,7 @@ BARS = (
     Bar("IOPS", "reads and writes per second", lambda s: s.storage.data.iops if s.storage.data else None),
     Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.storage.data.mb_per_s if s.storage.data else None),
 )
-"""What the picture above the verdict does not hold."""
+"""The bars that the picture above the verdict does not hold."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
             "autotickangles": [0, -90],
         }
         top = max((value for _, value, _ in points), default=0.0)
-        made.update_layout({f"xaxis{place}": {"range": [-0.6, len(sides) - 0.4]} | ticks})
-        made.update_layout({f"yaxis{place}": {"range": from_zero(top)}})
+        ticks["range"] = [-0.6, len(sides) - 0.4]
+        made.update_layout({f"xaxis{place}": ticks, f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
         note(made, bar.unit, x=left, yshift=5)
         for x, known in enumerate(values):
@@ -154,8 +154,8 @@ LINES = (("tps", "transactions per second"), ("read_ms", "read time, ms per read
 
 
 def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figure | None:
-    """Return the runs of all sides over one another, from the second at which each began to measure; None without
-    series."""
+    """Return the runs of all sides over one another, from the second at which each began to measure; None
+    without series."""
     runs = {name_of(run): run for run in experiment.runs if len(run.series.second)}
     shown = [(side.name, [runs[f] for f in side.runs if f in runs]) for side in found.sides]
     shown = [(name, some) for name, some in shown if some]

@@ -49,12 +49,13 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
     marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cautions]
     if pair.cause:
         marks.append((Cell("cause"), sentence(pair.cause.finding)))
+        marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cause.cautions]
     return [*parts, Text(""), *([listed(marks)] if marks else []), Text(words.method(pair), style="dim")]
 
 
 def planned(plan: RunsPlan) -> RenderableType:
     """Return the differences that N runs can show, and how many runs a wanted difference needs."""
-    header = ["runs of each", "show a difference of", *(["load for two variants"] if plan.run_s else [])]
+    header = ["runs of each", "show a difference of", *(["time for two variants"] if plan.run_s else [])]
     rows = [
         [str(runs), f"{amount(least)} %", *([format.seconds(plan.run_s * runs * 2)] if plan.run_s else [])]
         for runs, least in plan.can_show

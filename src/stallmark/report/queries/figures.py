@@ -23,8 +23,8 @@ Value = Callable[[QueryCell], float | None]
 
 
 def bars(experiment: ExperimentSummary) -> list[Figure]:
-    """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and I/O
-    waits."""
+    """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and
+    I/O waits."""
     found = compared(experiment)
     phase = PHASES[found.phase]
     figures = [_relative(found)] if len(found.variants) > 1 else []

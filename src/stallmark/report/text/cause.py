@@ -150,6 +150,15 @@ def _(share: float) -> str:
     )
 
 
+@says(CauseKind.CPUS_BUSY)
+def _(runs: int, of: int) -> str:
+    return (
+        f"In {runs} of {of} runs the CPUs were mostly busy with other work. The cause says in which part the response "
+        "time changed; whether the device is the bottleneck of such a run is not judged, and an I/O may have waited "
+        "for a CPU."
+    )
+
+
 @says(ChangeKind.LITTLE_IO)
 def _() -> str:
     return "Waiting for I/O hardly changed."

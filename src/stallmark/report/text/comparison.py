@@ -335,10 +335,11 @@ def enough_runs(plan: RunsPlan) -> str:
 
 def scatter(plan: RunsPlan) -> str:
     """Return the scatter that a plan of runs rests on, and its method."""
+    test = f"Welch’s t-test ({_UNPAIRED[plan.unpaired]})" if plan.unpaired else "Paired t-test"
     return (
         f"Scatter of {plan.primary} from run to run: {amount(plan.spread)} % (standard deviation of ln; "
         f"{percent(CONFIDENCE)} interval {amount(plan.spread_low)} to {amount(plan.spread_high)} %), pooled over "
-        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. Paired t-test, two-sided {percent(1 - CONFIDENCE)}, "
+        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. {test}, two-sided {percent(1 - CONFIDENCE)}, "
         f"by the noncentral t distribution; a verdict needs {REPLICATES} runs of each in any case."
         f"{f' {sentence(plan.left_out)}' if plan.left_out else ''}"
     )

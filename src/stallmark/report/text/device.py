@@ -83,7 +83,7 @@ def _(device: JudgedDevice, cpu_share: float, **facts: Any) -> str:
 @says(DeviceKind.CPUS_BUSY_OTHERWISE)
 def _(device: JudgedDevice, cpu_own_share: float, **facts: Any) -> str:
     return (
-        f"The CPUs were mostly busy with other work, so the {_NAMES[device]} is not judged: "
+        f"The CPUs were mostly busy with other work, so whether the {_NAMES[device]} is the bottleneck is not judged: "
         f"{_rests_on(device, **facts)}. The run accounts for {percent(cpu_own_share)} of the CPUs."
     )
 

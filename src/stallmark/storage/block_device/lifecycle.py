@@ -173,8 +173,8 @@ class BlockDeviceArray:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Admit one command at a time, by a lock of the kernel's, which ends with its holder. Raise BlockDeviceError
-        otherwise."""
+        """Admit one command at a time, by a lock of the kernel's, which ends with its holder. Raise
+        BlockDeviceError otherwise."""
         if not self._places.folder.is_dir():
             raise self._absent()
         import fcntl  # not on Windows, where no such array can exist

@@ -113,8 +113,8 @@ def _flash_counters(flash: layout.Flash) -> FlashCounters:
 
 
 def since(before: ArrayCounters, now: ArrayCounters) -> ArrayCounters:
-    """Return the work of an array from `before`, which has counters of flash, to `now`; `used_bytes` is the present
-    one."""
+    """Return the work of an array from `before`, which has counters of flash, to `now`; `used_bytes` is the
+    present one."""
     flash = None
     if now.flash and before.flash:
         flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)

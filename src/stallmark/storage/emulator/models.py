@@ -152,8 +152,8 @@ DISK_SHELF = ArrayModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=
 def write_model(target: layout.Model, model: ArrayModel | None) -> None:
     """Write a model into an array's shared state; None is the bare device, whose other values stay.
 
-    `spindles` is written last: until then the device is bare. Others see these stores in their order on x86-64
-    (model.h).
+    `spindles` is written last: until then the device is bare. Others see these stores in their order on
+    x86-64 (model.h).
     """
     if model is None:
         target.spindles = 0

@@ -17,8 +17,8 @@ def command(program: str, file: Path, size_bytes: int, asked: Asked, seconds: fl
     """Return the command line of one step. Its time is in whole seconds. In order, every outstanding I/O is a stream
     with a thread of its own.
 
-    -Su: past the system's cache; the hardware's stays on, as with fio's direct=1. -Zr: written data are random and
-    incompressible.
+    -Su: past the system's cache; the hardware's stays on, as with fio's direct=1. -Zr: written data are random
+    and incompressible.
     """
     pattern = asked.pattern
     streams = 1 if pattern.random else asked.outstanding

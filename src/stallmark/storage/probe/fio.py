@@ -84,8 +84,8 @@ def _escaped(file: Path) -> str:
 
 
 def read(asked: Asked, seconds: float, scratch: Path) -> ProbeStep:
-    """Return the step as measured, from the files that fio left. Raise StallmarkError when they report no I/O, or an
-    error."""
+    """Return the step as measured, from the files that fio left. Raise StallmarkError when they report no I/O, or
+    an error."""
     try:
         text = (scratch / "fio.json").read_text()
     except OSError:

@@ -144,8 +144,8 @@ class EmbeddedServer:
                 self.devices.set_model(name, None)
 
     def use_devices(self, models: Mapping[str, ArrayModel] | None) -> None:
-        """Put the server on these emulated arrays, or on none, from the next start on; it is stopped when the choice
-        changes."""
+        """Put the server on these emulated arrays, or on none, from the next start on; it is stopped when the
+        choice changes."""
         if (models or None) != self.models:
             self.stop()
             self._drop_devices()
