@@ -1,0 +1,176 @@
+"""Each transaction does what it says to its message, and nothing else is wrong afterwards."""
+
+import hashlib
+import random
+from dataclasses import replace
+
+import pytest
+
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed
+from stallmark.transactions.mail.background_scan import CHUNK_BYTES, BackgroundScan
+from stallmark.transactions.mail.context import ScanPosition
+from stallmark.transactions.mail.delete_message import DeleteMessage
+from stallmark.transactions.mail.deliver_message import DeliverMessage, Inputs
+from stallmark.transactions.mail.move_message import MoveMessage
+from stallmark.transactions.mail.read_message import ReadMessage
+from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.transactions.workload import Outcome
+
+FIRST, LAST = 0, 999_999
+MAILBOX = 2
+
+
+def mailbox(mail: Engine, columns: str) -> tuple:
+    [row] = mail.query(f"SELECT {columns} FROM mail.mailbox WHERE mb_id = {MAILBOX}")
+    return row
+
+
+def messages(mail: Engine, columns: str = "me_id") -> list[tuple]:
+    return mail.query(f"SELECT {columns} FROM mail.message WHERE me_mb_id = {MAILBOX} ORDER BY me_id")
+
+
+def folders(mail: Engine) -> dict[int, tuple[int, int, int]]:
+    found = mail.query(
+        f"SELECT fo_id, fo_messages, fo_unread, fo_bytes FROM mail.folder WHERE fo_mb_id = {MAILBOX} ORDER BY fo_id"
+    )
+    return {number: (messages, unread, size) for number, messages, unread, size in found}
+
+
+def test_a_message_is_delivered(mail: Engine, session: Session, context, broken) -> None:
+    before = folders(mail)[1]
+    delivered = Inputs(MAILBOX, 1, "smith@example.com", "Hello.", "x" * 20_000 + ".")
+    assert DeliverMessage(context).execute(session, delivered) is Outcome.COMMITTED
+    assert mailbox(mail, "mb_first, mb_next, mb_messages") == (1, 22, 21)
+    found = messages(mail, "me_id, me_fo_id, me_sender, me_subject, CAST(me_read AS integer), me_bytes")[-1]
+    assert found == (21, 1, "smith@example.com", "Hello.", 0, 20_001)
+    [(body, moment)] = mail.query(
+        "SELECT bo_text, CAST(me_received AS date) FROM mail.body JOIN mail.message ON me_mb_id = bo_mb_id "
+        f"AND me_id = bo_me_id WHERE bo_mb_id = {MAILBOX} AND bo_me_id = 21"
+    )
+    assert body == delivered.body and str(moment) == "2026-11-23"
+    assert folders(mail)[1] == (before[0] + 1, before[1] + 1, before[2] + 20_001)
+    assert broken() == []
+
+
+@pytest.mark.parametrize(("place", "number"), [(FIRST, 1), (LAST, 20), (50_000, 2), (99_999, 2), (500_000, 11)])
+def test_places_are_those_of_the_messages(session: Session, place: int, number: int) -> None:
+    [(found, *_)] = session.call("read_message", (MAILBOX, place))
+    assert found == number
+
+
+def test_a_message_is_read_with_its_body(mail: Engine, session: Session, context) -> None:
+    assert ReadMessage(context).execute(session, (MAILBOX, LAST)) is Outcome.COMMITTED
+    [(_, folder, _, sender, subject, read, size, body)] = session.call("read_message", (MAILBOX, LAST))
+    asked = "me_fo_id, me_sender, me_subject, CAST(me_read AS integer), me_bytes"
+    assert (folder, sender, subject, int(read), size) == messages(mail, asked)[-1]
+    assert len(body) == size and body.endswith(".")
+
+
+def test_what_is_gone_or_cut_is_no_read(mail: Engine, session: Session, context) -> None:
+    mail.execute(f"UPDATE mail.body SET bo_text = '.' WHERE bo_mb_id = {MAILBOX} AND bo_me_id = 1")
+    with pytest.raises(CallFailed, match=r"message 1 of mailbox 2 has 1 bytes of its [\d,]+: run `stallmark check`"):
+        ReadMessage(context).execute(session, (MAILBOX, FIRST))
+    mail.execute(f"DELETE FROM mail.body WHERE bo_mb_id = {MAILBOX}")
+    with pytest.raises(CallFailed, match="there is no message in mailbox 2: run `stallmark check`"):
+        ReadMessage(context).execute(session, (MAILBOX, FIRST))
+
+
+def test_one_that_is_deleted_meanwhile_is_asked_for_again(context) -> None:
+    class Meanwhile:
+        calls = 0
+
+        def call(self, *_: object, commits: bool) -> list[tuple]:
+            self.calls += 1
+            return [] if self.calls < 3 else [(1, "four", 4, "text")]
+
+    session = Meanwhile()
+    assert ReadMessage(context).execute(session, (1, 1)) is Outcome.COMMITTED  # type: ignore[arg-type]
+    assert session.calls == 3
+
+
+def test_marking_twice_undoes_itself(mail: Engine, session: Session, context, broken) -> None:
+    update, before, read = UpdateMessage(context), folders(mail), messages(mail, "me_read")
+    update.execute(session, (MAILBOX, 500_000, None))
+    now = messages(mail, "me_read")
+    assert [place for place in range(20) if now[place] != read[place]] == [10]
+    assert folders(mail) != before and broken() == []
+    update.execute(session, (MAILBOX, 500_000, None))
+    assert (folders(mail), messages(mail, "me_read")) == (before, read)
+    assert mailbox(mail, "mb_updates") == (2,)
+
+
+@pytest.mark.parametrize("size", [1, 3_000, 300_000])
+def test_a_body_is_replaced(mail: Engine, session: Session, context, broken, size: int) -> None:
+    UpdateMessage(context).execute(session, (MAILBOX, LAST, "y" * (size - 1) + "."))
+    assert messages(mail, "me_bytes")[-1] == (size,)
+    [(*_, found, body)] = session.call("read_message", (MAILBOX, LAST))
+    assert (found, body) == (size, "y" * (size - 1) + ".")
+    assert mailbox(mail, "mb_updates") == (1,) and broken() == []
+
+
+def test_a_message_moves_to_another_folder(mail: Engine, session: Session, context, broken) -> None:
+    move = MoveMessage(context)
+    for folder in (7, 7, 8, 10, 10):  # twice into the one where it lies
+        move.execute(session, (MAILBOX, FIRST, folder))
+        assert broken() == []
+    assert messages(mail, "me_fo_id")[0] == (1,)  # after the last folder comes the first
+    assert mailbox(mail, "mb_moves, mb_messages") == (5, 20)
+
+
+def test_a_message_is_deleted(mail: Engine, session: Session, context, broken) -> None:
+    delete = DeleteMessage(context)
+    assert delete.execute(session, (MAILBOX, FIRST)) is Outcome.COMMITTED
+    assert delete.execute(session, (MAILBOX, LAST)) is Outcome.COMMITTED
+    assert [number for (number,) in messages(mail)] == list(range(2, 20))
+    assert mailbox(mail, "mb_first, mb_next, mb_messages, mb_deletes") == (2, 21, 18, 2)
+    assert broken() == []
+    [(found, *_)] = session.call("read_message", (MAILBOX, LAST))
+    assert found == 19  # the numbers behind it are nobody's
+
+
+def test_a_mailbox_keeps_its_size(mail: Engine, session: Session, context, broken) -> None:
+    """It has 20 messages, and may have 18 to 22."""
+    delete, deliver, rng = DeleteMessage(context), DeliverMessage(context), random.Random(3)
+    done = [delete.execute(session, (MAILBOX, rng.randrange(LAST))) for _ in range(4)]
+    assert done == [Outcome.COMMITTED] * 2 + [Outcome.ROLLED_BACK] * 2
+    assert mailbox(mail, "mb_messages, mb_deletes") == (18, 2) and broken() == []
+    for _ in range(6):
+        deliver.execute(session, deliver.inputs(rng)._replace(mailbox=MAILBOX))
+    assert mailbox(mail, "mb_messages") == (24,)
+    for left in (22, 21):  # two go while it is too full
+        assert delete.execute(session, (MAILBOX, LAST)) is Outcome.COMMITTED
+        assert mailbox(mail, "mb_messages") == (left,)
+    assert broken() == []
+
+
+def test_the_scan_reads_every_body_whole_and_begins_again(mail: Engine, session: Session, context) -> None:
+    context = replace(context, scan=ScanPosition())
+    scan, read = BackgroundScan(context), 0
+    bodies = dict(mail.query("SELECT me_mb_id, SUM(CAST(me_bytes AS bigint)) FROM mail.message GROUP BY me_mb_id"))
+    turns = 0
+    while context.scan.mailbox == 1:
+        before = context.scan.message
+        scan.execute(session, scan.inputs(random.Random()))
+        turns += 1
+        if context.scan.mailbox == 1:
+            sizes = mail.query(
+                "SELECT SUM(me_bytes) FROM mail.message WHERE me_mb_id = 1 "
+                f"AND me_id BETWEEN {before} AND {context.scan.message - 1}"
+            )
+            read += int(sizes[0][0])
+    assert read == bodies[1]
+    assert read <= turns * CHUNK_BYTES + context.scan.ahead  # never more than its rate and what is ahead of it
+    context.scan.mailbox, context.scan.message = 3, 21
+    scan.execute(session, ())
+    assert (context.scan.mailbox, context.scan.message) == (1, 1)
+
+
+def test_the_scan_makes_a_checksum_of_the_bodies(mail: Engine, session: Session) -> None:
+    [(last, size, checksum)] = session.call("background_scan", (1, 4, 10**9))
+    bodies = mail.query("SELECT bo_text FROM mail.body WHERE bo_mb_id = 1 AND bo_me_id >= 4")
+    digests = [int(hashlib.md5(body.encode()).hexdigest()[:8], 16) for (body,) in bodies]
+    assert (last, size, checksum) == (20, sum(len(body) for (body,) in bodies), sum(digests))
+    [(last, _, _)] = session.call("background_scan", (1, 4, 1))
+    assert last == 4
+    assert list(session.call("background_scan", (1, 21, 1))) == [(None, None, None)]
