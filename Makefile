@@ -16,9 +16,9 @@ demo: $(VENV)/installed compiler
 test: $(VENV)/installed-dev compiler browser lint
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-# What starts no server, browser or compiler: a minute.
+# What starts no server, browser or compiler, and tries not too many cases: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

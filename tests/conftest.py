@@ -17,13 +17,16 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["clusters", "embedded_server", "template"]
 
-# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples.
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples, and
+# `quick` a fifth of the usual ones.
 _USUAL = hypothesis.settings(
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
 )
 hypothesis.settings.register_profile("explore", _USUAL)
-hypothesis.settings.register_profile("stallmark", _USUAL, derandomize=True, database=None)
+_SAME = hypothesis.settings(_USUAL, derandomize=True, database=None)
+hypothesis.settings.register_profile("stallmark", _SAME)
+hypothesis.settings.register_profile("quick", _SAME, max_examples=20)
 hypothesis.settings.load_profile("stallmark")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would every test and all that tests start.
@@ -41,6 +44,13 @@ SLOW = (
     "test_query_run.py", "test_brokerage_conditions", "test_brokerage_build.py", "test_wheel",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
+
+THOROUGH = (
+    "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
+    "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
+    "test_warehouse_refresh",
+)  # fmt: skip
+"""Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 
 LONG = (
     "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
@@ -60,11 +70,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a server, and leave out what needs a SQL Server that is not there. Begin with what is long and
-    end with what is short, so that no process is left to work alone."""
+    """Mark what starts a server or is thorough, and leave out what needs a SQL Server that is not there. Begin with
+    what is long and end with what is short, so that no process is left to work alone."""
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
+        if any(part in item.nodeid.partition("::")[0] for part in THOROUGH):
+            item.add_marker("thorough")
     no_parser = tools_service.missing()
     if absent := [
         item

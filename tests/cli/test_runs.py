@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 from support.manifests import changed
-from support.synthetic import make_experiment
+from support.synthetic import Truth, make_experiment, make_run
 
 from stallmark.cli.main import main
 
@@ -19,14 +19,18 @@ def listed(*arguments: str):
     return done.stdout
 
 
+def sweep(folder: Path, measured_s: float = 5, **scenario) -> None:
+    for number, name in enumerate(("small", "large"), 1):
+        run = make_run(folder / name, Truth(variant=name, sequence=number, measured_s=measured_s))
+        changed(run, scenario={"name": "sweep", **scenario})
+
+
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two sweeps of the buffer pool, the second with other users, and a ramp that was cut."""
+    """Two sweeps, the second with other users, and a ramp that was cut."""
     out = tmp_path_factory.mktemp("runs")
-    for folder in make_experiment(out / "20260101-sweep", measured_s=5):
-        changed(folder, scenario={"name": "sweep", "users": [30]})
-    for folder in make_experiment(out / "20260102-sweep", measured_s=5):
-        changed(folder, scenario={"name": "sweep", "users": [60]})
+    sweep(out / "20260101-sweep", users=[30])
+    sweep(out / "20260102-sweep", users=[60])
     for folder in make_experiment(out / "20260103-ramp", kind="user-ramp", measured_s=5):
         changed(folder, scenario={"name": "ramp"}, status="incomplete", incomplete_because="the server was gone")
     return out
@@ -39,7 +43,7 @@ def test_every_experiment_with_its_state_and_its_result(out: Path):
         ("20260103-ramp", "ramp", "ended early"),
     ]  # fmt: skip
     assert all(one["result"] for one in found[:2])
-    assert [one["whole"] for one in found] == [5, 5, 0]
+    assert [one["whole"] for one in found] == [2, 2, 0]
     assert "20260103-ramp" in listed("--out", str(out))
 
 
@@ -49,7 +53,7 @@ def test_one_scenario_over_time_marks_what_was_run_otherwise(out: Path, monkeypa
     assert "ramp" not in text
     first, last = [line for line in text.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)]
     assert "other settings" in first and "other settings" not in last
-    assert len(last.split()) == 2 + 5  # date and minute, a figure for each variant
+    assert len(last.split()) == 2 + 2  # date and minute, a figure for each variant
 
 
 def test_a_folder_without_experiments_is_refused(tmp_path: Path):
@@ -63,9 +67,8 @@ def test_a_misspelt_scenario_is_guessed(out: Path):
 
 
 def test_how_many_thresholds_were_kept_is_said_where_there_are_some(tmp_path: Path):
-    for folder in make_experiment(tmp_path / "a", measured_s=40):
-        changed(folder, scenario={"name": "sweep", "thresholds": ["tps > 0.001", "p95 < 0.001ms"]})
-    make_experiment(tmp_path / "b", measured_s=5)
+    sweep(tmp_path / "a", measured_s=40, thresholds=["tps > 0.001", "p95 < 0.001ms"])
+    sweep(tmp_path / "b")
     found = json.loads(listed("--out", str(tmp_path), "--json"))
     assert [one["thresholds_kept"] for one in found] == [[1, 2], None]
     assert listed("--out", str(tmp_path)).count("1 of 2 thresholds kept") == 1
@@ -79,7 +82,7 @@ def test_what_was_run_and_when_is_said(out: Path):
 
 def test_a_damaged_experiment_does_not_hide_the_others(tmp_path: Path):
     for name in ("a", "b", "c"):
-        make_experiment(tmp_path / name, measured_s=5)
+        sweep(tmp_path / name)
     next((tmp_path / "a").glob("*/manifest.json")).write_text("{")
     next((tmp_path / "b").glob("*/transactions.parquet")).write_text("no table")
     found = CliRunner().invoke(main, ["runs", "--out", str(tmp_path), "--json"])

@@ -169,8 +169,9 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     dumped(experiment_in_json(summary))
     html = render(summary)
     assert html.rstrip().endswith("</html>") and len(html.encode()) < 1_000_000
+    text = Page(html).text
     for kind, words in SAID.items():
-        assert all(one in Page(html).text for one in words) is (kind is make), kind
+        assert all(one in text for one in words) is (kind is make), kind
     for finding in findings_in(summary):
         assert set(finding.facts) in GOLDEN_FACTS.get(finding.kind, [set(finding.facts)]), finding
     console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))

@@ -15,6 +15,11 @@ from stallmark.scenarios.model import SHIPPED, Scenario
 from stallmark.scenarios.read import read_any_scenario, shipped
 
 DOCS = Path(__file__).parents[2] / "docs"
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
+
+
+def test_it_is_a_schema():
+    VALIDATOR.check_schema(json_schema())
 
 
 def test_the_files_made_of_it_are_current():
@@ -39,7 +44,7 @@ def test_every_key_is_described():
 def test_the_shipped_ones_pass_it_and_name_it(name: str):
     text = (SHIPPED / f"{name}.yaml").read_text()
     assert text.startswith(f"# yaml-language-server: $schema={FILE}\n")
-    jsonschema.validate(YAML(typ="safe").load(text), json_schema())
+    VALIDATOR.validate(YAML(typ="safe").load(text))
 
 
 FIVE: dict[str, Any] = {
@@ -49,7 +54,7 @@ FIVE: dict[str, Any] = {
 
 
 def test_five_keys_are_enough():
-    jsonschema.validate(FIVE, json_schema())
+    VALIDATOR.validate(FIVE)
     scenario = Scenario.model_validate(FIVE)
     assert scenario.reset == "restore" and scenario.timeline().steps[0].measure_s == 30
 
@@ -59,7 +64,7 @@ def test_five_keys_are_enough():
 )
 def test_what_the_model_refuses_the_schema_refuses(change: dict[str, Any]):
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(FIVE | change, json_schema())
+        VALIDATOR.validate(FIVE | change)
 
 
 def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp_path: Path):

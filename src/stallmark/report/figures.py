@@ -57,11 +57,10 @@ def side_by_side(widths: Sequence[float], gap: float, height: int, **layout: Any
     """
     unit = (1 - gap * (len(widths) - 1)) / sum(widths)
     lefts = [sum(widths[:number]) * unit + gap * number for number in range(len(widths))]
-    made = chart(height, **layout)
     for place, left, width in zip(places(len(widths)), lefts, widths, strict=True):
-        x = {"domain": [left, min(left + width * unit, 1)], "anchor": f"y{place}"}
-        made.update_layout({f"xaxis{place}": x, f"yaxis{place}": {"anchor": f"x{place}"}})
-    return made, lefts
+        layout[f"xaxis{place}"] = {"domain": [left, min(left + width * unit, 1)], "anchor": f"y{place}"}
+        layout[f"yaxis{place}"] = {"anchor": f"x{place}"}
+    return chart(height, **layout), lefts
 
 
 def stacked(
@@ -74,11 +73,11 @@ def stacked(
     ends = list(accumulate(above + height for above, height in plots))
     inner = ends[-1]
     tops = [1 - (end - height) / inner for end, (_, height) in zip(ends, plots, strict=True)]
-    margin = {"l": left, "r": right, "t": head, "b": foot}
-    made = chart(head + inner + foot, margin=margin, xaxis={"anchor": f"y{places(len(plots))[-1]}"}, **layout)
+    layout |= {"margin": {"l": left, "r": right, "t": head, "b": foot}}
+    layout["xaxis"] = {"anchor": f"y{places(len(plots))[-1]}"}
     for place, end, top in zip(places(len(plots)), ends, tops, strict=True):
-        made.update_layout({f"yaxis{place}": {"domain": [max(1 - end / inner, 0), top], "anchor": "x"}})
-    return made, tops
+        layout[f"yaxis{place}"] = {"domain": [max(1 - end / inner, 0), top], "anchor": "x"}
+    return chart(head + inner + foot, **layout), tops
 
 
 def places(count: int) -> list[str]:

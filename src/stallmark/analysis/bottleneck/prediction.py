@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from scipy.optimize import brentq
+import scipy  # its parts are imported when first asked for
 
 from stallmark.analysis.bottleneck.summary import Demands, Limit, Prediction
 from stallmark.stats.thresholds import MODEL_ERROR
@@ -80,7 +80,7 @@ def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[floa
     def too_many(rate: float) -> float:
         return rate * sum(_times(demands, read_ms, rate, assume).values()) / 1000 - demands.users
 
-    rate = brentq(too_many, 0.0, high, xtol=1e-9) if too_many(high) > 0 else high
+    rate = scipy.optimize.brentq(too_many, 0.0, high, xtol=1e-9) if too_many(high) > 0 else high
     return rate, _times(demands, read_ms, rate, assume)
 
 

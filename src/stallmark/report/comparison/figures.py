@@ -104,8 +104,8 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
             "autotickangles": [0, -90],
         }
         top = max((value for _, value, _ in points), default=0.0)
-        made.update_layout({f"xaxis{place}": {"range": [-0.6, len(sides) - 0.4]} | ticks})
-        made.update_layout({f"yaxis{place}": {"range": from_zero(top)}})
+        ticks["range"] = [-0.6, len(sides) - 0.4]
+        made.update_layout({f"xaxis{place}": ticks, f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
         note(made, bar.unit, x=left, yshift=5)
         for x, known in enumerate(values):

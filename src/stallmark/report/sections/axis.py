@@ -153,9 +153,8 @@ def axis_figure(
     wide = None
     if at.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
         wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics])
-    made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25)
-    if not any(p.title for p in parts):
-        made.update_layout(margin={"t": 24})
+    margin = {} if any(p.title for p in parts) else {"t": 24}
+    made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25, margin=margin)
     for place, panel, top in zip(places(len(parts)), parts, tops, strict=True):
         x, y = _x_axis(at, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
         above, side = f"{unit}{', log scale' * bool(wide)}", _LEFT
