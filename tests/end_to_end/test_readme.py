@@ -36,18 +36,7 @@ NOT_RUN = [command for command in COMMANDS if command.needs]
 SHORT = {
     "run": (
         *("--set", "workload={name: bank, scale: {branches: 1}}", "--set", "buffer_pool=16MiB", "--set", "repeats=1"),
-        *(
-            "--set",
-            "think_time={mean: 20ms}",
-            "--set",
-            "ramp=0s",
-            "--set",
-            "warm_up=0s",
-            "--set",
-            "measure=1s",
-            "--set",
-            "reset=continue",
-        ),
+        *("--set", "think_time={mean: 20ms}", "--set", "ramp=0s", "--set", "warm_up=0s", "--set", "measure=1s"),
     ),
     "probe": ("--size", "64MiB", "--seconds", "1", "--pattern", "8k-random-read", "--outstanding", "1"),
 }

@@ -8,7 +8,7 @@ what belongs to a run is half of what it took at a load of 13. Bytes are those o
 
 MIB = 1024**2
 
-BUILD_BYTES_PER_S = {"bank": 40 * MIB, "brokerage": 35 * MIB, "warehouse": 25 * MIB, "htap": 30 * MIB}
+BUILD_BYTES_PER_S = {"bank": 40 * MIB, "brokerage": 35 * MIB, "mail": 40 * MIB, "warehouse": 25 * MIB, "htap": 30 * MIB}
 """A load with keys, foreign keys and statistics, by two loader processes."""
 BEGIN_S = 3.0
 """A server is made and started before a load."""
