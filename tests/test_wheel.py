@@ -1,4 +1,4 @@
-"""The wheel, built and installed as the page says: it holds what a Windows can hold, and works without what only Unix has."""
+"""The wheel, built and installed as the page says: what a Windows can hold, and works without what only Unix has."""
 
 import os
 import re
