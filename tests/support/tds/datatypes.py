@@ -308,7 +308,6 @@ BIT = DataType(0x68, 1)
 REAL = DataType(0x6D, 4)
 FLOAT = DataType(0x6D, 8)
 DATE = DataType(0x28, 3)
-DATETIME = DataType(0x6F, 8)
 UNIQUEIDENTIFIER = DataType(0x24, 16)
 
 
