@@ -1,12 +1,14 @@
-"""The rows of the record's tables as executors report them, each a part of its second, and how parts are merged."""
+"""The rows of the record's tables as executors report them, each a part of its second, and how parts are merged.
+
+The conductor passes them on as they come. NumPy, which it would import in vain, is imported where parts are merged.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from stallmark.engines.base import OwnIO
-from stallmark.record import histogram as hdr
+from stallmark.record.packed_histogram import Histogram
 
 
 class Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -26,10 +28,12 @@ class TransactionRow(Row):
     retries: int
     latency_us: int
     service_us: int
-    latency: hdr.Histogram
-    service: hdr.Histogram
+    latency: Histogram
+    service: Histogram
 
     def columns(self) -> dict[str, Any]:
+        from stallmark.record import histogram as hdr
+
         found = msgspec.structs.asdict(self)
         for name in ("latency", "service"):
             found |= hdr.columns(name, found.pop(name))
@@ -87,6 +91,8 @@ class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
     """Return one row of the parts that executors have sent of it."""
+    from stallmark.record import histogram as hdr
+
     if len(rows) == 1:
         return rows[0]
     sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
@@ -99,7 +105,7 @@ def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
 
 
 def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
-    sums = ("sampled", *OwnIO._fields)
+    sums = [name for name in OwnIORow.__struct_fields__ if name not in ("second", "transaction")]
     return msgspec.structs.replace(rows[0], **{name: sum_known([getattr(row, name) for row in rows]) for name in sums})
 
 

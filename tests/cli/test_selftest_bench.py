@@ -125,6 +125,22 @@ def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
     assert found["transaction sweep"].exit_code == 3
 
 
+@pytest.mark.parametrize(("cards", "state"), [(1, "failed"), (2, "failed"), (50, "off")])
+def test_a_transaction_whose_turn_had_not_come_has_not_failed(tmp_path, cards, state):
+    """Seven were made: less than the decks of two users, each of which has the other transaction once."""
+    known = [{"name": "pay", "cards": cards - 1}, {"name": "look", "cards": 1}, {"name": "echo", "cards": 40}]
+    known[2]["source"] = "followers"
+    steps = [{"name": "", "users": 2, "begin_s": 0, "measure_s": 1, "end_s": 5}]
+    writer = RecordWriter(tmp_path / "run", a_manifest(workload={"transactions": known}, steps=steps))
+    ran = {"rolled_back": 3, "retries": 0, "latency_us": 0, "service_us": 0, "second": 1}
+    writer.append("transactions", [{"transaction": "pay", "committed": 4, "failed": 0} | ran])
+    writer.close()
+    found = {check.what: check for check in selftest_record.transactions(Record(tmp_path / "run"), MARKET)}
+    look = found["transaction look"]
+    assert (look.state, look.exit_code) == (state, 3 if state == "failed" else 0)
+    assert ("not reached" in look.said) == (state == "off")
+
+
 def test_collectors_say_what_they_gave(tmp_path):
     def about(title: str, **more: Any) -> dict[str, Any]:
         return {"title": title} | more

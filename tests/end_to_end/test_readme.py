@@ -1,11 +1,15 @@
-"""The commands of README and docs: each is parsed by the real command line, and those that are quick are run.
+"""The commands of README and docs: each is run, its load shortened where it takes minutes, or says why it is not.
 
-A command of a program that is not ours stands in a block that says what it needs: <!-- needs: Docker -->.
+The reason is a comment above its block, <!-- needs: Docker -->. Such a command is parsed by the real command line, and
+its reason is held to be true.
 """
 
 import os
-import shutil
+import re
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import click
@@ -16,141 +20,162 @@ from support.synthetic import Truth, make_run
 from support.tool import Tool
 
 from stallmark.cli.main import main
-from stallmark.scenarios.model import SHIPPED
+from stallmark.experiment.estimate import estimate
 from stallmark.scenarios.read import read_any_scenario
 
 COMMANDS = shell_commands()
-OURS = [command for command in COMMANDS if command.words[0] == "stallmark"]
-OTHERS = [command for command in COMMANDS if command.words[0] != "stallmark"]
-QUICK = ("doctor", "list", "new", "schema", "status", "runs", "report", "compare", "plan", "whatif", "attach", "export")
-"""Commands that are run as they stand, where the files that they name are there."""
+FIRST = (
+    "stallmark db build bank --scale branches=20",
+    "stallmark run buffer-pool --data-dir /mnt/array/brokerage --wal-dir /mnt/log/brokerage",
+)
+"""Those whose database and whose run others use."""
+RUN = list({command.text: command for command in reversed(COMMANDS) if not command.needs}.values())[::-1]
+"""Those that are run; one that several pages have alike once, with the first of them."""
+NOT_RUN = [command for command in COMMANDS if command.needs]
 
-RUN = ("run", "user-ramp", "--data-dir", "mnt/array/bank", "--wal-dir", "mnt/log/bank")
-SHORT = (
-    "workload={name: bank, scale: {branches: 1}}", "users=2", "buffer_pool=16MiB", "start_cache=as it is",
-    "think_time={mean: 20ms}", "ramp=0s", "warm_up=0s", "measure=1s",
-)  # fmt: skip
+SHORT = {
+    "run": (
+        *("--set", "workload={name: bank, scale: {branches: 1}}", "--set", "buffer_pool=16MiB", "--set", "repeats=1"),
+        *("--set", "think_time={mean: 20ms}", "--set", "ramp=0s", "--set", "warm_up=0s", "--set", "measure=1s"),
+    ),
+    "probe": ("--size", "64MiB", "--seconds", "1", "--pattern", "8k-random-read", "--outstanding", "1"),
+}
+"""What is added to commands that take minutes."""
+SHORTER = {
+    "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "user-ramp": ("--set", "users=[1, 2]"),
+    "two-devices": ("--set", "users=2"),
+}
+"""What is added besides, by the name of the scenario."""
+SMALLER = {"branches=20": "branches=1"}
 
-
-def _is_quick(command: Shell) -> bool:
-    if command.needs or "--deep" in command.words:
-        return False
-    return command.words[1] in QUICK or command.words[1:3] == ["db", "list"]
+LONG_S = {"minutes": 60, "days": 86_400}
+REASONS = {
+    "Docker": r"^docker |stallmark server |@server\.url",
+    "SQL Server": r"@server\.url|mssql://|-sqlserver ",
+    "a PostgreSQL server": r"postgresql://|^createdb ",
+    "a package index": r"^pip install |^python3 -m venv|^apt-get |^make |activate$",
+    "root": r" array |/mnt/array|^apt-get ",
+    "several machines": r"worker|STALLMARK_SERVER",
+    "ssh": r"^ssh ",
+    "somebody who looks": r"--web|live$",
+    "an experiment that ended early": r"--resume",
+    "somebody who confirms": r"db remove",
+}
+"""What may be missing here, with what such a command holds. Beside these: time."""
 
 
 @pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    """A folder with what the pages speak of: mounts, a URL, scenarios, and runs, all but the last one synthetic."""
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+    """A folder with what the pages speak of: mounts, an environment, a URL, the pages' scenarios, and runs of which all
+    but the last are synthetic."""
     tool = Tool(tmp_path_factory.mktemp("docs"))
     for mount in ("array", "log", "old", "new"):
         (tool.folder / "mnt" / mount).mkdir(parents=True)
+    (tool.folder / ".venv").symlink_to(sys.prefix)
     (tool.folder / "server.url").write_text("mssql://me@db.example/brokerage")
     (tool.folder / "server.url").chmod(0o600)
-    for name in ("ramp", "mine", "two-devices"):
-        shutil.copy(SHIPPED / "user-ramp.yaml", tool.folder / f"{name}.yaml")
+    Path(tool.scenario(name="ramp", users=[1, 2], measure="60s")).rename(tool.folder / "ramp.yaml")
     for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-devices", ("old", "new"))):
         for number in range(6):
             side, repeat = sides[number // 3], number % 3 + 1
             truth = Truth(tps=400 - 80 * (number // 3), variant=side, repeat=repeat, sequence=number + 1, seed=number)
             make_run(tool.runs / f"2026010{day}-120000-{scenario}/0{number + 1}-{side}", truth, scenario)
-    code, said = tool.run(*RUN, *(word for change in SHORT for word in ("--set", change)))
-    assert code == 0, said
-    external_files.perfmon(
-        tool.folder / "sql01.csv", *external_files.disk_of(tool.newest() / "01-user-ramp", around_s=5)
-    )
-    return tool
+    with chdir(tool.folder):
+        for text in FIRST:
+            _run(next(command for command in RUN if command.text == text), tool, "--set", "name=first")
+    [run] = tool.newest().glob("01-*")
+    external_files.perfmon(tool.folder / "sql01.csv", *external_files.disk_of(run, around_s=5))
+    yield tool
+    tool.nothing_left()
 
 
-@pytest.fixture
-def in_its_folder(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Tool:
+def test_most_pages_have_commands_that_run():
+    assert len(RUN) > 30 and len({command.page for command in RUN}) > 12
+    assert {"README.md", "two-devices.md", "how-much-memory.md", "postgresql.md"} <= {one.page for one in RUN}
+
+
+@pytest.mark.parametrize("page", dict.fromkeys(command.page for command in RUN if command.text not in FIRST))
+def test_its_commands_run(page: str, tool: Tool, monkeypatch: pytest.MonkeyPatch):
+    """In the order of the page: a later one may need what an earlier one has made."""
     monkeypatch.chdir(tool.folder)
-    return tool
+    for command in RUN:
+        if command.page == page and command.text not in FIRST:
+            _run(command, tool, "--out", "short")
 
 
-def test_there_are_commands():
-    assert len(OURS) > 80 and {"README.md", "sql-server.md", "probe.md"} <= {command.page for command in OURS}
+def _run(command: Shell, tool: Tool, *more: str) -> None:
+    """Run a command; of those that are shortened, `run` with `more` options."""
+    if command.words[0] != "stallmark":
+        done = subprocess.run(["sh", "-c", command.text], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return
+    words = _words(command, tool)
+    made = tool.folder / words[1] if words[0] == "new" else tool.folder / "ticket.md"
+    made.unlink(missing_ok=True)
+    shortened = (*SHORT.get(words[0], ()), *SHORTER.get(words[1], ())) if words[0] in SHORT else ()
+    code, said = tool.run_beside(*words, *shortened, *(more if words[0] == "run" else ()))
+    if "--fail-if" in words:
+        assert code == 5 and made.read_text().startswith("#"), f"{command}: {said}"
+    else:
+        assert code == 0, f"{command}: {said}"
+    if words[0] == "new":
+        read_any_scenario(str(made))
 
 
-@pytest.mark.parametrize("command", OURS, ids=str)
-def test_the_command_line_takes_it(command: Shell, in_its_folder: Tool, monkeypatch: pytest.MonkeyPatch):
+def test_data_and_log_lie_where_the_options_say(tool: Tool):
+    assert (tool.folder / "mnt/array/brokerage/data").is_dir() and any((tool.folder / "mnt/log/brokerage").iterdir())
+
+
+@pytest.mark.parametrize("command", [one for one in NOT_RUN if one.words[0] == "stallmark"], ids=str)
+def test_the_command_line_takes_it(command: Shell, tool: Tool, monkeypatch: pytest.MonkeyPatch):
     """Its names, options and values; the scenario that it names, with its changes."""
-    if command.needs:
-        monkeypatch.setenv("STALLMARK_SERVER", "postgresql://me@db.example:5432/brokerage")
+    monkeypatch.chdir(tool.folder)
+    monkeypatch.setenv("STALLMARK_SERVER", "postgresql://me@db.example:5432/brokerage")
     at: click.Command = main
-    words, context = _words(command, in_its_folder), click.Context(main)
+    words, context = _words(command, tool), click.Context(main)
     while isinstance(at, click.Group):
         name, found, words = at.resolve_command(context, words)
         assert found
         at, context = found, _parsed(found, name, words, context)
-    if at.name == "run" and (scenario := context.params["scenario"]):
-        read_any_scenario(scenario, context.params["overrides"])
+    if (unit := re.match("minutes|days", command.needs or "")) and at.name == "run":
+        scenario = read_any_scenario(context.params["scenario"], context.params["overrides"])
+        assert estimate(scenario).total_s > LONG_S[unit[0]], f"{command} is short enough to run"
+    elif unit:
+        assert at.name in ("probe", "build", "check") or context.params.get("deep"), command
+    elif at.name == "run" and (named := context.params["scenario"]):
+        read_any_scenario(named, context.params["overrides"])
 
 
-@pytest.mark.parametrize("command", [one for one in OURS if _is_quick(one)], ids=str)
-def test_it_runs(command: Shell, in_its_folder: Tool):
-    words = _words(command, in_its_folder)
-    if _names_what_is_not_here(words):
-        return
-    if words[0] == "new":
-        (in_its_folder.folder / words[1]).unlink(missing_ok=True)
-    (in_its_folder.folder / "ticket.md").unlink(missing_ok=True)
-    code, said = in_its_folder.run_beside(*words)
-    if "--fail-if" in words:
-        assert code == 5 and (in_its_folder.folder / "ticket.md").read_text().startswith("#"), said
-    else:
-        assert code == 0, said
-
-
-@pytest.mark.parametrize("command", OTHERS, ids=str)
-def test_commands_of_others_say_what_they_need(command: Shell):
-    words = command.words
-    if words == [".", ".venv/bin/activate"] or words[0] == "chmod":
-        return
-    if words[0] == "make":
-        done = subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
-        return
-    assert command.needs, f"{command}: write <!-- needs: … --> above the block"
-
-
-def test_a_database_lies_where_the_options_say(tool: Tool):
-    assert (tool.folder / "mnt/array/bank/data").is_dir() and any((tool.folder / "mnt/log/bank").iterdir())
-
-
-def test_a_database_is_built_and_checked(tool: Tool):
-    places = ("bank", "--scale", "branches=1", "--data-dir", "mnt/array/bank", "--wal-dir", "mnt/log/bank")
-    assert tool.run("check", *places)[0] == 0
-
-
-def test_storage_is_probed(tool: Tool):
-    words = (
-        "--size",
-        "64MiB",
-        "--seconds",
-        "1",
-        "--pattern",
-        "8k-random-read",
-        "--outstanding",
-        "1",
-        "--out",
-        "probes",
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one.words[0] == "make"], ids=str)
+def test_make_has_it(command: Shell):
+    done = subprocess.run(
+        ["make", "--dry-run", *command.words[1:]], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    code, said = tool.run("probe", "mnt/array", *words)
-    assert code == 0 and "8 KiB random read" in said, said
+    assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
+
+
+def test_reasons_are_true():
+    """Each thing that a block is said to need is needed by one of its commands."""
+    blocks: dict[tuple[str, str], list[str]] = {}
+    for command in NOT_RUN:
+        blocks.setdefault((command.page, command.needs or ""), []).append(command.text)
+    for (page, needs), texts in blocks.items():
+        things = [one for one in REASONS if one in needs]
+        assert things or re.match("minutes|days", needs), f"{page}: {needs}"
+        for thing in things:
+            assert any(re.search(REASONS[thing], text) for text in texts), f"{page}: {needs}"
 
 
 def _words(command: Shell, tool: Tool) -> list[str]:
     """Return the arguments as a shell would give them, with folders of the test's own in place of the examples."""
     words = [word.replace("/mnt", str(tool.folder / "mnt")) for word in command.words[1:]]
-    return [str(match) for word in words for match in (_matches(word, tool.folder) or [word])]
+    return [str(match) for word in words for match in (_matches(word, tool.folder) or [SMALLER.get(word, word)])]
 
 
 def _matches(word: str, folder: Path) -> list[str]:
     return sorted(os.path.relpath(path, folder) for path in folder.glob(word)) if "*" in word else []
-
-
-def _names_what_is_not_here(words: list[str]) -> bool:
-    return any("db.example" in word or ("/" in word and not Path(word).exists()) for word in words)
 
 
 def _parsed(found: click.Command, name: str | None, arguments: list[str], parent: click.Context) -> click.Context:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
+from stallmark.experiment import rates
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.pace import pace
 from stallmark.record.machine import facts
@@ -16,6 +17,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.report.text import takes
 from stallmark.scenarios.model import ProbeScenario, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.transactions import WORKLOADS
 
 SECONDS = st.floats(0, 1e6)
 
@@ -103,7 +105,7 @@ def made(folder: Path, beside: float, machine: Machine, **fields: Any) -> None:
             folder / f"{number:02d}",
             a_manifest(
                 scenario=scenario.model_dump(mode="json"), sequence=number, experiment=folder.name, machine=machine,
-                **{"took": took} | fields,
+                **{"took": took, "devices": {"built_in": {"data": "/home"}}} | fields,
             ),
         ).close(None)  # fmt: skip
 
@@ -128,8 +130,13 @@ def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
         {"hook": {"ask": "Put the SSDs in.", "answer": "yes", "seconds": 3600}},
         {"kind": "queries", "queries": {"run": "power"}},
         {"machine": Machine(cpu="another")},
+        {"devices": {}},  # a server by URL
     ],
 )
 def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields):
     made(tmp_path / "20260101-a", **{"beside": 9, "machine": facts()} | fields)
     assert pace(tmp_path) == 1
+
+
+def test_every_workload_has_a_rate_of_its_build():
+    assert rates.BUILD_BYTES_PER_S.keys() == set(WORKLOADS)

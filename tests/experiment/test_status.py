@@ -99,6 +99,17 @@ def test_a_pause_before_a_resumed_run_is_no_running_time(read, tmp_path):
     assert found.left_s == pytest.approx(2 * RUN_S, abs=20)
 
 
+def test_what_the_operator_is_asked_next_is_told_between_runs(read, tmp_path):
+    asked = ("emulated_array=null", "reset=continue", "order=blocks", "repeats=2")
+    hooks = ("variants.0.before={ask: Ready for slow?}", "variants.1.before={ask: Ready for bare?}")
+    scenario = read("    emulated_array: bare\n", "", sets=(*asked, *hooks)).model_dump(mode="json")
+    for number, asks in enumerate((None, ("bare", "Ready for bare?"), None), 1):
+        folder = runs(tmp_path / str(number), read, *[None] * number, planned=4)
+        for path in folder.iterdir():
+            changed(path, scenario=scenario)
+        assert status(folder).asks == asks
+
+
 def test_the_newest_experiment_is_found(read, tmp_path):
     for name in ("20260102-a", "20260103-b", "20260101-c"):
         runs(tmp_path / name, read, None)

@@ -105,10 +105,15 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
         RecordWriter(self._folder, a_manifest()).close()
 
     engine = SimpleNamespace(
-        memory=None, checkpoint=lambda: None, buffer_pool_bytes=lambda: None, directories=lambda: {}
+        dialect="postgresql",
+        memory=None,
+        checkpoint=lambda: None,
+        buffer_pool_bytes=lambda: None,
+        directories=lambda: {},
     )
     monkeypatch.setattr(Run, "go", go)
     monkeypatch.setattr(running, "refuse_what_cannot_be", lambda *_: None)
+    monkeypatch.setattr(running, "missing", lambda *_: 1 << 30)
     monkeypatch.setattr(Runner, "_prepare_database", lambda *_: SimpleNamespace(loaded_bytes=1 << 30))
     scenario = Scenario.model_validate(SMALL | {"variants": list(variants)} | changes)
     monkeypatch.setattr(running, "refuse_pool_sizes", lambda *_: None)

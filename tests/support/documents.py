@@ -19,7 +19,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Shell:
-    """A command of a page. `needs`: what is not here, by the comment above its block."""
+    """A command of a page. `needs`: why no test runs it, by the comment above its block."""
 
     page: str
     text: str
@@ -46,7 +46,7 @@ def shell_commands() -> list[Shell]:
             for line in block["text"].replace("\\\n", " ").splitlines():
                 for command in line.partition(" #")[0].split(" && "):
                     if command.strip():
-                        found.append(Shell(page.name, command.strip(), block["needs"]))
+                        found.append(Shell(page.name, " ".join(command.split()), block["needs"]))
     return list(dict.fromkeys(found))
 
 

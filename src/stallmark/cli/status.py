@@ -42,6 +42,8 @@ def _sentences(found: "Status"):
     if found.state is State.BETWEEN and found.silent_s:
         ago = format.duration(found.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
+        if found.asks:
+            yield live.asks(*found.asks)
     if found.state is State.ENDED and found.resume:
         yield live.go_on(found.resume)
     if now := found.now:

@@ -15,6 +15,8 @@ from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
 Row = dict[str, Any]
+"""A row as a query returns it, by column. Its columns, with types, units and meaning, are in `Collector.columns` alone:
+the record and its documentation are made from these, and tests hold what a query returns against them."""
 
 
 class Collector(ABC):

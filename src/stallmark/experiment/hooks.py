@@ -31,6 +31,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
 from stallmark.record.manifest.storage import HookResult
 from stallmark.redact import environment, without_secrets
+from stallmark.report.text import live
 from stallmark.scenarios.model import Hook
 
 MOST_OUTPUT = 4000
@@ -68,6 +69,7 @@ def carry_out(variant: str, hook: Hook, show: Show) -> HookResult:
         return HookResult(ask=hook.ask, answer=answer, seconds=_since(began))
     assert hook.command
     with show.bar(f"{variant}: {' '.join(hook.command)}", None):
+        show.waits(" ".join(hook.command))
         output = _run(f"The command before {variant!r}", hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
     return HookResult(command=tuple(hook.command), output=output, seconds=_since(began))
 
@@ -95,6 +97,7 @@ def _asked(variant: str, question: str, show: Show) -> str:
     for a no, and when nobody answers."""
     _forget_typed()
     show.say(f"{variant}: {question}")
+    show.waits(live.asks(variant, question))
     while True:
         show.say("Enter: it is done. no: stop here.")
         try:

@@ -57,6 +57,10 @@ class Show:
         """Note which phase begins, of the run of this number or of the same one as before."""
         self.doing = Doing(phase, run or self.doing.run)
 
+    def waits(self, note: str) -> None:
+        """Note what is waited for, for the live page, until other work begins."""
+        self.doing = replace(self.doing, note=note)
+
     def expect(self, left_s: float) -> None:
         """Note the time left of the whole, for the live page as long as there is no record to go by."""
         self._ends = time.monotonic() + left_s

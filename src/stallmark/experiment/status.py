@@ -68,6 +68,8 @@ class Status:
     left_s: float | None = None
     refined: bool = False
     resume: str | None = None
+    asks: tuple[str, str] | None = None
+    """The variant that comes next, and what the operator is asked before it."""
 
 
 def newest(out: Path) -> Path:
@@ -83,7 +85,7 @@ def status(folder: Path) -> Status:
     records = find_records(with_records(folder)[:1] or [folder])
     scenario = scenario_of(folder, records[-1].manifest)
     refuse_run(folder)
-    expected = estimate_for(scenario, folder.parent, records[0].manifest.machine)
+    expected = estimate_for(scenario, folder.parent, records[0].manifest)
     return status_of(folder, scenario, expected, records, _lately)
 
 
@@ -115,7 +117,15 @@ def status_of(
         left_s=_left_s(expected, made, planned - len(whole), now, silent_s or 0.0) if live else None,
         refined=bool(_took_s(made)),
         resume=command(folder, scenario.workload, made) if len(whole) < planned else None,
+        asks=_asks(scenario, {one.sequence for one in whole}) if state is State.BETWEEN else None,
     )
+
+
+def _asks(scenario: Scenario | QueryScenario, whole: set[int | None]) -> tuple[str, str] | None:
+    order = scenario.run_order()
+    number, variant = next((n, run.variant) for n, run in enumerate(order, 1) if n not in whole)
+    same = number > 1 and order[number - 2].variant is variant
+    return (variant.name, variant.before.ask) if variant.before and variant.before.ask and not same else None
 
 
 def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, str | None, float | None]:

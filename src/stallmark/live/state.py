@@ -85,6 +85,8 @@ def _note(seen: Seen) -> str:
     if seen.doing:
         told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
         return "" if told else seen.doing.note
+    if seen.status.asks:
+        return text.asks(*seen.status.asks)
     silent_s = seen.status.silent_s or 0.0
     return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
 

@@ -6,9 +6,11 @@ compresses to 0.4 to 0.9 of the HDR codec's size. Encoding takes 0.1 to 0.5 of i
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from stallmark.record.packed_histogram import Histogram
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,13 +29,6 @@ BUCKETS = len(VALUES_US)
 
 GAP, COUNT = np.dtype("<i2"), np.dtype("<i4")
 _FEW = 400  # values, up to which sorting them is quicker than counting all buckets
-
-
-class Histogram(NamedTuple):
-    """The buckets in use, as arrays of GAP and COUNT in bytes, so that a message can carry them unread."""
-
-    gaps: bytes
-    counts: bytes
 
 
 EMPTY = Histogram(b"", b"")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.read.blocking import read_deadlocks
@@ -31,9 +32,26 @@ def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
         if not mine.num_rows and not words and transaction not in workload.users.deck:
             yield SelftestResult(f"transaction {name}", "off", "none was due in so short a time")
             continue
+        if not mine.num_rows and not words and _dealt(done, workload) < _to_reach_all(record):
+            yield SelftestResult(
+                f"transaction {name}", "off", "not reached: the users were too slow in so short a time"
+            )
+            continue
         said = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
         ok = committed and not failed
         yield SelftestResult(f"transaction {name}", "works" if ok else "failed", said, 0 if ok else FAILED)
+
+
+def _dealt(done: pa.Table, workload: Any) -> int:
+    """Return how many of the transactions that users start have ended."""
+    of_users = done.filter(pc.is_in(done["transaction"], pa.array([kind.name for kind in workload.users.deck])))
+    return sum(pc.sum(of_users[column]).as_py() or 0 for column in ("committed", "rolled_back", "failed"))
+
+
+def _to_reach_all(record: Record) -> float:
+    """Return the number of them by which each has come up: whole decks of as many executors as there may be."""
+    cards = sum(one.cards for one in record.manifest.workload.transactions if one.source == "users")
+    return cards * max((step.users for step in record.manifest.steps), default=1)
 
 
 def collectors(record: Record) -> Iterator[SelftestResult]:

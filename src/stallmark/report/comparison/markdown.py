@@ -41,4 +41,6 @@ def _pair(pair: PairComparison) -> Iterator[str]:
         yield f"- Caution: {plain_markdown(sentence(caution))}"
     if pair.cause:
         yield f"- Cause: {plain_markdown(sentence(pair.cause.finding))}"
+        for caution in pair.cause.cautions:
+            yield f"- Caution: {plain_markdown(sentence(caution))}"
     yield f"- {plain_markdown(words.method(pair))}"

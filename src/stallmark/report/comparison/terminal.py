@@ -49,6 +49,7 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
     marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cautions]
     if pair.cause:
         marks.append((Cell("cause"), sentence(pair.cause.finding)))
+        marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cause.cautions]
     return [*parts, Text(""), *([listed(marks)] if marks else []), Text(words.method(pair), style="dim")]
 
 

@@ -75,6 +75,11 @@ def complete(planned: int, report: str | None) -> str:
     return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
 
 
+def asks(variant: str, question: str) -> str:
+    """Return that the operator is asked before a variant."""
+    return f"Before “{variant}” the operator is asked: {question}"
+
+
 def go_on(command: str) -> str:
     """Return what the command to resume an experiment does."""
     return f"{command} makes the runs that are still to be made."
