@@ -40,14 +40,14 @@ SHORT = {
     ),
     "probe": ("--size", "64MiB", "--seconds", "1", "--pattern", "8k-random-read", "--outstanding", "1"),
 }
-"""What is added to commands that take minutes."""
+"""The options added to commands that take minutes."""
 SHORTER = {
     "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
     "two-devices": ("--set", "users=2"),
 }
-"""What is added besides, by the name of the scenario."""
+"""The options added besides, by the name of the scenario."""
 SMALLER = {"branches=20": "branches=1"}
 
 LONG_S = {"minutes": 60, "days": 86_400}
@@ -63,7 +63,7 @@ REASONS = {
     "an experiment that ended early": r"--resume",
     "somebody who confirms": r"db remove",
 }
-"""What may be missing here, with what such a command holds. Beside these: time."""
+"""The things that may be missing here, with a mark of commands that need them. Beside these: time."""
 
 
 @pytest.fixture(scope="module")

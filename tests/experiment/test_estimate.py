@@ -105,7 +105,7 @@ def made(folder: Path, beside: float, machine: Machine, **fields: Any) -> None:
             folder / f"{number:02d}",
             a_manifest(
                 scenario=scenario.model_dump(mode="json"), sequence=number, experiment=folder.name, machine=machine,
-                **{"took": took} | fields,
+                **{"took": took, "devices": {"built_in": {"data": "/home"}}} | fields,
             ),
         ).close(None)  # fmt: skip
 
@@ -130,6 +130,7 @@ def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
         {"hook": {"ask": "Put the SSDs in.", "answer": "yes", "seconds": 3600}},
         {"kind": "queries", "queries": {"run": "power"}},
         {"machine": Machine(cpu="another")},
+        {"devices": {}},  # a server by URL
     ],
 )
 def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields):
