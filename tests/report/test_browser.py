@@ -185,6 +185,10 @@ def test_light_and_dark_differ_and_have_contrast_and_on_paper_it_is_light_and_un
         return Math.abs(svg.width - box.width) <= 1 && Math.abs(svg.height - box.height) <= 1
             && box.right <= innerWidth;
     })""")
+    hidden = (
+        "[...document.querySelectorAll('#cautions li, dl.marks div')].filter(e => !e.getBoundingClientRect().height)"
+    )
+    assert page.evaluate(f"{hidden}.length") == 0  # what must not be concluded, and what marks mean, is on paper too
     assert len(page.pdf(prefer_css_page_size=True)) > 50_000
 
 

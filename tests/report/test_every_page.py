@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from support.wording import findings_in, golden
 
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.verdicts import compare_runs
-from stallmark.analysis.experiment import summarise
+from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.errors import StallmarkError
@@ -159,6 +160,8 @@ SAID = {
 GOLDEN_FACTS: dict[Kind, list[set[str]]] = {}
 for _, worded, _ in golden():
     GOLDEN_FACTS.setdefault(worded.kind, []).append(set(worded.facts))
+WRITTEN_BY_OTHERS = {"bank_log", "r_await", "w_await"}  # a file of the database, and columns of iostat
+NAMES = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 NOT_COMPARED = (ramp, cut, cut_in_warm_up, power, each_query, throughput)
 
 
@@ -170,13 +173,15 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     html = render(summary)
     assert html.rstrip().endswith("</html>") and len(html.encode()) < 1_000_000
     text = Page(html).text
+    assert names_of_ours(text, summary) == set()
     for kind, words in SAID.items():
         assert all(one in text for one in words) is (kind is make), kind
     for finding in findings_in(summary):
         assert set(finding.facts) in GOLDEN_FACTS.get(finding.kind, [set(finding.facts)]), finding
     console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))
     console.print(table(summary))
-    assert console.export_text().strip()
+    said = console.export_text()
+    assert said.strip() and names_of_ours(said, summary) == set()
     if make in NOT_COMPARED:
         with pytest.raises(StallmarkError):
             compare_runs(summary.runs)
@@ -184,8 +189,17 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     found = compare_runs(summary.runs)
     html = render_comparison(summary, found)
     assert html.rstrip().endswith("</html>") and ('id="array"' in html) is (make in (flash, array))
-    assert all(pair.b in summary_for_a_ticket(found) for pair in found.pairs)
+    ticket = summary_for_a_ticket(found)
+    assert all(pair.b in ticket for pair in found.pairs)
     console.print(verdicts(found))
+    assert names_of_ours("\n".join((Page(html).text, ticket, console.export_text())), summary) == set()
+
+
+def names_of_ours(text: str, summary: ExperimentSummary) -> set[str]:
+    """Return the identifiers in a text that no reader knows: neither a server's setting, nor a column of the record."""
+    settings = {name for run in summary.runs for name in run.manifest.server.settings}
+    columns = {name for schema in TABLES.values() for name in schema.names}
+    return set(NAMES.findall(text)) - settings - columns - WRITTEN_BY_OTHERS
 
 
 def test_two_experiments_in_one_report_have_a_title_and_a_question_each(tmp_path):

@@ -22,16 +22,11 @@ from stallmark.schema.mail import tables as mail
 ROWS = 20_000
 # A type and a value of it that takes the declared space.
 KINDS: dict[str, tuple[Any, str]] = {
-    "small": (sa.SmallInteger(), "7::int2"),
-    "integer": (sa.Integer(), "7"),
-    "big": (sa.BigInteger(), "7"),
-    "flag": (sa.Boolean(), "true"),
-    "day": (sa.Date(), "DATE '2005-01-03'"),
-    "time": (sa.DateTime(), "TIMESTAMP '2005-01-03'"),
-    "money": (sa.Numeric(12, 2), "1234567890.12"),
-    "short": (sa.CHAR(10), "'x'"),
-    "long": (sa.String(300), "repeat('x', 300)"),
-}
+    "small": (sa.SmallInteger(), "7::int2"), "integer": (sa.Integer(), "7"), "big": (sa.BigInteger(), "7"),
+    "flag": (sa.Boolean(), "true"), "day": (sa.Date(), "DATE '2005-01-03'"),
+    "time": (sa.DateTime(), "TIMESTAMP '2005-01-03'"), "money": (sa.Numeric(12, 2), "1234567890.12"),
+    "short": (sa.CHAR(10), "'x'"), "long": (sa.String(300), "repeat('x', 300)"),
+}  # fmt: skip
 
 
 @settings(max_examples=12)

@@ -18,10 +18,11 @@ NEWEST = 3
 """Experiments that are looked at, the newest: a machine changes."""
 
 
-def estimate_for(scenario: Scenario | QueryScenario, out: Path, machine: Machine | None = None) -> Estimate:
-    """Estimate the runs of an experiment whose database is there, on a machine (by default this one) that may have made
-    others in `out`."""
-    return estimate(scenario, to_build=0.0, to_copy=False, pace=pace(out, machine))
+def estimate_for(scenario: Scenario | QueryScenario, out: Path, made: Manifest) -> Estimate:
+    """Estimate the runs of an experiment whose database is there, of which one was `made` on a machine that may have
+    made others in `out`."""
+    by = pace(out, made.machine) if made.devices.built_in else 1.0
+    return estimate(scenario, to_build=0.0, to_copy=False, pace=by)
 
 
 def pace(out: Path, machine: Machine | None = None) -> float:
@@ -53,8 +54,9 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _tells(made: Manifest, machine: Machine) -> bool:
-    """Tell whether a run is of that machine, and nothing but its users and the machine decided how long it took."""
-    same = (made.machine.cpu, made.machine.cores) == (machine.cpu, machine.cores)
+    """Tell whether a run is of that machine and its embedded server, and nothing but these and its users decided how
+    long it took."""
+    same = (made.machine.cpu, made.machine.cores) == (machine.cpu, machine.cores) and bool(made.devices.built_in)
     whole = made.kind == "transactions" and made.took is not None and made.took.seconds is not None
     waited = any(step.waited for step in made.steps) or made.load_machines
     return same and whole and not (waited or made.hook or made.precondition)

@@ -1,8 +1,9 @@
 """The rates by which an experiment's time is estimated before its first run.
 
-Measured with the embedded PostgreSQL 18.4 on two cores of a virtual machine (x86-64, Debian 12) that others used as
-well. So they are from the CPU time of each piece of work where that was more than its I/O. Bytes are those of the
-tables with their keys (`loaders.load.expected_bytes`). What an experiment's own runs take replaces them.
+Measured with the embedded PostgreSQL 18.4 on two cores of a virtual machine (x86-64, Debian 12, a disk that reads 390
+and writes 740 MB/s) which others used as well. So builds and copies are by their CPU time, spread over two cores, and
+what belongs to a run is half of what it took at a load of 13. Bytes are those of the tables with their keys
+(`loaders.load.expected_bytes`). What this machine's earlier experiments took corrects all of them (pace.py).
 """
 
 MIB = 1024**2

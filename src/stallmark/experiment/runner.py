@@ -194,7 +194,7 @@ class Runner:
             self._engine.dialect,
             to_build=to_build,
             to_copy=restores and (to_build > 0 or required(self._engine.backup).label() is None),
-            pace=pace(self.folder.parent),
+            pace=pace(self.folder.parent) if self._engine.is_local else 1.0,
         )
         runs, done = len(expected.runs_s), len(self._begun.records) if self._begun else 0
         if done:

@@ -85,7 +85,7 @@ def status(folder: Path) -> Status:
     records = find_records(with_records(folder)[:1] or [folder])
     scenario = scenario_of(folder, records[-1].manifest)
     refuse_run(folder)
-    expected = estimate_for(scenario, folder.parent, records[0].manifest.machine)
+    expected = estimate_for(scenario, folder.parent, records[0].manifest)
     return status_of(folder, scenario, expected, records, _lately)
 
 

@@ -128,9 +128,7 @@ class View:
 
     def _status(self, records: Sequence[Record]) -> Status:
         if records:
-            self._expected = self._expected or estimate_for(
-                self.scenario, self.folder.parent, records[0].manifest.machine
-            )
+            self._expected = self._expected or estimate_for(self.scenario, self.folder.parent, records[0].manifest)
             found = status_of(self.folder, self.scenario, self._expected, records)
         else:
             left_s = self._show.left_s if self._show else None

@@ -82,7 +82,7 @@ def template() -> go.layout.Template:
         "ticklen": 4,
         "title": {"font": {"size": 11}, "standoff": 8},
     }
-    along = {"showgrid": False, "zeroline": False, "showline": True, "ticks": "outside"}
+    along = {"showgrid": False, "zeroline": False, "showline": True, "ticks": "outside", "autotickangles": [0, -90]}
     upward = {"showgrid": True, "zeroline": True, "showline": False, "ticks": "", "nticks": 6, "exponentformat": "none"}
     note = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}
     return go.layout.Template(

@@ -16,6 +16,7 @@ from stallmark.report.text.reading import not_shown, percentile_missing
 
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
+MARK_MAX = 18  # of the marks of a list
 FULL = 6
 """Number of columns above which columns leave before the first one gets narrower."""
 
@@ -132,7 +133,7 @@ def _styled(cell: str | Cell) -> Text:
 def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
     """Return a list for a terminal: marks, and next to each its text, wrapped."""
     grid = RichTable.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
+    grid.add_column(max_width=MARK_MAX)
     grid.add_column()
     for mark, text in items:
         grid.add_row(_styled(mark), Text(text) if isinstance(text, str) else text)

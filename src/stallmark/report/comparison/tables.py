@@ -64,7 +64,7 @@ def every_figure(pair: PairComparison) -> Table:
     for types in pair.transactions:
         for one in (types.rate, types.latency):
             if one.a is not None:
-                rows.append([f"{types.transaction}: {one.name}, {one.unit}", *_cells(one)[1:]])
+                rows.append([f"{format.spoken(types.transaction)}: {one.name}, {one.unit}", *_cells(one)[1:]])
     return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
 
 
@@ -77,7 +77,7 @@ def transactions(pair: PairComparison) -> Table:
     """Return how rate and latency of each type of transaction changed from A to B."""
     rows: list[Sequence[str | Cell]] = [
         [
-            one.transaction,
+            format.spoken(one.transaction),
             *(text for found in (one.rate, one.latency) for text in (words.change(found), words.reach(found))),
         ]
         for one in pair.transactions

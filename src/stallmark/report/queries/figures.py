@@ -36,8 +36,8 @@ def bars(experiment: ExperimentSummary) -> list[Figure]:
             found,
             "reads",
             "Read from disk",
-            "MB",
-            lambda cell: None if cell.read_bytes is None else cell.read_bytes / 1e6,
+            "MiB",
+            lambda cell: None if cell.read_bytes is None else cell.read_bytes / 2**20,
             words.READS,
         )
     )

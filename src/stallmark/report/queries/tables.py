@@ -70,9 +70,9 @@ def by_query(experiment: ExperimentSummary) -> Table:
     """Return a row for each query at the first degree of parallelism: seconds, relative time and plan by variant."""
     found = compared(experiment)
     first, *others = found.variants
-    header, groups = ["query", "s", "MB read"], [("", 1), (first.name, 2)]
+    header, groups = ["query", "s", "MiB read"], [("", 1), (first.name, 2)]
     for variant in others:
-        header += ["s", "relative", "MB read", "plan"]
+        header += ["s", "relative", "MiB read", "plan"]
         groups.append((variant.name, 4))
     rows: list[Sequence[str | Cell]] = []
     for query in found.names:
@@ -94,7 +94,7 @@ def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
     seconds: str | Cell = format.number(cell.seconds if cell else None)
     if cell and cell.failed:
         seconds = Cell("failed", "bad")
-    read = format.number(cell.read_bytes / 1e6 if cell and cell.read_bytes is not None else None)
+    read = format.number(cell.read_bytes / 2**20 if cell and cell.read_bytes is not None else None)
     if is_baseline:
         return [seconds, read]
     changed = (
@@ -112,7 +112,19 @@ def _notes(found: QueryComparison) -> Iterator[str]:
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     """Return for each variant all known figures of its queries."""
     header = [
-        *("query", "asked", "actual", "s", "rows", "logical", "physical", "MB read", "MB spilt", "MB grant", "CPU s"),
+        *(
+            "query",
+            "asked",
+            "actual",
+            "s",
+            "rows",
+            "logical",
+            "physical",
+            "MiB read",
+            "MiB spilt",
+            "MiB grant",
+            "CPU s",
+        ),
         *("longest waits, s", "plan"),
     ]
     found = []
@@ -142,7 +154,7 @@ def _row(cell: QueryCell) -> list[str | Cell]:
         _whole(cell.physical_reads),
         _mega(cell.read_bytes),
         _mega(cell.spill_bytes),
-        format.number(None if cell.grant_kib is None else cell.grant_kib * 1024 / 1e6),
+        format.number(None if cell.grant_kib is None else cell.grant_kib / 1024),
         format.number(None if cell.cpu_ms is None else cell.cpu_ms / 1000),
         waits or ("none" if cell.waits_known else format.NONE),
         Cell(", ".join(cell.plans) or format.NONE, "apart" if cell.plan_changed else ""),
@@ -223,4 +235,4 @@ def _whole(value: float | None) -> str:
 
 
 def _mega(value: float | None) -> str:
-    return format.number(None if value is None else value / 1e6)
+    return format.number(None if value is None else value / 2**20)

@@ -114,7 +114,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
         return lambda s: next((t.latency_ms for t in s.transactions if t.name == name), {})
 
     limits = {t.name: t.limit_s for s in experiment.steps for t in s.transactions}
-    return [
+    found = [
         axis_figure(
             experiment,
             f"transaction-{number}",
@@ -126,6 +126,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
         )
         for number, name in enumerate(names)
     ]
+    return [one for one in found if any(value is not None for trace in one.chart.data for value in trace.y)]
 
 
 def percentiles(of: Callable[[StepSummary], dict[str, float | None]], high: str = "p95") -> list[ChartLine]:

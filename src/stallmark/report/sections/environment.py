@@ -30,12 +30,12 @@ def facts(experiment: ExperimentSummary) -> list[FactGroup]:
 
 
 def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
-    ratio = manifest.database.compressibility
+    ratio, workload = manifest.database.compressibility, manifest.workload
+    shown = set(workload.facts()) - {"transactions", "counted"}  # shown where they matter
     return {
         "Workload": {
-            name: value
-            for name, value in manifest.workload.facts().items()
-            if value and name not in ("transactions", "counted")  # shown where they matter
+            name: format.spoken(value)
+            for name, value in flatten({k: v for k, v in workload.facts().items() if v and k in shown})
         }
         | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
         "Server": {"product": manifest.server.product, "version": manifest.server.version},
@@ -135,6 +135,10 @@ def notes(experiment: ExperimentSummary) -> list[str]:
     return list(dict.fromkeys(note for notes in found for note in notes))
 
 
+SIZES = ("size", "move")
+"""Names of sizes in bytes, in the description of an array, that do not say so."""
+
+
 def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return a nested manifest as pairs of name and text, without values whose name marks a secret."""
     pairs = []
@@ -146,7 +150,9 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
             pairs += flatten(item, [*path, key.replace("_", " ")])
         elif isinstance(item, bool):
             pairs.append((name, "yes" if item else "no"))
-        elif isinstance(item, int) and name.endswith("bytes"):
+        elif isinstance(item, float):
+            pairs.append((name, f"{item:.12g}"))
+        elif isinstance(item, int) and (name.endswith("bytes") or key in SIZES):
             pairs.append((name.removesuffix("bytes").strip() or "size", format.size(item)))
         elif isinstance(item, list | tuple):
             pairs.append((name, ", ".join(map(str, item))))

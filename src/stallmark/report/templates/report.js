@@ -161,7 +161,7 @@
   const paper = { wide: 760, half: 420, flatter: 0.75 };
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details.evidence:not([open])")];
+    folded = [...document.querySelectorAll("details:is(.evidence, .printed):not([open])")];
     for (const one of folded) one.open = true;
     drawOpened();
     for (const chart of charts.filter((one) => !hidden.has(one))) {

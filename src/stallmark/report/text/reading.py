@@ -8,6 +8,10 @@ from stallmark.stats.thresholds import COUNTS_AGREE
 WRITTEN = (
     "Written by Stallmark from the run records named under Environment. Nothing in this file is loaded from elsewhere."
 )
+ON_PAPER = (
+    "On paper it lacks the numbers and the method of each chart, and the tables of single steps and of settings: they "
+    "are in the file."
+)
 NO_SCRIPT = "The charts need JavaScript; the picture and all numbers do not."
 NO_FINDING = "No finding: the record does not support one."
 

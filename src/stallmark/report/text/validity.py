@@ -5,7 +5,7 @@ from stallmark.analysis.validity.kinds import CounterSource, ServiceLevelKind, V
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
 from stallmark.format import number, percent, spoken
-from stallmark.report.text import clause, says
+from stallmark.report.text import NameFirst, clause, says
 
 _COUNTERS = {
     CounterSource.DATA_FILES: "I/O to the data files",
@@ -58,7 +58,7 @@ def _(share: float, transaction: str = "", said: str = "", code: str = "") -> st
 
 @says(ValidityKind.LITTLES_LAW)
 def _(users: float, accounted_users: float) -> str:
-    return (
+    return NameFirst(
         f"Little’s law does not hold: {number(users)} users were running, but throughput times latency and think time "
         f"accounts for {number(accounted_users)}."
     )
