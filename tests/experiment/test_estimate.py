@@ -11,6 +11,7 @@ from support.manifests import a_manifest
 from stallmark.experiment import rates
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.pace import pace
+from stallmark.experiment.rates import BUILD_BYTES_PER_S
 from stallmark.record.machine import facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
@@ -30,6 +31,10 @@ def test_every_shipped_scenario_takes_longer_than_its_load(name):
     assert (found.load_s == 0) == isinstance(scenario, QueryScenario)
     assert (found.build_s == 0) == isinstance(scenario, ProbeScenario)
     assert len(found.runs_s) == len(scenario.variants if isinstance(scenario, ProbeScenario) else scenario.run_order())
+
+
+def test_every_workload_has_a_rate():
+    assert set(BUILD_BYTES_PER_S) == set(WORKLOADS)
 
 
 @given(st.integers(1, 20), st.sampled_from(["alternating", "abba", "blocks"]), st.sampled_from(["restore", "continue"]))
