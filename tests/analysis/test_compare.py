@@ -47,6 +47,7 @@ def test_what_scatters_as_much_as_it_differs_shows_no_difference_and_says_what_c
     assert pair.finding.facts["detectable_share"] == pair.primary.detectable > 0.02
 
 
+@pytest.mark.thorough
 def test_equal_variants_get_at_most_one_false_verdict_in_twenty(sound, monkeypatch):
     monkeypatch.setattr("stallmark.analysis.compare.verdicts.explain", lambda *steps: None)  # which decides nothing
     rng = np.random.default_rng(11)

@@ -4,28 +4,22 @@ import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 from support.html_page import Page
 from support.steps import changed_step
+from support.terminal import show
 
 from stallmark import format
 from stallmark.analysis.marks import doubtful
-from stallmark.report import columns, table
+from stallmark.report import columns
 from stallmark.report.page import figure_groups, render
 from stallmark.report.sections import timeline, transactions, validity
 from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
 
 
-def shown(experiment, width: int) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table(experiment))
-    return console.export_text()
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
 def test_the_result_leads_at_every_width(brokerage_runs, width):
-    text = shown(brokerage_runs, width)
+    text = show(brokerage_runs, width)
     assert max(map(len, text.splitlines())) <= width
     header = text.split("HDD")[0]
     assert "Trade-Results/s" in header and "nominal 9.87" in header
@@ -36,7 +30,7 @@ def test_the_result_leads_at_every_width(brokerage_runs, width):
 
 
 def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
-    text = shown(brokerage_runs, 100)
+    text = show(brokerage_runs, 100)
     for gate in brokerage_runs.steps[0].validity.gates:
         (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{term(gate.kind)} ", line)]
         failed = gate.kind in ("p90_limits", "background_lag")
