@@ -67,7 +67,7 @@ def test_a_slower_machine_has_no_longer_load(by):
 
 RUNS_S = (120.0, 130.0, 140.0, 110.0, 150.0)
 TOOK = st.dictionaries(st.integers(1, len(RUNS_S)), SECONDS)
-"""What whole runs took, by number."""
+"""The seconds of whole runs, by number."""
 
 
 @given(TOOK, SECONDS, SECONDS, st.booleans())

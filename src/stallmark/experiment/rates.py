@@ -27,6 +27,6 @@ STEP_S = 1.0
 QUERY_BYTES_PER_S = 400 * MIB
 """A query of the warehouse, as if it went once over all its data, in memory."""
 QUERY_READ_BYTES_PER_S = 100 * MIB
-"""What is added for the data that the buffer pool does not hold."""
+"""Added for the data that the buffer pool does not hold, on a real disk."""
 QUERY_EMULATED_BYTES_PER_S = 14 * MIB
-"""The same on emulated arrays, fast and slow ones alike: the mean of those of power-memory-storage."""
+"""The same on emulated arrays, fast and slow alike, such that power-memory-storage takes a quarter of an hour."""
