@@ -79,6 +79,7 @@ def test_a_page_names_all_there_is(page: str, words: set[str]):
     assert {one for one in words if one not in text} <= {"invalid"}
 
 
+@pytest.mark.thorough
 def test_the_site_builds_strictly(tmp_path: Path):
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],

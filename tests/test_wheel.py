@@ -1,5 +1,6 @@
-"""The wheel: it is built, it holds what a Windows can hold, and it works from there without what only Unix has."""
+"""The wheel, built and installed as the page says: what a Windows can hold, and works without what only Unix has."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -8,9 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.documents import shell_commands
 
 ROOT = Path(__file__).parents[1]
-NOT_IN_IT = (".git", ".venv", ".stallmark", "tests", "stallmark-runs", "build", "*.egg-info", "__pycache__")
+NOT_IN_IT = (".git", ".venv", ".stallmark", "tests", "stallmark-runs", "build", "dist", "*.egg-info", "__pycache__")
 RESERVED = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # "Naming Files, Paths, and Namespaces" (Windows)
 
 # Imports every module as on Windows: ours may not import what only Unix has while they are imported.
@@ -34,16 +36,38 @@ print(failed)
 """
 
 
+BUILD, INSTALL = (
+    next(one.text for one in shell_commands() if one.page == "installing.md" and one.text.startswith(begins))
+    for begins in ("pip wheel", "pip install dist/")
+)
+"""The commands of the page."""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     """Built from a copy: setuptools leaves its own folders beside the sources."""
-    folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT, folder / "source", symlinks=True, ignore=shutil.ignore_patterns(*NOT_IN_IT))
-    options = ["--no-deps", "--no-build-isolation", "--quiet", "-w", folder]
-    command = [sys.executable, "-m", "pip", "wheel", *options, folder / "source"]
-    subprocess.run(command, check=True, capture_output=True, cwd=folder)
-    [built] = folder.glob("*.whl")
+    source = tmp_path_factory.mktemp("wheel") / "source"
+    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(*NOT_IN_IT))
+    _in_the_environment(BUILD, source)
+    [built] = source.glob("dist/*.whl")
     return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    """The folder it is installed in, by itself: its dependencies are those of this environment."""
+    folder = tmp_path_factory.mktemp("installed")
+    _in_the_environment(INSTALL, wheel.parents[1], PIP_TARGET=str(folder), PIP_NO_DEPS="1", PIP_NO_COMPILE="1")
+    return folder
+
+
+def _in_the_environment(command: str, folder: Path, **options: str) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True, text=True, cwd=folder, env=os.environ | {"PATH": path} | options, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_windows_can_hold_its_files(wheel):
@@ -57,20 +81,15 @@ def test_a_windows_can_hold_its_files(wheel):
     assert [one.filename for one in entries if one.external_attr >> 28 == 0o12] == [], "links"
 
 
-def test_it_is_imported_from_there_without_what_only_unix_has(wheel, tmp_path):
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)
-    command = [sys.executable, "-c", WITHOUT_UNIX, str(tmp_path)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}, check=False
-    )
+def test_it_is_imported_from_there_without_what_only_unix_has(installed):
+    command = [sys.executable, "-c", WITHOUT_UNIX, str(installed)]
+    environment = {"PYTHONPATH": str(installed), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0 and done.stdout.strip().splitlines()[-1] == "{}", done.stdout + done.stderr
 
 
-def test_commands_work_from_there_without_a_checkout(wheel, tmp_path):
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "installed")
-    environment = {"PYTHONPATH": str(tmp_path / "installed"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+def test_commands_work_from_there_without_a_checkout(installed, tmp_path):
+    environment = {"PYTHONPATH": str(installed), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     for command in (["list"], ["doctor"], ["run", "--help"], ["db", "list"]):
         done = subprocess.run(
             [sys.executable, "-m", "stallmark.cli.main", *command],

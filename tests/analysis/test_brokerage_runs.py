@@ -109,13 +109,9 @@ def test_bursts_of_errors_are_told_by_transaction(tmp_path):
     (step,) = experiment(tmp_path, burst=(20, 24, 50)).steps
     (burst,) = step.validity.bursts
     assert burst.kind == ReadKind.ERROR_BURST and burst.facts == {
-        "transaction": "trade_result",
-        "error_class": "deadlock",
-        "seconds": 4,
-        "measured_s": 40,
-        "most_in_a_second": 50,
-        "given_up": 0,
-    }
+        "transaction": "trade_result", "error_class": "deadlock", "seconds": 4, "measured_s": 40,
+        "most_in_a_second": 50, "given_up": 0,
+    }  # fmt: skip
     (error,) = step.validity.errors
     assert (error.transaction, error.attempts, error.most_in_a_second) == ("trade_result", 200, 50)
     results = next(one for one in step.transactions if one.name == "trade_result")

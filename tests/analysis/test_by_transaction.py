@@ -76,20 +76,13 @@ def procedures():
     each = {"brokerage.trade_lookup_trades": (70, 90), "brokerage.trade_lookup_history": (14, 30), "dbo.backup": (9, 9)}
     return [
         {
-            "t": float(t),
-            "server_time": float(t),
-            "epoch": "one",
-            "procedure": name,
-            "plan": f"{name} plan",
-            "executions": t * 20,
-            "elapsed_us": t * 1000,
-            "physical_reads": t * physical,
-            "logical_reads": t * logical,
-            "logical_writes": 0,
+            "t": float(t), "server_time": float(t), "epoch": "one", "procedure": name, "plan": f"{name} plan",
+            "executions": t * 20, "elapsed_us": t * 1000, "physical_reads": t * physical,
+            "logical_reads": t * logical, "logical_writes": 0,
         }
         for t in range(0, 61, 10)
         for name, (physical, logical) in each.items()
-    ]
+    ]  # fmt: skip
 
 
 def test_reads_are_those_of_a_transactions_procedures_together(folder):
@@ -159,15 +152,11 @@ def test_summed_waits_are_sessions_too(folder):
 def test_a_table_whose_counters_began_again_is_left_out(folder):
     rows = [
         {
-            "t": float(t),
-            "epoch": "one",
-            "entity": "brokerage.broker/pk",
-            "relation": "brokerage.broker",
-            "row_lock_waits": t if t < 30 else 1,
-            "row_lock_wait_ms": t * 100 if t < 30 else 1,
+            "t": float(t), "epoch": "one", "entity": "brokerage.broker/pk", "relation": "brokerage.broker",
+            "row_lock_waits": t if t < 30 else 1, "row_lock_wait_ms": t * 100 if t < 30 else 1,
         }
         for t in range(0, 61, 15)
-    ]
+    ]  # fmt: skip
     assert summarise([With(folder, row_locks=rows)]).steps[0].waits.row_waits == []
 
 

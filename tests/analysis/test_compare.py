@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.comparisons import made, template, with_manifest, with_step
+from support.comparisons import QUIET, made, only, with_manifest, with_step
 from support.findings import facts_of, kinds_of
 
 from stallmark.analysis.compare.plan import plan_runs
@@ -17,18 +17,6 @@ from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
-
-QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    return template(tmp_path_factory.mktemp("sound"), measured_s=40)
-
-
-def only(runs, **options):
-    [pair] = compare_runs(runs, **options).pairs
-    return pair
 
 
 def failed(pair):
@@ -59,6 +47,7 @@ def test_what_scatters_as_much_as_it_differs_shows_no_difference_and_says_what_c
     assert pair.finding.facts["detectable_share"] == pair.primary.detectable > 0.02
 
 
+@pytest.mark.thorough
 def test_equal_variants_get_at_most_one_false_verdict_in_twenty(sound, monkeypatch):
     monkeypatch.setattr("stallmark.analysis.compare.verdicts.explain", lambda *steps: None)  # which decides nothing
     rng = np.random.default_rng(11)

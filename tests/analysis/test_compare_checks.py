@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.comparisons import made, template, with_manifest, with_step
+from support.comparisons import QUIET, made, only, with_manifest, with_step
 from support.findings import facts_of
 
 from stallmark.analysis.compare.settings import DifferenceKind
@@ -14,20 +14,9 @@ from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 
-QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 NEVER = Steadiness("never_became_steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
 STEADY = Steadiness("steady", "", "TPS", 600, "", trend_p=0.5, change_p=0.5)
 LATE = Steadiness("became_steady_late", "", "TPS", 600, "", trend_p=0.5, warm_up_s=40, warm_up_shift=0.01)
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    return template(tmp_path_factory.mktemp("sound"), measured_s=40)
-
-
-def only(runs, **options):
-    [pair] = compare_runs(runs, **options).pairs
-    return pair
 
 
 def check(pair, kind):

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-from support.comparisons import made, template, with_manifest, with_step
+from support.comparisons import QUIET, made, with_manifest, with_step
 from support.findings import facts_of
 from support.flash_records import probe_result
 
@@ -11,13 +10,6 @@ from stallmark.analysis.array_cautions import ArrayKind, array_cautions
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.read.active_set_summary import FlashUse
-
-QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    return template(tmp_path_factory.mktemp("sound"), measured_s=40)
 
 
 def probed(run, before, after):

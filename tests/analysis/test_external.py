@@ -196,6 +196,7 @@ def test_with_the_offset_there_is_no_hint(copied):
     assert source.hint is None and source.counters[0].correlation.r < -0.8
 
 
+@pytest.mark.thorough
 def test_what_has_nothing_to_do_with_the_run_gives_no_hint(copied, tmp_path):
     """121 offsets are tried: the best of them is large by chance alone."""
     ends, latency = external_files.disk_of(copied, around_s=80)

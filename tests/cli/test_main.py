@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.command_line import signals_as_before, stallmark
@@ -78,6 +79,17 @@ def test_list_for_machines():
     listed = json.loads(stallmark("list", "--json").stdout)
     assert [each["name"] for each in listed] == shipped()
     assert all(each.keys() == {"name", "title", "answers", "needs", "takes", "takes_s"} for each in listed)
+
+
+def test_list_estimates_a_file_of_ones_own(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
+    mine = tmp_path / "mine.yaml"
+    bank = "{name: bank, scale: {branches: 9}}"
+    mine.write_text(f"{{name: mine, workload: {bank}, users: 1, measure: 2h, variants: [{{name: a}}, {{name: b}}]}}")
+    [listed] = json.loads(stallmark("list", str(mine), "--json").stdout)
+    assert listed["name"] == "mine" and listed["takes"].startswith("about 4 hours") and listed["takes_s"] > 4 * 3600
+    assert "to load the database" in stallmark("list", str(mine)).stdout
+    assert stallmark("list", "no-such").exit_code == 3
 
 
 def test_doctor_for_machines():

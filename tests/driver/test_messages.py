@@ -33,9 +33,7 @@ FACTS = st.builds(MachineFacts, cpu=st.none() | st.text(), cores=st.integers(1, 
 MESSAGES = st.one_of(
     st.builds(Refused, st.text(), st.text()),
     st.builds(StartUser, st.integers(0, 2**63 - 1)),
-    st.builds(
-        Join, st.text(), st.builds(RunFacts, workload=st.text(), seed=st.none() | st.integers(0, 2**63 - 1)), FACTS
-    ),
+    st.builds(Join, st.text(), RUN_FACTS, FACTS),
     st.builds(Bye, *[st.integers(0, 9)] * 4),
     st.just(Finished()),
 )

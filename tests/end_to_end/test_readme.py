@@ -40,14 +40,14 @@ SHORT = {
     ),
     "probe": ("--size", "64MiB", "--seconds", "1", "--pattern", "8k-random-read", "--outstanding", "1"),
 }
-"""What is added to commands that take minutes."""
+"""The options added to commands that take minutes."""
 SHORTER = {
     "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
     "two-devices": ("--set", "users=2"),
 }
-"""What is added besides, by the name of the scenario."""
+"""The options added besides, by the name of the scenario."""
 SMALLER = {"branches=20": "branches=1"}
 
 LONG_S = {"minutes": 60, "days": 86_400}
@@ -55,7 +55,7 @@ REASONS = {
     "Docker": r"^docker |stallmark server |@server\.url",
     "SQL Server": r"@server\.url|mssql://|-sqlserver ",
     "a PostgreSQL server": r"postgresql://|^createdb ",
-    "a package index": r"^pip install |^python3 -m venv|^apt-get |^make |activate$",
+    "a package index": r"^pip (install|wheel) |^python3 -m venv|^apt-get |^make |activate$",
     "root": r" array |/mnt/array|^apt-get ",
     "several machines": r"worker|STALLMARK_SERVER",
     "ssh": r"^ssh ",
@@ -63,7 +63,7 @@ REASONS = {
     "an experiment that ended early": r"--resume",
     "somebody who confirms": r"db remove",
 }
-"""What may be missing here, with what such a command holds. Beside these: time."""
+"""The things that may be missing here, with a mark of commands that need them. Beside these: time."""
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,11 @@ def test_the_command_line_takes_it(command: Shell, tool: Tool, monkeypatch: pyte
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.words[0] == "make"], ids=str)
 def test_make_has_it(command: Shell):
     done = subprocess.run(
-        ["make", "--dry-run", *command.words[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+        ["make", "--dry-run", "--always-make", *command.words[1:]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
 

@@ -92,6 +92,7 @@ def test_without_the_module_or_the_driver_manager(monkeypatch, error, sentence):
         odbc.api()
 
 
+@pytest.mark.thorough
 def test_the_tool_starts_without_the_driver_manager():
     """Only a server of that kind needs it."""
     import subprocess

@@ -2,37 +2,24 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
-from rich.console import Console
+from support.html_page import Page
 from support.steps import changed_step
+from support.terminal import show
 
 from stallmark import format
 from stallmark.analysis.marks import doubtful
-from stallmark.report import columns, table
+from stallmark.report import columns
 from stallmark.report.page import figure_groups, render
 from stallmark.report.sections import timeline, transactions, validity
 from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
 
 
-def text_of(html: str) -> str:
-    parser, words = HTMLParser(), []
-    parser.handle_data = words.append
-    parser.feed(re.sub(r"(?s)<(script|style)\b.*?</\1>", "", html))
-    return re.sub(r"\s+", " ", " ".join(words).replace(format.NBSP, " "))
-
-
-def shown(experiment, width: int) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table(experiment))
-    return console.export_text()
-
-
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
 def test_the_result_leads_at_every_width(brokerage_runs, width):
-    text = shown(brokerage_runs, width)
+    text = show(brokerage_runs, width)
     assert max(map(len, text.splitlines())) <= width
     header = text.split("HDD")[0]
     assert "Trade-Results/s" in header and "nominal 9.87" in header
@@ -43,7 +30,7 @@ def test_the_result_leads_at_every_width(brokerage_runs, width):
 
 
 def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
-    text = shown(brokerage_runs, 100)
+    text = show(brokerage_runs, 100)
     for gate in brokerage_runs.steps[0].validity.gates:
         (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{term(gate.kind)} ", line)]
         failed = gate.kind in ("p90_limits", "background_lag")
@@ -62,7 +49,7 @@ def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
 
 
 def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs):
-    text = text_of(render(brokerage_runs))
+    text = Page(render(brokerage_runs)).text
     assert "tpse" not in text.lower()
     for step in brokerage_runs.steps:
         assert format.number(step.throughput.primary_tps) in text and format.number(step.throughput.tps) in text
@@ -84,7 +71,7 @@ def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
     serious = {mark.word for mark in columns.marks(brokerage_runs, slow) if mark.serious}
     assert "p90 limits" not in serious, "a step that is only slower than the limits may be compared"
     assert doubtful(brokerage_runs) == {late.key}
-    text = text_of(html)
+    text = Page(html).text
     for gate in (*slow.validity.gates, *late.validity.gates):
         if gate.failure:
             assert sentence(gate.failure) in text

@@ -5,11 +5,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 from support.comparisons import made, template, with_step
 from support.html_page import figures_of
 from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 from support.steps import changed_step
+from support.terminal import printed
 
 from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.summary import PairKind
@@ -38,12 +38,6 @@ def experiment(runs, **more) -> ExperimentSummary:
 def compared(sound, order="", **tps):
     runs = made(sound, order, **(tps or {"HDD": [400.0, 404.0, 402.0], "SSD": [480.0, 478.0, 484.0]}))
     return experiment(runs), compare_runs(runs)
-
-
-def show(what, width: int) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(what)
-    return console.export_text()
 
 
 def test_the_page_begins_with_the_verdict_and_holds_every_run_and_check(sound):
@@ -113,7 +107,7 @@ def test_the_file_is_written_whole_into_a_new_folder(sound, tmp_path):
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_terminal_of_any_width_has_the_verdict_and_whole_numbers(sound, width):
     _, found = compared(sound)
-    text = show(verdicts(found), width)
+    text = printed(verdicts(found), width)
     assert max(map(len, text.splitlines())) <= width
     assert text.startswith("BETTER  SSD beats HDD by 20 % (17 to 22)")
     assert re.search(r"402 +481 +\+20 % +\+17 to \+22", text)
@@ -129,7 +123,7 @@ def test_a_terminal_of_any_width_has_the_verdict_and_whole_numbers(sound, width)
 )
 def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
     summary, found = compared(sound, order, **tps)
-    text = " ".join(show(verdicts(found), 80).split())
+    text = " ".join(printed(verdicts(found), 80).split())
     for word in words:
         assert word in text
     assert term(found.pairs[0].verdict) in render_comparison(summary, found)
@@ -144,7 +138,7 @@ def test_a_comparison_that_may_not_be_made_names_the_check(sound):
         for run in summary.runs
     ]
     found = compare_runs(runs)
-    for text in (show(verdicts(found), 100), summary_for_a_ticket(found), render_comparison(summary, found)):
+    for text in (printed(verdicts(found), 100), summary_for_a_ticket(found), render_comparison(summary, found)):
         assert "not comparable" in text.lower() and "the driver was the bottleneck" in " ".join(text.split())
 
 
@@ -153,8 +147,8 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
     with_verdict = replace(summary, comparison=found, answer=found.pairs[0].finding)
     html = render(with_verdict)
     assert html.index("SSD beats HDD by 20 %") < html.index("<svg")
-    assert "SSD beats HDD by 20 %" in show(table(with_verdict), 100)
-    assert "SSD beats HDD" not in render(summary) and "BETTER" not in show(table(summary), 100)
+    assert "SSD beats HDD by 20 %" in printed(table(with_verdict), 100)
+    assert "SSD beats HDD" not in render(summary) and "BETTER" not in printed(table(summary), 100)
     pair = experiment_in_json(with_verdict)["comparison"]["pairs"][0]
     assert pair["verdict"] == "better" and pair["finding"]["kind"] == PairKind.DIFFERENCE
     assert pair["finding"]["sentence"].startswith("SSD beats HDD by 20 %")
@@ -162,7 +156,7 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
 
 @pytest.mark.parametrize("width", [60, 120])
 def test_a_plan_says_what_runs_can_show(sound, width):
-    text = show(planned(plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)), width)
+    text = printed(planned(plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)), width)
     flat = " ".join(text.split())
     assert max(map(len, text.splitlines())) <= width
     assert re.search(r"\d runs of each variant show a difference of 5 % \(power 80 %\)", flat)
@@ -171,7 +165,7 @@ def test_a_plan_says_what_runs_can_show(sound, width):
 
 def test_a_plan_says_by_which_test(sound):
     def said(runs) -> str:
-        return " ".join(show(planned(plan_runs(runs, 0.05)), 100).split())
+        return " ".join(printed(planned(plan_runs(runs, 0.05)), 100).split())
 
     first, second = (made(sound, experiment=name, A=[400.0, 408.0, 392.0]) for name in ("e1", "e2"))
     assert "Paired t-test, two-sided" in said(first) and "Welch" not in said(first)
@@ -183,4 +177,4 @@ def test_a_plan_says_by_which_test(sound):
 def test_a_plan_says_which_runs_it_left_out(sound):
     first, *good = made(sound, A=[100.0, 400.0, 408.0])
     plan = plan_runs([with_step(first, invalid=[FOREIGN_IO]), *good], 0.05)
-    assert "Left out of 3 runs: 1 invalid." in " ".join(show(planned(plan), 100).split())
+    assert "Left out of 3 runs: 1 invalid." in " ".join(printed(planned(plan), 100).split())

@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 from support.html_page import figures_of
 from support.manifests import a_manifest
 from support.probes import NOISE, READ, STREAM, of_disks, probe, step
+from support.terminal import printed
 
 from stallmark.analysis.finding import caution
 from stallmark.analysis.probe.against_database import Achieved, against
@@ -105,9 +105,7 @@ def test_charts_have_the_figures_and_mark_the_knee_and_the_collapse(experiment, 
 
 
 def test_a_terminal_of_80_columns_holds_every_figure(experiment, results):
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(probe_table(experiment))
-    text = console.export_text()
+    text = printed(probe_table(experiment))
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text and "EMULATED" in text
     for one in results[0].steps[:6]:

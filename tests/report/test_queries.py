@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import plotly.graph_objects as go
 import pytest
-from rich.console import Console
 from support.html_page import Page
 from support.synthetic_queries import make_query_run
+from support.terminal import show
 
 from stallmark import format
 from stallmark.analysis.experiment import summarise
@@ -15,7 +15,6 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.server_summary import ReplicaState, ServerState
 from stallmark.record.reader import find_records
-from stallmark.report import table
 from stallmark.report.page import query_groups, render
 
 BARE = {"name": "nvme0n1"}
@@ -37,12 +36,6 @@ def sweep(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     make_query_run(folder / "1", run="each", dops=(1, 2, 4), only=(1, 6, 9))
     return summarise(find_records([folder]))
-
-
-def show(experiment, width: int) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table(experiment))
-    return console.export_text()
 
 
 def test_every_query_is_in_the_text_with_its_relative_run_time(compared):

@@ -1,15 +1,14 @@
 """Steadiness, checkpoint cycles and service levels, wherever a reader looks."""
 
-import io
 import json
 import re
 
 import numpy as np
 import pytest
-from rich.console import Console
 from support import report_summaries as given
 from support.findings import facts_of, kinds_of
 from support.synthetic_series import autoregressive
+from support.terminal import show
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.conclusions import conclusions
@@ -23,7 +22,6 @@ from stallmark.report import columns
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import steadiness as steady
-from stallmark.report.terminal import table
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
 STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)
@@ -40,12 +38,6 @@ def one(**more):
     return given.experiment([given.run([given.step(**more)])])
 
 
-def seen_in(experiment) -> str:
-    console = Console(width=100, record=True, file=io.StringIO())
-    console.print(table(experiment))
-    return console.export_text()
-
-
 def text_of(page: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", page.split("<script")[0] + page.split("<body")[1]).split())
 
@@ -54,7 +46,7 @@ def test_a_load_that_never_became_steady_is_a_finding_a_caution_and_a_mark():
     experiment = one(steadiness=judge(RISING))
     (mark,) = [m for m in columns.marks(experiment, experiment.steps[0]) if m.word == "never steady"]
     assert mark.serious and "rose by 20" in mark.sentence
-    assert "never steady: It never became steady: TPS rose by 2" in " ".join(seen_in(experiment).split())
+    assert "never steady: It never became steady: TPS rose by 2" in " ".join(show(experiment, 100).split())
     [told] = facts_of(conclusions("variant", experiment.runs), ExperimentKind.NO_STEADY_STATE)
     assert (told["unsteady"], told["runs"]) == (1, 1)
     assert facts_of(cautions(experiment.runs), CautionKind.UNSTEADY) == [{"steps": None}]
@@ -95,14 +87,14 @@ def test_a_steady_step_has_no_mark_and_all_its_figures_in_the_tables():
 def test_records_from_before_there_was_any_of_it_still_report():
     experiment = one()
     assert steady.steadiness(experiment) is None and steady.service_levels(experiment) is None
-    assert "Was it steady?" not in render(experiment) and "SLO" not in seen_in(experiment)
+    assert "Was it steady?" not in render(experiment) and "SLO" not in show(experiment, 100)
 
 
 @pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "mean only")])
 def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, outcome):
     level = judge_reads(declared(None, limit_ms, "p95"), [], given.io(read_ms=31.4))
     experiment = one(slo=level)
-    terminal = " ".join(seen_in(experiment).split())
+    terminal = " ".join(show(experiment, 100).split())
     assert f"SLO {outcome}" in terminal and "31.4 ms" in terminal and "This is a mean" in terminal
     assert steady.OUTCOMES[level.outcome] not in ("", "good"), "what only the mean shows is not green"
     page = text_of(render(experiment))

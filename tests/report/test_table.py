@@ -1,7 +1,7 @@
 """A table in a terminal of any width and in Markdown: columns leave, digits never."""
 
 import pytest
-from rich.console import Console
+from support.terminal import printed
 
 from stallmark.report.table import Cell, InTerminal, Table, in_markdown
 
@@ -14,9 +14,7 @@ TABLE = Table(HEADER, [*ROWS], importance={2: 1, 3: 2, 4: 3})
 
 
 def lines(table: Table, width: int, **how) -> list[str]:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(InTerminal(table, **how))
-    return console.export_text().splitlines()
+    return printed(InTerminal(table, **how), width).splitlines()
 
 
 @pytest.mark.parametrize(("width", "shown"), [(21, 2), (28, 3), (44, 4), (60, 5), (80, 5), (120, 5)])

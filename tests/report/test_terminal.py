@@ -2,20 +2,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 from support import report_summaries as given
 from support.steps import changed_step
+from support.terminal import show
 
 from stallmark import format
 from stallmark.analysis.bottleneck.device_verdict import device_verdict
-from stallmark.report import table
 from stallmark.report.text import sentence
-
-
-def show(experiment, width: int) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(table(experiment))
-    return console.export_text()
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])

@@ -251,6 +251,7 @@ KEYS = [
 
 @settings(max_examples=150)
 @given(st.sampled_from(KEYS), VALUES)
+@pytest.mark.thorough
 def test_no_value_whatsoever_ends_in_anything_but_plain_sentences(path, key, value):
     text = json.dumps(value, ensure_ascii=False)
     try:

@@ -39,6 +39,7 @@ def test_bodies_have_their_lengths_and_end_with_a_full_stop(seed: int, number: i
     assert bodies[0] == messages.bodies(seed, numbers[:1], np.array(lengths[:1]), 2.0)[0].as_py()
 
 
+@pytest.mark.thorough
 def test_neighbouring_large_bodies_have_nothing_in_common() -> None:
     """A body of 10 MB is drawn from more phrases than the texts of the news have."""
     one, other = messages.bodies(1, np.array([7, 8]), np.full(2, MOST_BYTES), 2.0).to_pylist()

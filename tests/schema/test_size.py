@@ -11,25 +11,22 @@ from hypothesis import strategies as st
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER as BROKERAGE
+from stallmark.loaders.mail import LOADER as MAIL
 from stallmark.loaders.plan import Batch
 from stallmark.schema import deploy, size
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
 from stallmark.schema.ddl import ddl_of
+from stallmark.schema.mail import tables as mail
 
 ROWS = 20_000
 # A type and a value of it that takes the declared space.
 KINDS: dict[str, tuple[Any, str]] = {
-    "small": (sa.SmallInteger(), "7::int2"),
-    "integer": (sa.Integer(), "7"),
-    "big": (sa.BigInteger(), "7"),
-    "flag": (sa.Boolean(), "true"),
-    "day": (sa.Date(), "DATE '2005-01-03'"),
-    "time": (sa.DateTime(), "TIMESTAMP '2005-01-03'"),
-    "money": (sa.Numeric(12, 2), "1234567890.12"),
-    "short": (sa.CHAR(10), "'x'"),
-    "long": (sa.String(300), "repeat('x', 300)"),
-}
+    "small": (sa.SmallInteger(), "7::int2"), "integer": (sa.Integer(), "7"), "big": (sa.BigInteger(), "7"),
+    "flag": (sa.Boolean(), "true"), "day": (sa.Date(), "DATE '2005-01-03'"),
+    "time": (sa.DateTime(), "TIMESTAMP '2005-01-03'"), "money": (sa.Numeric(12, 2), "1234567890.12"),
+    "short": (sa.CHAR(10), "'x'"), "long": (sa.String(300), "repeat('x', 300)"),
+}  # fmt: skip
 
 
 @settings(max_examples=12)
@@ -78,6 +75,26 @@ def test_brokerage(database: EmbeddedEngine) -> None:
         expected += said
     assert expected["heap"] == pytest.approx(taken["heap"], rel=0.05)
     assert expected["keys"] == pytest.approx(taken["keys"], rel=0.05)
+
+
+def test_mail(database: EmbeddedEngine) -> None:
+    """Bodies lie outside their rows, and are almost all there is."""
+    parts = ddl_of(mail.METADATA)
+    deploy.create_tables(database, parts.tables)
+    scale = MAIL.scale({"mailboxes": 4})
+    rows, sent = Counter[str](), 0
+    with database.bulk_writer() as writer:
+        for table, piece in MAIL.batch(1, scale, Batch("mailboxes", 0)):
+            writer.write(table, piece)
+            rows[table] += len(piece)
+            sent += piece.nbytes
+        writer.commit()
+    [(taken,)] = database.query(
+        "SELECT SUM(pg_table_size(oid)) FROM pg_class WHERE relnamespace = 'mail'::regnamespace"
+    )
+    expected = size.estimate(mail.METADATA, rows, "postgresql").heap_bytes
+    of_mean = sent / (scale["mailboxes"] * scale["messages"] * 75_000)  # few bodies scatter
+    assert expected * of_mean == pytest.approx(int(taken), rel=0.1)
 
 
 def test_sql_server_by_hand() -> None:

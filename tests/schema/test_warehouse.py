@@ -17,15 +17,8 @@ DIALECTS = {"postgresql": postgresql.dialect(), "mssql": mssql.dialect()}
 
 # Columns of each of the eight, and primary keys: TPC-H specification 2.17.3, 1.4.1.
 COLUMNS = {
-    "region": 3,
-    "nation": 4,
-    "supplier": 7,
-    "part": 9,
-    "partsupp": 5,
-    "customer": 8,
-    "orders": 9,
-    "lineitem": 16,
-}
+    "region": 3, "nation": 4, "supplier": 7, "part": 9, "partsupp": 5, "customer": 8, "orders": 9, "lineitem": 16,
+}  # fmt: skip
 KEYS = {"partsupp": ["ps_partkey", "ps_suppkey"], "lineitem": ["l_orderkey", "l_linenumber"]}
 
 
@@ -62,16 +55,9 @@ def test_the_largest_keys_fit() -> None:
 
 def test_sizes_of_the_specification() -> None:
     assert warehouse_scale.rows(1) == {
-        "region": 5,
-        "nation": 25,
-        "supplier": 10_000,
-        "part": 200_000,
-        "partsupp": 800_000,
-        "customer": 150_000,
-        "orders": 1_500_000,
-        "lineitem": 6_001_215,
-        "refresh": 1,
-    }
+        "region": 5, "nation": 25, "supplier": 10_000, "part": 200_000, "partsupp": 800_000, "customer": 150_000,
+        "orders": 1_500_000, "lineitem": 6_001_215, "refresh": 1,
+    }  # fmt: skip
     for factor in warehouse_scale.FACTORS:
         assert warehouse_scale.rows(factor)["lineitem"] == pytest.approx(6e6 * factor, rel=0.01)
 

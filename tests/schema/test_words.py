@@ -6,16 +6,12 @@ import pytest
 from stallmark.schema import words
 
 POOLS = {
-    "women": lambda: words.first_names()[0].to_pylist(),
-    "men": lambda: words.first_names()[1].to_pylist(),
-    "last names": lambda: words.last_names().to_pylist(),
-    "streets": lambda: words.streets().to_pylist(),
-    "towns": lambda: words.towns().to_pylist(),
-    "states": lambda: [name for pair in words.states() for name in pair],
+    "women": lambda: words.first_names()[0].to_pylist(), "men": lambda: words.first_names()[1].to_pylist(),
+    "last names": lambda: words.last_names().to_pylist(), "streets": lambda: words.streets().to_pylist(),
+    "towns": lambda: words.towns().to_pylist(), "states": lambda: [name for pair in words.states() for name in pair],
     "company suffixes": lambda: words.company_suffixes().to_pylist(),
-    "e-mail domains": lambda: words.email_domains().to_pylist(),
-    "vocabulary": lambda: list(words.vocabulary()),
-}
+    "e-mail domains": lambda: words.email_domains().to_pylist(), "vocabulary": lambda: list(words.vocabulary()),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", POOLS)

@@ -22,17 +22,10 @@ from support.waiting import eventually
 
 INSTALLATIONS = {18: "pginstall18", 16: "pginstall"}
 SETTINGS = {
-    "shared_buffers": "4MB",
-    "track_io_timing": "on",
-    "track_wal_io_timing": "on",
-    "autovacuum": "off",
-    "synchronize_seqscans": "off",
-    "max_parallel_workers_per_gather": "0",
-    "max_connections": "60",
-    "listen_addresses": "",
-    "lc_messages": "C",
-    "jit": "off",
-}
+    "shared_buffers": "4MB", "track_io_timing": "on", "track_wal_io_timing": "on", "autovacuum": "off",
+    "synchronize_seqscans": "off", "max_parallel_workers_per_gather": "0", "max_connections": "60",
+    "listen_addresses": "", "lc_messages": "C", "jit": "off",
+}  # fmt: skip
 
 
 class Cluster:

@@ -11,10 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from stallmark.analysis.compare.summary import PairComparison
+from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.run import RunSummary, summarise_run
 from stallmark.record.reader import Record
 from support.steps import changed_step
 from support.synthetic import Truth, make_run
+
+QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
+
+
+def only(runs: Sequence[RunSummary], **options: Any) -> PairComparison:
+    """The one pair that is compared."""
+    [pair] = compare_runs(runs, **options).pairs
+    return pair
 
 
 def template(folder: Path, **truth: Any) -> RunSummary:

@@ -28,6 +28,7 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self._skip = False
         self.feed(html)
+        self.ids = {attributes.get("id") for _, attributes in self.tags}
         self.text = re.sub(r"\s+", " ", "".join(self.words).replace(units.NBSP, " "))
 
     def handle_starttag(self, tag, attrs):

@@ -49,7 +49,6 @@ CPU_RECORD = """\
 </Record>"""
 
 # learn.microsoft.com, sys.dm_os_schedulers, example B: current_tasks_count, runnable_tasks_count, work_queue_count.
-BUSY_SCHEDULERS = [(144, 0, 16), (147, 1, 19)]
 RUNNABLE_SCHEDULERS = [(107, 98, 0), (110, 100, 0)]
 
 # github.com/MicrosoftDocs/sql-docs/issues/5418 (2020-09-04).

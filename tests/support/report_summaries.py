@@ -34,19 +34,10 @@ PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
 
 def io(reads: int = 48_113, read_ms: float | None = 31.4, source: str = "server", **more: Any) -> IoSummary:
     values = {
-        "source": source,
-        "seconds": 60.0,
-        "reads": reads,
-        "read_bytes": reads * 8192,
-        "read_ms": read_ms,
-        "read_interval_mean_ms": None if read_ms is None else read_ms * 1.07,
-        "writes": 4_021,
-        "write_bytes": 4_021 * 8192,
-        "write_ms": 5.23,
-        "write_interval_mean_ms": 7.91,
-        "syncs": 311,
-        "sync_ms": 2.17,
-    }
+        "source": source, "seconds": 60.0, "reads": reads, "read_bytes": reads * 8192, "read_ms": read_ms,
+        "read_interval_mean_ms": None if read_ms is None else read_ms * 1.07, "writes": 4_021,
+        "write_bytes": 4_021 * 8192, "write_ms": 5.23, "write_interval_mean_ms": 7.91, "syncs": 311, "sync_ms": 2.17,
+    }  # fmt: skip
     return IoSummary(**values | more)
 
 
@@ -140,16 +131,11 @@ def manifest(steps: list[StepSummary], **more: Any) -> Manifest:
     for one in steps:
         plan.append(
             {
-                "name": one.step,
-                "users": one.users,
-                "begin_s": begin,
-                "measure_s": begin + one.interval.warm_up_s,
-                "end_s": begin + one.interval.warm_up_s + one.interval.measured_s,
-                "arrivals": "closed",
-                "rate": None,
+                "name": one.step, "users": one.users, "begin_s": begin, "measure_s": begin + one.interval.warm_up_s,
+                "end_s": begin + one.interval.warm_up_s + one.interval.measured_s, "arrivals": "closed", "rate": None,
                 "think_ms": 0,
             }
-        )
+        )  # fmt: skip
         begin += one.interval.warm_up_s + one.interval.measured_s
     emulated = steps[0].emulated
     slow = {"spindles": 8, "read_ms": 4.0, "write_ms": 4.0, "sync_ms": 2.0, "mb_per_s": 150}

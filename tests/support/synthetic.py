@@ -209,25 +209,15 @@ def _manifest(truth: Truth, scenario: str) -> Manifest:
         begin = number * truth.step_s
         steps.append(
             {
-                "name": step.name,
-                "users": step.users,
-                "begin_s": begin,
-                "measure_s": begin + truth.warm_up_s,
-                "end_s": begin + truth.step_s,
-                "arrivals": truth.arrivals,
-                "rate": None if truth.arrivals == "closed" else step.tps,
-                "think_ms": step.think_ms,
+                "name": step.name, "users": step.users, "begin_s": begin, "measure_s": begin + truth.warm_up_s,
+                "end_s": begin + truth.step_s, "arrivals": truth.arrivals,
+                "rate": None if truth.arrivals == "closed" else step.tps, "think_ms": step.think_ms,
             }
-        )
+        )  # fmt: skip
     titles = {
-        "server_io": "Server I/O",
-        "wal": "Write-ahead log",
-        "waits": "Waits of the users",
-        "database": "Databases",
-        "checkpoints": "Checkpoints",
-        "host": "Host CPU",
-        "device": "Block device",
-    }
+        "server_io": "Server I/O", "wal": "Write-ahead log", "waits": "Waits of the users", "database": "Databases",
+        "checkpoints": "Checkpoints", "host": "Host CPU", "device": "Block device",
+    }  # fmt: skip
     described = {
         "stallmark": "0.1.0",
         "experiment": "synthetic",

@@ -17,15 +17,9 @@ from stallmark.driver.deck import Dealer
 from stallmark.record import histogram as hdr
 
 CARDS = {
-    "trade_order": 101,
-    "trade_status": 190,
-    "market_watch": 180,
-    "security_detail": 140,
-    "customer_position": 130,
-    "trade_lookup": 80,
-    "broker_volume": 49,
-    "trade_update": 20,
-}
+    "trade_order": 101, "trade_status": 190, "market_watch": 180, "security_detail": 140, "customer_position": 130,
+    "trade_lookup": 80, "broker_volume": 49, "trade_update": 20,
+}  # fmt: skip
 LIMITS_S = dict.fromkeys(CARDS, 3.0) | {"trade_order": 2.0, "trade_status": 1.0}
 FOLLOWERS = {"trade_result": 100 / 101, "market_feed": 10 / 101}
 ROLLED_BACK = 1 / 101
@@ -58,16 +52,11 @@ class Brokerage:
         ]
         after = before + committed + self.unknown_committed + self.miscounted
         return {
-            "name": "brokerage",
-            "version": 2,
-            "scale": {"customers": 5000, "days": 1},
-            "seed": 42,
-            "transactions": [*users, *market, _kind("data_maintenance", "timer", None)],
-            "primary": "trade_result",
-            "nominal_rate": self.nominal_rate,
-            "counted": {"trade_result": {"before": before, "after": after}},
+            "name": "brokerage", "version": 2, "scale": {"customers": 5000, "days": 1}, "seed": 42,
+            "transactions": [*users, *market, _kind("data_maintenance", "timer", None)], "primary": "trade_result",
+            "nominal_rate": self.nominal_rate, "counted": {"trade_result": {"before": before, "after": after}},
             "opening": {"name": "trade_cleanup"},
-        }
+        }  # fmt: skip
 
 
 def _kind(name: str, source: str, limit_s: float | None, cards: int = 0) -> dict[str, Any]:
@@ -138,27 +127,17 @@ class Trading:
         encoded = hdr.encode(values)
         return (
             {
-                "second": second,
-                "transaction": name,
-                "committed": n - rolled_back,
-                "rolled_back": rolled_back,
-                "failed": failed,
-                "retries": aborted if name == "trade_result" else 0,
-                "latency_us": int(values.sum()),
-                "service_us": int(values.sum()),
+                "second": second, "transaction": name, "committed": n - rolled_back, "rolled_back": rolled_back,
+                "failed": failed, "retries": aborted if name == "trade_result" else 0,
+                "latency_us": int(values.sum()), "service_us": int(values.sum()),
             }
             | hdr.columns("latency", encoded)
             | hdr.columns("service", encoded)
-        )
+        )  # fmt: skip
 
 
 def _error(second: int, kind: str, code: str, attempts: int, given_up: int) -> dict[str, Any]:
     return {
-        "second": second,
-        "transaction": "trade_result",
-        "error_class": kind,
-        "code": code,
-        "attempts": attempts,
-        "given_up": given_up,
-        "message": f"the server reported a {kind}",
-    }
+        "second": second, "transaction": "trade_result", "error_class": kind, "code": code, "attempts": attempts,
+        "given_up": given_up, "message": f"the server reported a {kind}",
+    }  # fmt: skip

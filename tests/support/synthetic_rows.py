@@ -122,17 +122,12 @@ class Tables:
             lag = int(truth.lag_ms * 1000 * committed)
             self.rows["users"] += [
                 {
-                    "second": second,
-                    "executor": executor,
-                    "running": users / 2,
-                    "busy_us": busy_us // 2,
-                    "think_us": think_us // 2,
-                    "lag_us": lag // 2,
-                    "lag_max_us": int(truth.lag_ms * 4000),
+                    "second": second, "executor": executor, "running": users / 2, "busy_us": busy_us // 2,
+                    "think_us": think_us // 2, "lag_us": lag // 2, "lag_max_us": int(truth.lag_ms * 4000),
                     "cpu_us": int(truth.executor_cpu * 1e6),
                 }
                 for executor in range(2)
-            ]
+            ]  # fmt: skip
         return self.rows
 
     def _trade(self, second: int, count: int, mean_us: float) -> int:
@@ -149,30 +144,20 @@ class Tables:
         failed = int(self.truth.failed_per_second)
         self.rows["transactions"] += [
             {
-                "second": second,
-                "transaction": "transfer",
-                "committed": committed,
-                "rolled_back": 0,
-                "failed": failed,
-                "retries": failed * 3,
-                "latency_us": int(values.sum()),
+                "second": second, "transaction": "transfer", "committed": committed, "rolled_back": 0,
+                "failed": failed, "retries": failed * 3, "latency_us": int(values.sum()),
                 "service_us": int(values.sum()),
             }
             | histogram("latency", values)
             | histogram("service", values)
-        ]
+        ]  # fmt: skip
         if failed:
             self.rows["errors"] += [
                 {
-                    "second": second,
-                    "transaction": "transfer",
-                    "error_class": "deadlock",
-                    "code": "40P01",
-                    "attempts": failed * 4,
-                    "given_up": failed,
-                    "message": "deadlock detected",
+                    "second": second, "transaction": "transfer", "error_class": "deadlock", "code": "40P01",
+                    "attempts": failed * 4, "given_up": failed, "message": "deadlock detected",
                 }
-            ]
+            ]  # fmt: skip
         return int(values.sum())
 
     def _collectors(self, end: int) -> dict[str, list[dict[str, Any]]]:
@@ -201,16 +186,12 @@ class Tables:
             )
             tables["host"].append(
                 {
-                    "t": t,
-                    "user_s": t * truth.cores * truth.host_cpu * 0.8,
-                    "system_s": t * truth.cores * truth.host_cpu * 0.2,
-                    "iowait_s": 0.0,
-                    "idle_s": t * truth.cores * (1 - truth.host_cpu),
-                    "steal_s": 0.0,
-                    "cores": truth.cores,
+                    "t": t, "user_s": t * truth.cores * truth.host_cpu * 0.8,
+                    "system_s": t * truth.cores * truth.host_cpu * 0.2, "iowait_s": 0.0,
+                    "idle_s": t * truth.cores * (1 - truth.host_cpu), "steal_s": 0.0, "cores": truth.cores,
                     "available_bytes": 4 << 30,
                 }
-            )
+            )  # fmt: skip
             tables["device"] += [{"t": t} | row for row in _devices(total, truth)]
             tables["waits"] += self._waits(second)
             cost += [
@@ -253,28 +234,20 @@ class Tables:
 
     def _waits(self, second: int) -> list[dict[str, Any]]:
         events = {
-            "io": "IO:DataFileRead",
-            "wal": "LWLock:WALWrite",
-            "lock": "Lock:transactionid",
-            "client": "Client:ClientRead",
-            "other": "LWLock:BufferContent",
-            "cpu": "CPU",
-        }
+            "io": "IO:DataFileRead", "wal": "LWLock:WALWrite", "lock": "Lock:transactionid",
+            "client": "Client:ClientRead", "other": "LWLock:BufferContent", "cpu": "CPU",
+        }  # fmt: skip
         shares = dict(self.truth.waits)
         shares["cpu"] = 1 - sum(shares.values())
         observed = self.rng.multinomial(10 * self.users[second], list(shares.values()))
         return [
             {
-                "t": second + 1.0,
-                "second": second,
-                "wait_class": name,
-                "event": events[name],
-                "samples": int(samples),
-                "polls": 10,
+                "t": second + 1.0, "second": second, "wait_class": name, "event": events[name],
+                "samples": int(samples), "polls": 10,
             }
             for name, samples in zip(shares, observed, strict=True)
             if samples
-        ]
+        ]  # fmt: skip
 
 
 def _server_io(total: dict[str, float], truth: "Truth") -> list[dict[str, Any]]:
@@ -329,15 +302,10 @@ def _server_io(total: dict[str, float], truth: "Truth") -> list[dict[str, Any]]:
 
 def _wal(total: dict[str, float], truth: "Truth") -> dict[str, Any]:
     return {
-        "records": int(total["transactions"] * 6),
-        "full_page_images": int(total["writes"]),
-        "bytes": int(total["transactions"] * 900),
-        "buffers_full": 0,
-        "writes": None,
-        "syncs": None,
-        "write_ms": None,
+        "records": int(total["transactions"] * 6), "full_page_images": int(total["writes"]),
+        "bytes": int(total["transactions"] * 900), "buffers_full": 0, "writes": None, "syncs": None, "write_ms": None,
         "sync_ms": None,
-    }
+    }  # fmt: skip
 
 
 def _databases(total: dict[str, float]) -> list[dict[str, Any]]:
@@ -356,21 +324,13 @@ def _devices(total: dict[str, float], truth: "Truth") -> list[dict[str, Any]]:
     def row(entity: str, role: str, reads: int, writes: int, syncs: int, stall: float) -> dict[str, Any]:
         service = reads * truth.device.get("read_ms", truth.read_ms) + writes * truth.write_ms
         return {
-            "entity": entity,
-            "role": role,
-            "emulated": truth.emulated,
-            "epoch": "boot",
-            "reads": reads,
-            "read_bytes": reads * BLOCK,
-            "read_ms": stall * truth.device_share,
-            "writes": writes,
-            "write_bytes": writes * BLOCK,
-            "write_ms": writes * truth.write_ms * truth.device_share,
-            "syncs": syncs,
+            "entity": entity, "role": role, "emulated": truth.emulated, "epoch": "boot", "reads": reads,
+            "read_bytes": reads * BLOCK, "read_ms": stall * truth.device_share, "writes": writes,
+            "write_bytes": writes * BLOCK, "write_ms": writes * truth.write_ms * truth.device_share, "syncs": syncs,
             "sync_ms": syncs * truth.sync_ms * truth.device_share,
             "busy_ms": float(service if truth.emulated else service / spindles),
             "queue_ms": float(stall + writes * truth.write_ms),
-        }
+        }  # fmt: skip
 
     if truth.emulated:
         return [row("data", "data", reads, writes, 0, total["read_stall_ms"]), row("wal", "wal", 0, syncs, syncs, 0.0)]

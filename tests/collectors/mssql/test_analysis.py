@@ -1,7 +1,6 @@
 """SQL Server's tables in analysis and report."""
 
 from collections.abc import Iterable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.html_page import Page
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
 from support.synthetic import Truth, make_run
@@ -310,7 +310,7 @@ def test_the_report_shows_who_blocked_whom_and_deadlocks_by_their_shape(tmp_path
     [row] = blocking.deadlocks(experiment).rows
     assert [str(cell) for cell in row[1:]] == ["2", *lock.values(), "deadlocks/01.xdl"]
     assert (
-        "Blocked sessions and their blockers" in (page := Words(render(experiment)).text)
+        "Blocked sessions and their blockers" in (page := Page(render(experiment)).text)
         and "a.t (pk): X held, S wanted" in page
     )
     assert [check.what for check in selftest_deadlocks(Record(folder))] == ["deadlocks (2)"]
@@ -326,20 +326,6 @@ def test_trouble_with_the_storage_leaves_no_figure_standing(tmp_path):
 
 
 # The report
-
-
-class Words(HTMLParser):
-    def __init__(self, html: str):
-        super().__init__()
-        self.ids: set[str | None] = set()
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs):
-        self.ids.add(dict(attrs).get("id"))
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def test_the_report_shows_files_waits_and_procedures(tmp_path):
@@ -358,7 +344,7 @@ def test_the_report_shows_files_waits_and_procedures(tmp_path):
     assert [str(c).replace("\u00a0", " ") for c in procedure[1:]] == [
         "bank.transfer", "12,000", "100 %", "2.50", "20.0", "5.00", "2.00",
     ]  # fmt: skip
-    page = Words(render(experiment))
+    page = Page(render(experiment))
     assert "server" in page.ids and "bank/bank_log" in page.text and "PAGEIOLATCH_SH" in page.text
     assert experiment_in_json(experiment)["runs"][0]["steps"][0]["files"][0]["name"] == "bank/bank"
 
@@ -366,4 +352,4 @@ def test_the_report_shows_files_waits_and_procedures(tmp_path):
 def test_the_report_of_another_server_has_no_such_section(tmp_path):
     experiment = summary(make_run(tmp_path / "run", Truth(measured_s=10)))
     assert tables.files(experiment) is tables.server_waits(experiment) is tables.procedures(experiment) is None
-    assert "server" not in Words(render(experiment)).ids
+    assert "server" not in Page(render(experiment)).ids

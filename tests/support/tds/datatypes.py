@@ -263,39 +263,24 @@ _GUID = (lambda kind, value: value.bytes_le, lambda kind, data: uuid.UUID(bytes_
 
 _KINDS = {
     0x1F: _Kind("null", "fixed", lambda kind, value: b"", lambda kind, data: None),
-    0x30: _Kind("tinyint", "fixed", *_INT, 1),
-    0x32: _Kind("bit", "fixed", *_BOOL, 1),
-    0x34: _Kind("smallint", "fixed", *_INT, 2),
-    0x38: _Kind("int", "fixed", *_INT, 4),
-    0x7F: _Kind("bigint", "fixed", *_INT, 8),
-    0x3B: _Kind("real", "fixed", *_FLOAT, 4),
-    0x3E: _Kind("float", "fixed", *_FLOAT, 8),
-    0x3C: _Kind("money", "fixed", *_MONEY, 8),
-    0x7A: _Kind("smallmoney", "fixed", *_MONEY, 4),
-    0x3A: _Kind("smalldatetime", "fixed", *_DATETIME, 4),
-    0x3D: _Kind("datetime", "fixed", *_DATETIME, 8),
-    0x26: _Kind("int", "byte", *_INT),
-    0x68: _Kind("bit", "byte", *_BOOL),
-    0x6D: _Kind("float", "byte", *_FLOAT),
-    0x6A: _Kind("decimal", "byte", *_DECIMAL),
-    0x6C: _Kind("numeric", "byte", *_DECIMAL),
-    0x6E: _Kind("money", "byte", *_MONEY),
-    0x6F: _Kind("datetime", "byte", *_DATETIME),
-    0x24: _Kind("uniqueidentifier", "byte", *_GUID),
-    0x28: _Kind("date", "byte", _encode_date, _decode_date),
+    0x30: _Kind("tinyint", "fixed", *_INT, 1), 0x32: _Kind("bit", "fixed", *_BOOL, 1),
+    0x34: _Kind("smallint", "fixed", *_INT, 2), 0x38: _Kind("int", "fixed", *_INT, 4),
+    0x7F: _Kind("bigint", "fixed", *_INT, 8), 0x3B: _Kind("real", "fixed", *_FLOAT, 4),
+    0x3E: _Kind("float", "fixed", *_FLOAT, 8), 0x3C: _Kind("money", "fixed", *_MONEY, 8),
+    0x7A: _Kind("smallmoney", "fixed", *_MONEY, 4), 0x3A: _Kind("smalldatetime", "fixed", *_DATETIME, 4),
+    0x3D: _Kind("datetime", "fixed", *_DATETIME, 8), 0x26: _Kind("int", "byte", *_INT),
+    0x68: _Kind("bit", "byte", *_BOOL), 0x6D: _Kind("float", "byte", *_FLOAT),
+    0x6A: _Kind("decimal", "byte", *_DECIMAL), 0x6C: _Kind("numeric", "byte", *_DECIMAL),
+    0x6E: _Kind("money", "byte", *_MONEY), 0x6F: _Kind("datetime", "byte", *_DATETIME),
+    0x24: _Kind("uniqueidentifier", "byte", *_GUID), 0x28: _Kind("date", "byte", _encode_date, _decode_date),
     0x29: _Kind("time", "byte", _encode_time, _decode_time),
     0x2A: _Kind("datetime2", "byte", _encode_datetime2, _decode_datetime2),
-    0x2B: _Kind("datetimeoffset", "byte", _encode_offset, _decode_offset),
-    0xA7: _Kind("varchar", "short", *_TEXT),
-    0xAF: _Kind("char", "short", *_TEXT),
-    0xE7: _Kind("nvarchar", "short", *_UNICODE),
-    0xEF: _Kind("nchar", "short", *_UNICODE),
-    0xA5: _Kind("varbinary", "short", *_BYTES),
-    0xAD: _Kind("binary", "short", *_BYTES),
-    0x23: _Kind("text", "long", *_TEXT),
-    0x63: _Kind("ntext", "long", *_UNICODE),
-    0x22: _Kind("image", "long", *_BYTES),
-}
+    0x2B: _Kind("datetimeoffset", "byte", _encode_offset, _decode_offset), 0xA7: _Kind("varchar", "short", *_TEXT),
+    0xAF: _Kind("char", "short", *_TEXT), 0xE7: _Kind("nvarchar", "short", *_UNICODE),
+    0xEF: _Kind("nchar", "short", *_UNICODE), 0xA5: _Kind("varbinary", "short", *_BYTES),
+    0xAD: _Kind("binary", "short", *_BYTES), 0x23: _Kind("text", "long", *_TEXT),
+    0x63: _Kind("ntext", "long", *_UNICODE), 0x22: _Kind("image", "long", *_BYTES),
+}  # fmt: skip
 _SCALED = (0x29, 0x2A, 0x2B)
 _DECIMALS = (0x6A, 0x6C)
 _COLLATED = (0xA7, 0xAF, 0xE7, 0xEF, 0x23, 0x63)
@@ -308,7 +293,6 @@ BIT = DataType(0x68, 1)
 REAL = DataType(0x6D, 4)
 FLOAT = DataType(0x6D, 8)
 DATE = DataType(0x28, 3)
-DATETIME = DataType(0x6F, 8)
 UNIQUEIDENTIFIER = DataType(0x24, 16)
 
 

@@ -47,15 +47,9 @@ def connection_string(
 ) -> str:
     """For a responder on this machine. `more`: any other keyword, such as APP or LoginTimeout."""
     fields = {
-        "DRIVER": f"{{{find_driver()}}}",
-        "SERVER": f"tcp:127.0.0.1,{port}",
-        "DATABASE": database,
-        "UID": user,
-        "PWD": f"{{{password}}}",
-        "Encrypt": encrypt,
-        "TrustServerCertificate": "yes",
-        **more,
-    }
+        "DRIVER": f"{{{find_driver()}}}", "SERVER": f"tcp:127.0.0.1,{port}", "DATABASE": database, "UID": user,
+        "PWD": f"{{{password}}}", "Encrypt": encrypt, "TrustServerCertificate": "yes", **more,
+    }  # fmt: skip
     return ";".join(f"{name}={value}" for name, value in fields.items())
 
 

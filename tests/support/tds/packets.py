@@ -16,7 +16,6 @@ _KNOWN = frozenset([SQL_BATCH, RPC, REPLY, ATTENTION, BULK_LOAD, TRANSACTION_MAN
 END_OF_MESSAGE = 0x01
 IGNORE = 0x02  # with END_OF_MESSAGE: the client gives up a message it had begun
 RESET_CONNECTION = 0x08
-RESET_KEEPING_TRANSACTION = 0x10
 
 HEADER = struct.Struct(">BBHHBx")  # type, status, length with header, server process id, packet number
 SMALLEST_PACKET, LARGEST_PACKET = 512, 32767

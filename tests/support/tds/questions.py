@@ -10,18 +10,11 @@ from support.tds.tokens import Column
 
 VERSION = "Microsoft SQL Server 2022 (RTM-CU13) - 16.0.4105.2 (X64) the responder of Stallmark's tests"
 PROPERTIES = {
-    "ProductVersion": "16.0.4105.2",
-    "ProductLevel": "RTM",
-    "ProductMajorVersion": "16",
-    "Edition": "Developer Edition (64-bit)",
-    "EngineEdition": "3",
-    "ServerName": "responder",
-    "MachineName": "responder",
-    "InstanceName": "",
-    "Collation": "SQL_Latin1_General_CP1_CI_AS",
-    "IsClustered": "0",
+    "ProductVersion": "16.0.4105.2", "ProductLevel": "RTM", "ProductMajorVersion": "16",
+    "Edition": "Developer Edition (64-bit)", "EngineEdition": "3", "ServerName": "responder",
+    "MachineName": "responder", "InstanceName": "", "Collation": "SQL_Latin1_General_CP1_CI_AS", "IsClustered": "0",
     "IsHadrEnabled": "0",
-}
+}  # fmt: skip
 _SETTINGS = re.compile(r"\s*(SET|USE|BEGIN\s+TRAN|COMMIT|ROLLBACK|SAVE\s+TRAN|IF\s+@@TRANCOUNT)\b", re.I)
 _WORK = re.compile(r"\b(EXEC|EXECUTE|SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|CALL)\b", re.I)
 _EXTENDED_PROPERTY = re.compile(r"\bsys\.(extended_properties|sp_(add|drop)extendedproperty)\b", re.I)

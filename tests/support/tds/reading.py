@@ -6,7 +6,6 @@ from support.tds.packets import Malformed
 
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
-_I32 = struct.Struct("<i")
 _U64 = struct.Struct("<Q")
 
 
@@ -35,9 +34,6 @@ class Reader:
 
     def u32(self) -> int:
         return _U32.unpack(self.take(4))[0]
-
-    def i32(self) -> int:
-        return _I32.unpack(self.take(4))[0]
 
     def u64(self) -> int:
         return _U64.unpack(self.take(8))[0]

@@ -90,15 +90,10 @@ def test_sessions_go_through_the_tables_together(context: Context, rng: random.R
 
 # Where what is drawn is a key: its column, and of which rows it is the first and the last.
 KEYS = {
-    "address": ("ad_id", "WHERE ad_id IN (SELECT c_ad_id FROM brokerage.customer)"),
-    "company": ("co_id", ""),
-    "customer": ("c_id", ""),
-    "customer_taxrate": ("cx_c_id", ""),
-    "financial": ("fi_co_id", ""),
-    "news_item": ("nx_co_id", ""),
-    "taxrate": ("cx_c_id", ""),
-    "watch_item": ("wi_wl_id", ""),
-}
+    "address": ("ad_id", "WHERE ad_id IN (SELECT c_ad_id FROM brokerage.customer)"), "company": ("co_id", ""),
+    "customer": ("c_id", ""), "customer_taxrate": ("cx_c_id", ""), "financial": ("fi_co_id", ""),
+    "news_item": ("nx_co_id", ""), "taxrate": ("cx_c_id", ""), "watch_item": ("wi_wl_id", ""),
+}  # fmt: skip
 FOUND_IN = {"news_item": "news_xref", "taxrate": "customer_taxrate"}
 
 

@@ -17,16 +17,12 @@ DRAWN = given(seed=SEEDS, stream=STREAMS)
 
 # The first and the last day that a query may ask for, and how many days in all: months, years, or days.
 DATES = {
-    3: (date(1995, 3, 1), date(1995, 3, 31), 31),
-    4: (date(1993, 1, 1), date(1997, 10, 1), 58),
-    5: (date(1993, 1, 1), date(1997, 1, 1), 5),
-    6: (date(1993, 1, 1), date(1997, 1, 1), 5),
-    10: (date(1993, 2, 1), date(1995, 1, 1), 24),
-    12: (date(1993, 1, 1), date(1997, 1, 1), 5),
-    14: (date(1993, 1, 1), date(1997, 12, 1), 60),
-    15: (date(1993, 1, 1), date(1997, 10, 1), 58),
+    3: (date(1995, 3, 1), date(1995, 3, 31), 31), 4: (date(1993, 1, 1), date(1997, 10, 1), 58),
+    5: (date(1993, 1, 1), date(1997, 1, 1), 5), 6: (date(1993, 1, 1), date(1997, 1, 1), 5),
+    10: (date(1993, 2, 1), date(1995, 1, 1), 24), 12: (date(1993, 1, 1), date(1997, 1, 1), 5),
+    14: (date(1993, 1, 1), date(1997, 12, 1), 60), 15: (date(1993, 1, 1), date(1997, 10, 1), 58),
     20: (date(1993, 1, 1), date(1997, 1, 1), 5),
-}
+}  # fmt: skip
 BRAND = re.compile(r"Brand#[1-5][1-5]")
 
 

@@ -2,7 +2,6 @@
 settings that the manifest takes from it."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from support.mssql_server import (
@@ -41,12 +40,6 @@ def script() -> Script:
     script.sql("'Recovery'", lambda _: [Rows([Column("model", nvarchar(60))], [(RECOVERY["is"],)])])
     script.sql("compatibility_level", lambda _: [Rows([Column("level", INT)], [(LEVEL["is"],)])])
     return script
-
-
-@pytest.fixture
-def server(script: Script) -> Iterator[Responder]:
-    with answering(script) as server:
-        yield server
 
 
 @pytest.fixture
