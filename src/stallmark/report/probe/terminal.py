@@ -73,5 +73,5 @@ def _curve(steps: Sequence[ProbeStep]) -> Table:
             for step in steps
         ],
         frozenset(),
-        importance={2: 1, 8: 2},
+        importance={2: 1, 7: 2, 8: 3},
     )

@@ -37,10 +37,11 @@
   const save = (content, file, type) => {
     const link = document.createElement("a");
     link.download = file;
-    link.href = content instanceof Blob || type ? URL.createObjectURL(new Blob([content], { type })) : content;
+    link.href = URL.createObjectURL(new Blob([content], { type }));
     link.click();
-    if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   };
+  const decoded = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const field = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const csv = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
   // A cell as other programs read it: no thousands separators, no dash for what was not measured.
@@ -76,7 +77,7 @@
     const canvas = document.createElement("canvas");
     [canvas.width, canvas.height] = [2 * width, 2 * height];
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob((blob) => save(blob, file));
+    canvas.toBlob((blob) => save(blob, file, "image/png"));
   };
 
   let figures = {};
@@ -108,7 +109,9 @@
       ...{ template, title, paper_bgcolor: "#fff", margin: { ...template.layout.margin, ...figure.layout.margin, t: top } },
     };
     const url = await Plotly.toImage({ data: figure.data, layout: { ...layout, ...size } }, { format, ...size, scale: 2 });
-    save(format === "svg" ? decodeURIComponent(url.slice(url.indexOf(",") + 1)) : url, file, format === "svg" && "image/svg+xml");
+    const drawing = url.slice(url.indexOf(",") + 1);
+    if (format === "svg") save(decodeURIComponent(drawing), file, "image/svg+xml");
+    else save(decoded(drawing), file, "image/png");
   });
 
   if (typeof DecompressionStream === "undefined") {
@@ -118,8 +121,7 @@
     return;
   }
   const unpack = (id) => {
-    const bytes = Uint8Array.from(atob($(id).textContent), (character) => character.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+    return new Response(new Blob([decoded($(id).textContent)]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
   };
   const [plotly, data] = await Promise.all([unpack("plotly"), unpack("figures")]);
   ({ figures, template } = JSON.parse(data));
