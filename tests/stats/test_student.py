@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy  # its parts are imported when first asked for
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from stallmark.stats import student as statistics
 
@@ -84,8 +84,8 @@ def test_what_n_runs_can_show_needs_no_more_than_n_runs(n, spread):
 def test_both_tests_are_those_of_scipy(a, b):
     a, b = np.array(a), np.array(b)
     n = min(len(a), len(b))
-    pairs = [(statistics.welch(a, b), scipy_stats.ttest_ind(b, a, equal_var=False), [a, b])]
-    pairs += [(statistics.paired(a[:n], b[:n]), scipy_stats.ttest_rel(b[:n], a[:n]), [b[:n] - a[:n]])]
+    pairs = [(statistics.welch(a, b), scipy.stats.ttest_ind(b, a, equal_var=False), [a, b])]
+    pairs += [(statistics.paired(a[:n], b[:n]), scipy.stats.ttest_rel(b[:n], a[:n]), [b[:n] - a[:n]])]
     for ours, theirs, scattered in pairs:
         assume(all(np.ptp(one) > 1e-6 for one in scattered))
         assert float(ours.p()) == pytest.approx(theirs.pvalue, rel=1e-6, abs=1e-12)
@@ -94,8 +94,8 @@ def test_both_tests_are_those_of_scipy(a, b):
 
 @given(st.floats(0, 12), st.integers(2, 60))
 def test_the_power_is_that_of_the_noncentral_t_distribution(shift, df):
-    critical = scipy_stats.t.ppf(0.975, df)
-    expected = scipy_stats.nct.sf(critical, df, shift) + (scipy_stats.nct.cdf(-critical, df, shift) if shift < 5 else 0)
+    critical = scipy.stats.t.ppf(0.975, df)
+    expected = scipy.stats.nct.sf(critical, df, shift) + (scipy.stats.nct.cdf(-critical, df, shift) if shift < 5 else 0)
     assert float(statistics.power(shift, df)) == pytest.approx(expected, abs=1e-7)
 
 
