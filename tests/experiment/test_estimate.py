@@ -65,21 +65,50 @@ def test_a_slower_machine_has_no_longer_load(by):
         assert other - here.load_s == pytest.approx(by * (one - here.load_s))
 
 
-@given(st.lists(SECONDS, max_size=5), st.integers(0, 5), SECONDS, SECONDS, st.booleans(), SECONDS)
-def test_the_time_left_is_never_negative_nor_less_than_the_load_that_is_left(
-    took_s, to_make, spent_s, load_spent_s, at_most, load_s
-):
-    expected = Estimate(10.0, (load_s + 20.0,) * 5, load_s, at_most=at_most)
-    left_s = expected.left_s(took_s, to_make, spent_s=spent_s, load_spent_s=load_spent_s)
-    assert left_s >= 0 and (at_most or left_s >= load_s * to_make - load_spent_s)
-    assert left_s <= expected.left_s(took_s, to_make + 1, spent_s=spent_s, load_spent_s=load_spent_s) or to_make == 5
+RUNS_S = (120.0, 130.0, 140.0, 110.0, 150.0)
+TOOK = st.dictionaries(st.integers(1, len(RUNS_S)), SECONDS)
+"""The seconds of whole runs, by number."""
 
 
-@given(st.lists(SECONDS, min_size=1, max_size=5), st.integers(1, 5))
-def test_the_time_left_is_that_of_the_runs_that_are_whole(took_s, to_make):
-    expected = Estimate(10.0, (100.0,) * 10, at_most=True)
-    assert expected.left_s(took_s, to_make) == pytest.approx(to_make * sum(took_s) / len(took_s))
-    assert expected.left_s([], to_make) == 100.0 * to_make
+@given(TOOK, SECONDS, SECONDS, st.booleans())
+def test_the_time_left_is_never_negative_nor_less_than_the_load_that_is_left(took_s, spent_s, load_spent_s, at_most):
+    expected = Estimate(10.0, RUNS_S, 100.0, at_most=at_most)
+    to_make = [number for number in range(1, len(RUNS_S) + 1) if number not in took_s]
+    left = [
+        expected.left_s(took_s, to_make[:count], spent_s=spent_s, load_spent_s=load_spent_s)
+        for count in range(len(to_make) + 1)
+    ]
+    assert min(left) >= 0 and left == sorted(left), "one run more takes no less"
+    assert at_most or left[-1] >= 100.0 * len(to_make) - load_spent_s
+
+
+@given(st.floats(0.1, 50), st.sets(st.integers(1, len(RUNS_S)), min_size=1))
+def test_what_belongs_to_the_runs_that_are_left_takes_as_many_times_as_long_as_in_those_that_are_whole(by, whole):
+    expected = Estimate(10.0, RUNS_S, 100.0)
+    took_s = {number: 100 + by * (RUNS_S[number - 1] - 100) for number in whole}
+    to_make = set(range(1, len(RUNS_S) + 1)) - whole
+    assert expected.left_s(took_s, to_make) == pytest.approx(
+        sum(100 + by * (RUNS_S[number - 1] - 100) for number in to_make)
+    )
+    assert expected.left_s({}, to_make) == pytest.approx(sum(RUNS_S[number - 1] for number in to_make))
+
+
+def test_runs_that_were_steady_early_make_the_others_shorter():
+    expected = Estimate(0.0, (3700.0, 3700.0), 3600.0, at_most=True)
+    assert expected.left_s({1: 370.0}, [2]) == pytest.approx(370)
+
+
+def test_a_run_that_takes_longer_than_expected_has_no_seconds_left_to_tell():
+    assert "by now" in takes.left(0.0, refined=True) and "about" not in takes.left(0.0, refined=False)
+
+
+def test_queries_take_longer_with_less_memory_and_never_beyond_their_time():
+    less, more, all_of_it, *_ = estimate(read_any_scenario("power-memory-storage")).runs_s
+    assert less > more > all_of_it
+    short = estimate(read_any_scenario("power-memory-storage", ["queries.timeout=1s"])).runs_s
+    assert max(short) < 22 + all_of_it
+    twice = estimate(read_any_scenario("power-memory-storage", ["queries={run: throughput, streams: 2}"])).runs_s
+    assert twice[0] > 1.5 * less
 
 
 def test_what_nobody_knows_beforehand_is_said():

@@ -203,6 +203,17 @@ def test_the_first_screen_holds_answer_picture_and_cautions_and_a_narrow_one_scr
     page.wait_for_function(f"{table}.includes('scroll')")
 
 
+TITLE_IS_WHOLE = """svg => {
+    document.body.insertAdjacentHTML("beforeend", `<div id="saved">${svg}</div>`);
+    const whole = document.querySelector("#saved svg").getBoundingClientRect();
+    const [title, ...others] = document.querySelectorAll("#saved .gtitle, #saved .annotation-text");
+    const place = title.getBoundingClientRect();
+    const free = others.every(one => one.getBoundingClientRect().top >= place.bottom - 2);
+    document.querySelector("#saved").remove();
+    return place.top >= whole.top && place.right <= whole.right && free;
+}"""
+
+
 @pytest.mark.parametrize("of", ["picture", "tps", "time-emulated"])
 def test_every_chart_is_saved_as_svg_png_and_csv(opened, of):
     """A saved chart carries its title, and EMULATED, with it."""
@@ -214,6 +225,8 @@ def test_every_chart_is_saved_as_svg_png_and_csv(opened, of):
         saved[kind] = downloaded.value.path().read_bytes()
     assert saved["png"].startswith(b"\x89PNG") and len(saved["png"]) > 10_000
     assert b"<svg" in saved["svg"] and b"EMULATED" in saved["svg"]
+    if of != "picture":
+        assert page.evaluate(TITLE_IS_WHOLE, saved["svg"].decode())
     header, *rows = csv.reader(saved["csv"].decode("utf-8-sig").splitlines())
     assert len(rows) >= 5 and all(len(row) == len(header) for row in rows)
     if of == "tps":

@@ -48,8 +48,9 @@ def _sentences(found: "Status"):
         yield live.go_on(found.resume)
     if now := found.now:
         of = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
+        spent_s = min(now.elapsed_s, now.ends_s or now.elapsed_s)
         users = f", {format.users(now.users)}" if now.users is not None else ""
-        yield f"[{now.number}/{found.planned}] {now.variant}: {now.phase}{users}, {format.duration(now.elapsed_s)}{of}"
+        yield f"[{now.number}/{found.planned}] {now.variant}: {now.phase}{users}, {format.duration(spent_s)}{of}"
         tps = None if now.tps is None else f"{format.number(now.tps)} TPS"
         read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
         if lately := ", ".join(filter(None, (tps, read))):

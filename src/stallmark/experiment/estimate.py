@@ -1,8 +1,7 @@
 """How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from statistics import fmean
 
 from stallmark.experiment import rates
 from stallmark.loaders.load import expected_bytes
@@ -28,15 +27,19 @@ class Estimate:
         return self.build_s + sum(self.runs_s) + rates.REPORT_S
 
     def left_s(
-        self, took_s: Sequence[float], to_make: int, *, spent_s: float = 0.0, load_spent_s: float = 0.0
+        self, took_s: Mapping[int, float], to_make: Collection[int], *, spent_s: float = 0.0, load_spent_s: float = 0.0
     ) -> float:
-        """Return the time that `to_make` runs take yet: as long as whole runs took on average, or where there are none
-        as estimated. `spent_s` went into the one under way, of it `load_spent_s` into its load. It is no less than the
-        load takes that is planned by time."""
-        runs_s = self.runs_s[len(self.runs_s) - to_make :]
-        in_all_s = fmean(took_s) * to_make if took_s else sum(runs_s)
-        least_s = 0.0 if self.at_most else self.load_s * to_make - load_spent_s
-        return max(0.0, least_s, in_all_s - spent_s)
+        """Return the time left for the runs of these numbers, from what whole runs took, by number.
+
+        What was not planned by time takes as many times as long as estimated as it did in these. `spent_s` went into
+        the run under way, of it `load_spent_s` into its load: no less is left than the load takes yet.
+        """
+        planned_s = 0.0 if self.at_most else self.load_s
+        seen_s = sum(took_s.values()) - planned_s * len(took_s)
+        expected_s = sum(self.runs_s[number - 1] - planned_s for number in took_s)
+        by = max(0.0, seen_s / expected_s) if expected_s > 0 else 1.0
+        in_all_s = sum(planned_s + by * (self.runs_s[number - 1] - planned_s) for number in to_make)
+        return max(0.0, planned_s * len(to_make) - load_spent_s, in_all_s - spent_s)
 
 
 def estimate(
@@ -98,10 +101,13 @@ def _writes_s(scenario: AnyScenario, data_bytes: int) -> float:
 def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> float:
     """Return what the queries take; none takes longer than it may."""
     asked, known = scenario.queries, len(scenario.query_streams.queries)
-    at = rates.QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else rates.QUERY_BYTES_PER_S
+    at = rates.QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else rates.QUERY_READ_BYTES_PER_S
+    pool = scenario.pool_of(variant)
+    read_bytes = max(0, data_bytes - (pool.resolve(data_bytes) if pool else 0))
+    query_s = data_bytes / rates.QUERY_BYTES_PER_S + read_bytes / at
     each = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
     queries = {"power": known, "throughput": known * scenario.streams, "each": each}
-    return min(asked.timeout, data_bytes / at) * sum(queries[phase] for phase in asked.phases)
+    return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
 
 
 def _of_probe(scenario: ProbeScenario, pace: float) -> Estimate:

@@ -132,7 +132,7 @@ class Runner:
         if self._expected:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, prepared, last = all(map(_consistent, done.values())), None, PreparedStorage(), self.folder
-        took_s = [took.seconds for record in done.values() if (took := record.manifest.took) and took.seconds]
+        took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
         for number, planned in enumerate(run_order, 1):
             if number in done:
                 last = done[number].folder
@@ -174,9 +174,9 @@ class Runner:
             holds = holds and run.conditions_hold
             if reason:
                 return ExperimentEnd(reason, holds)
-            took_s.append(time.monotonic() - began)
-            if to_make := sum(later not in done for later in range(number + 1, len(run_order) + 1)):
-                self._show.say(takes.left_for(expected.left_s(took_s, to_make), to_make, len(run_order)))
+            took_s[number] = time.monotonic() - began
+            if to_make := [later for later in range(number + 1, len(run_order) + 1) if later not in done]:
+                self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), len(run_order)))
         return ExperimentEnd(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:

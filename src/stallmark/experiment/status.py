@@ -1,7 +1,7 @@
 """How far an experiment is, read from its records alone: on any machine that sees their folder, while it runs."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -104,6 +104,7 @@ def status_of(
     state, because, silent_s = _state(records, planned, len(whole))
     now = _now(last, lately) if last.manifest.status == "running" else None
     live = state in (State.RUNNING, State.BETWEEN)
+    to_make = set(range(1, planned + 1)) - {one.sequence or 1 for one in whole}
     return Status(
         folder=folder,
         title=last.manifest.scenario.title or last.manifest.scenario.name,
@@ -114,7 +115,7 @@ def status_of(
         because=because,
         silent_s=silent_s,
         now=now,
-        left_s=_left_s(expected, made, planned - len(whole), now, silent_s or 0.0) if live else None,
+        left_s=_left_s(expected, made, to_make, now, silent_s or 0.0) if live else None,
         refined=bool(_took_s(made)),
         resume=command(folder, scenario.workload, made) if len(whole) < planned else None,
         asks=_asks(scenario, {one.sequence for one in whole}) if state is State.BETWEEN else None,
@@ -176,7 +177,9 @@ def _mean_lately(line: np.ndarray) -> float | None:
     return float(np.nanmean(recent)) if recent.size and not np.isnan(recent).all() else None
 
 
-def _left_s(expected: Estimate, made: Sequence[Manifest], to_make: int, now: Now | None, silent_s: float) -> float:
+def _left_s(
+    expected: Estimate, made: Sequence[Manifest], to_make: Collection[int], now: Now | None, silent_s: float
+) -> float:
     """Return the time left. Between runs the next one is being prepared."""
     spent_s, load_spent_s = silent_s, 0.0
     if now:
@@ -185,5 +188,5 @@ def _left_s(expected: Estimate, made: Sequence[Manifest], to_make: int, now: Now
     return expected.left_s(_took_s(made), to_make, spent_s=spent_s, load_spent_s=load_spent_s)
 
 
-def _took_s(made: Sequence[Manifest]) -> list[float]:
-    return [one.took.seconds for one in made if one.took and one.took.seconds is not None]
+def _took_s(made: Sequence[Manifest]) -> dict[int, float]:
+    return {one.sequence or 1: one.took.seconds for one in made if one.took and one.took.seconds is not None}

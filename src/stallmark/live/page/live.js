@@ -198,6 +198,10 @@ at("sure").addEventListener("close", async () => {
   const token = document.querySelector("meta[name=stop-token]").content;
   await ask("stop", { method: "POST", headers: { "X-Stallmark-Token": token } }).catch(lost);
 });
+// Tables that are wider than their place say so.
+const overflow = new ResizeObserver(seen => seen.forEach(({ target }) =>
+  target.classList.toggle("more", target.scrollWidth > target.clientWidth + 2)));
+document.querySelectorAll(".scroll").forEach(one => overflow.observe(one));
 addEventListener("resize", () => last && draw(last));
 document.addEventListener("visibilitychange", () => last && draw(last));
 poll();

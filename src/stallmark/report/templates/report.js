@@ -94,20 +94,19 @@
     if (!figure) return drawnAs(of.querySelector("svg.picture.wide"), format, file);
     // The title and the key stand beside the chart in the page; a saved chart needs them within.
     const wide = of.matches(".wide");
-    const [width, height] = [wide ? 1200 : 640, figure.layout.height + 70];
     const key = figure.key.map(([text, colour]) => `<span style="color:${colour}">■</span> ${text}`);
     const lines = [];
     for (let at = 0; at < key.length; at += wide ? 8 : 4) lines.push(key.slice(at, at + (wide ? 8 : 4)).join("  "));
+    const size = { width: wide ? 1200 : 640, height: figure.layout.height + 70 + 16 * lines.length };
     const top = (figure.layout.margin?.t ?? template.layout.margin.t) + 44 + 16 * lines.length;
     const title = {
       text: `<b>${figure.title}</b>${lines.map((one) => `<br><span style="font-size:12px">${one}</span>`).join("")}`,
-      ...{ x: 0.01, xanchor: "left", y: 0.985, yanchor: "top", yref: "container", font: { size: 16 } },
+      ...{ x: 0.01, xanchor: "left", y: 1 - 18 / size.height, yanchor: "top", yref: "container", font: { size: 16 } },
     };
     const layout = {
       ...figure.layout,
       ...{ template, title, paper_bgcolor: "#fff", margin: { ...template.layout.margin, ...figure.layout.margin, t: top } },
     };
-    const size = { width, height: height + 16 * lines.length };
     const url = await Plotly.toImage({ data: figure.data, layout: { ...layout, ...size } }, { format, ...size, scale: 2 });
     save(format === "svg" ? decodeURIComponent(url.slice(url.indexOf(",") + 1)) : url, file, format === "svg" && "image/svg+xml");
   });

@@ -20,7 +20,7 @@ def before_the_load(what: str, load_s: float, takes: str, *, at_most: bool = Fal
 def left(left_s: float, *, refined: bool) -> str:
     """Return the time left, and whether it goes by the experiment's own runs."""
     by = "going by the runs that are whole" if refined else "as estimated before a run is whole"
-    return f"about {format.roughly(left_s)} left, {by}"
+    return f"about {format.roughly(left_s)} left, {by}" if left_s >= 1 else f"it should have ended by now, {by}"
 
 
 def left_for(left_s: float, runs: int, planned: int) -> str:
