@@ -39,6 +39,11 @@ def test_sentences_are_short(page: Path):
     assert [one for one in sentences(page) if len(one.split()) > MOST_WORDS] == []
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in GENERATED], ids=lambda page: page.name)
+def test_sentences_name_the_thing_first(page: Path):
+    assert [one for one in sentences(page) if re.match(r"(Who|What|Whether|Whose)\b.*\.$", one)] == []
+
+
 def test_scenarios_on_pages_are_scenarios(tmp_path: Path):
     shown = scenarios()
     assert len(shown) >= 2

@@ -106,6 +106,7 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
 
     engine = SimpleNamespace(
         dialect="postgresql",
+        is_local=True,
         memory=None,
         checkpoint=lambda: None,
         buffer_pool_bytes=lambda: None,

@@ -24,6 +24,7 @@ def rows_of(seed: int, scale: dict, number: int) -> dict[str, pa.Table]:
     return {table: pa.concat_tables(found) for table, found in pieces.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("given", [{"mailboxes": 1, "messages": 10}, {"mailboxes": 90, "messages": 100}])
 def test_batches_hold_what_the_plan_says(given: dict) -> None:
     scale = LOADER.scale(given)

@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from functools import cache
 from html import unescape
 
 import plotly.graph_objects as go
@@ -26,6 +27,11 @@ HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y
 
 def page(experiment) -> Page:
     return Page(render(experiment))
+
+
+@cache
+def usual() -> str:
+    return render(given.buffer_pool())
 
 
 def rows_with(html: str, name: str) -> list[str]:
@@ -178,7 +184,7 @@ def test_the_script_that_draws_is_of_the_release_that_describes_the_charts():
 
 
 def test_nothing_is_loaded_from_anywhere():
-    html = render(given.buffer_pool())
+    html = usual()
     assert "default-src 'none'" in html
     for tag, attributes in Page(html).tags:
         assert tag not in ("link", "img", "iframe", "object", "embed")
@@ -193,7 +199,7 @@ def test_a_percentile_without_samples_is_a_dash_with_its_footnote():
     step = replace(step, transactions=[replace(step.transactions[0], latency_ms=few)])
     text = page(given.experiment([given.run([step])])).text
     assert "–*" in text and format.TOO_SMALL in text
-    assert format.TOO_SMALL not in page(given.buffer_pool()).text
+    assert format.TOO_SMALL not in Page(usual()).text
 
 
 def test_what_was_not_measured_is_a_dash_and_no_zero():
@@ -247,7 +253,7 @@ def test_counters_that_disagree_are_marked():
     step = given.step(device_io=given.io(reads=50_000, source="device"))
     html = render(given.experiment([given.run([step])]))
     assert re.search(r'class="apart">\+3\.9.%', html)
-    assert 'class="apart"' not in render(given.buffer_pool())
+    assert 'class="apart"' not in usual()
 
 
 def test_counters_sampled_over_different_seconds_are_compared_per_second():
@@ -282,7 +288,7 @@ def test_errors_and_broken_conditions_are_listed():
     assert "Trade-Result deadlock 40P01 1,204 77 3 deadlock detected" in text
     assert sentence(burst) in text
     assert "balances BROKEN 7" in text and "branch 3" in text
-    assert "No call failed" in page(given.buffer_pool()).text
+    assert "No call failed" in Page(usual()).text
 
 
 def test_the_environment_is_there_and_secrets_are_not():
@@ -311,7 +317,7 @@ def test_a_cap_that_was_not_reached_is_marked():
     memory = first.manifest.memory
     memory = memory.changed(reached_bytes=memory.reached_bytes // 2)
     experiment.runs[0] = replace(first, manifest=first.manifest.changed(memory=memory))
-    assert '<td class="apart">8' not in render(given.buffer_pool())
+    assert '<td class="apart">8' not in usual()
     assert re.search('<td class="(word )?apart">(<span>)?8.MiB', render(experiment))
 
 
