@@ -39,11 +39,11 @@ class EarlierExperiment:
     def read(cls, folder: Path) -> "EarlierExperiment":
         """Read an experiment's folder; raise StallmarkError where there is nothing left to run, or nothing to go by."""
         records = find_records(with_records(folder) or [folder])
-        refuse_run(folder)
         last = records[-1].manifest
         if len({record.manifest.experiment for record in records}) > 1:
             raise StallmarkError(f"{folder} holds runs of several experiments: name the folder of one.")
         scenario = scenario_of(folder, last)
+        refuse_run(folder)
         whole = {
             record.manifest.sequence: record
             for record in records
@@ -52,7 +52,7 @@ class EarlierExperiment:
             and record.manifest.sequence is not None
         }
         if len(whole) == len(scenario.run_order()):
-            raise StallmarkError(f"{folder} is complete: all its {len(whole)} runs were made.")
+            raise StallmarkError(f"{folder} is complete: every run of it was made.")
         return cls(folder, scenario, last, whole)
 
     def refuse_another_server(self, engine: Engine) -> None:

@@ -63,7 +63,8 @@ def _limits(value: float, transaction: str, limit_s: float, **_: object) -> str:
 
 def _lag(value: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float, **_: object) -> str:
     queue = f", queue from {number(waiting_first)} to {number(waiting_last)}" if grows else ""
-    return f"{number(value)} s late on average, {number(worst_s)} s at worst{queue}"
+    unit, factor = ("s", 1) if worst_s >= 0.1 else ("ms", 1000)
+    return f"{number(value * factor)} {unit} late on average, {number(worst_s * factor)} {unit} at worst{queue}"
 
 
 def _completed(limit: float, counted: int | None, seen: int, silent_executors: int, **_: object) -> str:
