@@ -18,7 +18,7 @@ test: $(VENV)/installed-dev compiler browser lint
 
 # What starts no server, browser or compiler, and tries not too many cases: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
