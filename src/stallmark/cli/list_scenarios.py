@@ -16,10 +16,12 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 
     The time is an estimate for the embedded PostgreSQL, with what earlier runs in stallmark-runs took.
     """
+    from stallmark.experiment.pace import pace
     from stallmark.scenarios.read import read_any_scenario, shipped
 
+    here = pace(Path("stallmark-runs"))
     known = [read_any_scenario(name) for name in scenarios or shipped()]
-    words = [{k: getattr(s, k) for k in ("name", "title", "answers", "needs")} | _takes(s) for s in known]
+    words = [{k: getattr(s, k) for k in ("name", "title", "answers", "needs")} | _takes(s, here) for s in known]
     if as_json:
         click.echo(json.dumps(words))
         return
@@ -30,14 +32,13 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
                 item(f"    {label:8}", escape(one[label]))
 
 
-def _takes(scenario) -> dict[str, str | float]:
+def _takes(scenario, pace: float) -> dict[str, str | float]:
     from stallmark.experiment.estimate import estimate
-    from stallmark.experiment.pace import pace
     from stallmark.experiment.target import Target
     from stallmark.report.text import takes
     from stallmark.scenarios.model import ProbeScenario
 
     absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.workload)
-    expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace(Path("stallmark-runs")))
+    expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace)
     said = takes.takes(expected.total_s, expected.build_s, at_most=expected.at_most, asks=expected.asks)
     return {"takes": said, "takes_s": round(expected.total_s)}

@@ -109,12 +109,12 @@ class MssqlBackup(Backup):
             [(is_folder,)] = self._master.query("SELECT file_is_a_directory FROM sys.dm_os_file_exists(?)", [folder])
             if not is_folder:
                 raise StallmarkError(f"The server has no folder {folder}, or may not look into it: make it first.")
-            needed = size_bytes if folder == to.data else 0  # how large a log or a filegroup is, the backup knows alone
-            if (free := self._free_bytes(folder)) is not None and needed > free:
-                raise StallmarkError(
-                    f"The drive of {folder} has {size(free)} free, and the database needs {size(needed)}: free some "
-                    "space, or name another folder."
-                )
+        free = self._free_bytes(to.data)  # how large a log or a filegroup is, the backup alone knows
+        if free is not None and size_bytes > free:
+            raise StallmarkError(
+                f"The drive of {to.data} has {size(free)} free, and the database needs {size(size_bytes)}: free some "
+                "space, or name another folder."
+            )
 
     def bring_home(self) -> None:
         if self._placed is None:
@@ -143,11 +143,13 @@ class MssqlBackup(Backup):
 
     def _free_bytes(self, folder: str) -> int | None:
         """Return the free bytes of a folder's drive; None where it has no letter, as on Linux."""
+        if folder[1:2] != ":":
+            return None
         drives = self._master.query(
             "SELECT free_space_in_bytes FROM sys.dm_os_enumerate_fixed_drives WHERE LEFT(fixed_drive_path, 2) = ?",
             [folder[:2]],
         )
-        return drives[0][0] if folder[1:2] == ":" and drives else None
+        return drives[0][0] if drives else None
 
     def finish_restore(self) -> None:
         """Restore again where a restore of ours was cut, and nobody can open the database since."""

@@ -59,12 +59,15 @@ def refuse_impossible(database: Path, to: Folders, size_bytes: int) -> None:
         nearest = folder if folder.is_dir() else folder.parent
         there = bytes_in(folder) if is_of(folder, database) else 0
         free = shutil.disk_usage(nearest).free + there
-        same_files = os.stat(nearest).st_dev == os.stat(database).st_dev and shares_blocks(database)
-        if needed > free and not same_files:
+        if needed > free and not (_on_one_file_system(nearest, database) and shares_blocks(database)):
             raise StallmarkError(
                 f"{folder} has {size(free)} free, and the files there need {size(needed)}: free some space, or name "
                 "another folder."
             )
+
+
+def _on_one_file_system(a: Path, b: Path) -> bool:
+    return os.stat(a).st_dev == os.stat(b).st_dev
 
 
 def _outside(to: Folders) -> list[Path]:
