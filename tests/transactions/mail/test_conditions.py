@@ -49,7 +49,7 @@ def test_a_loaded_database_holds(mail: Engine) -> None:
 @pytest.mark.parametrize(("wrong", "finds"), [(w, f) for _, w, f in INJECTIONS], ids=[what for what, *_ in INJECTIONS])
 def test_what_is_wrong_is_found(mail: Engine, wrong: str, finds: str) -> None:
     if not isinstance(mail, EmbeddedEngine):
-        pytest.skip("Nothing can be put in for a while where each connection commits.")
+        pytest.skip("A fault is injected in a transaction that is rolled back; here each connection commits by itself.")
     [(database,)] = mail.query("SELECT current_database()")
     found = check(Injected(mail, database, f"SET session_replication_role = replica; {wrong}"), WORKLOAD, SCALE)
     assert found[finds].holds is False

@@ -30,13 +30,11 @@ def facts(experiment: ExperimentSummary) -> list[FactGroup]:
 
 
 def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
-    ratio, workload = manifest.database.compressibility, manifest.workload
-    shown = set(workload.facts()) - {"transactions", "counted"}  # shown where they matter
+    ratio = manifest.database.compressibility
+    elsewhere = {"transactions", "counted"}  # shown where they matter
+    workload = {name: value for name, value in manifest.workload.facts().items() if value and name not in elsewhere}
     return {
-        "Workload": {
-            name: format.spoken(value)
-            for name, value in flatten({k: v for k, v in workload.facts().items() if v and k in shown})
-        }
+        "Workload": {name: format.spoken(value) for name, value in flatten(workload)}
         | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
         "Server": {"product": manifest.server.product, "version": manifest.server.version},
         "Machine": manifest.machine.facts(),
