@@ -29,8 +29,7 @@ from benchmarks.recorded import Recorded, record
 from psycopg import pq
 
 from stallmark.driver.controller import Drive
-from stallmark.driver.messages import LoadSpec
-from stallmark.driver.pacing import Arrivals
+from stallmark.driver.load import LoadSpec
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
@@ -142,14 +141,17 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
     writer = RecordWriter(folder, Manifest(started=now()))
     found = find_workload(workload)
     load = LoadSpec(
-        engine.spec(),
+        workload,
         workload,
         SCALE,
         {kind.name: cards for kind, cards in found.users.deck.items()},
+        (USERS,),
+        seed=1,
         call_timeout_s=60,
+        background_per_user=found.background.sessions_per_user,
     )
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    drive = Drive(Timeline(steps, Arrivals(), 1, found.background.sessions_per_user), load, writer)
+    drive = Drive(Timeline(steps), engine.spec(), [load], writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()

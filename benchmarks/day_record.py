@@ -27,7 +27,7 @@ from stallmark.record.manifest.storage import Device, EmulatedArray
 from stallmark.record.schema import ROWS_AT_ONCE, TABLES
 from stallmark.record.writer import RecordWriter
 
-USERS, TPS, SERVER_ROWS, SEED = 30, 500, 20, 1
+USERS, LOADS, TPS, SERVER_ROWS, SEED = 30, 3, 500, 20, 1
 IO_COUNTS = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes", "_stall_ms")]
 DEVICE_COUNTS = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
 
@@ -129,6 +129,8 @@ def write_record(folder: Path, seconds: int) -> None:
     cpu = {"user_s": t * 0.5, "system_s": t * 0.2, "iowait_s": t * 0.3, "idle_s": t, "steal_s": t * 0}
     write(folder, "host", {"t": t} | cpu | {"cores": np.full(seconds, 2)})
     write(folder, "waits", _waits(rng, seconds))
+    loads = {"application": [f"stallmark-user-{n}" for n in range(LOADS)]}
+    write(folder, "load_io", _entities(rng, rows, loads, [*IO_COUNTS, "hits"]))
     costs = [f"collector {n}" for n in range(9)]
     write(
         folder,
@@ -136,7 +138,6 @@ def write_record(folder: Path, seconds: int) -> None:
         {"t": np.repeat(t, len(costs)), "collector": costs * seconds, "cpu_us": np.full(len(costs) * seconds, 300)},
     )
     slow = {"t": t[::5], "epoch": ["start 2"] * len(t[::5])}
-    write(folder, "user_io", _entities(rng, slow, {"pid": list(range(USERS))}, [*IO_COUNTS[:6], "hits"]))
     names = ["heap_reads", "heap_hits", "index_reads", "index_hits"]
     write(folder, "relations", _entities(rng, slow, {"relation": list("abcdefgh")}, names))
 

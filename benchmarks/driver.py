@@ -23,8 +23,7 @@ from pathlib import Path
 from psycopg import pq
 
 from stallmark.driver.controller import Drive
-from stallmark.driver.messages import LoadSpec
-from stallmark.driver.pacing import Arrivals
+from stallmark.driver.load import LoadSpec
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
@@ -50,8 +49,10 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    load = LoadSpec(engine.spec(), "bank", {"branches": BRANCHES}, {"transfer": 1}, call_timeout_s=60)
-    drive = Drive(Timeline(steps, Arrivals(), random.randrange(1000)), load, writer)
+    load = LoadSpec(
+        "bank", "bank", {"branches": BRANCHES}, {"transfer": 1}, (USERS,), random.randrange(1000), call_timeout_s=60
+    )
+    drive = Drive(Timeline(steps), engine.spec(), [load], writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()

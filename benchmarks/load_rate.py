@@ -20,7 +20,8 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders import loader_pool
-from stallmark.loaders.plan import Batch, LoadPlan, loader_for
+from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES

@@ -20,8 +20,8 @@ from stallmark.driver.query_streams import Query, QueryDrive, Stopwatch
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.queries import PostgresQueries
+from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import build
-from stallmark.loaders.plan import loader_for
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record
@@ -70,7 +70,7 @@ def _gaps_ms(engine: EmbeddedEngine, texts: dict[int, str]) -> list[float]:
     folder = WORK / "query-cost-record"
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
-    drive = QueryDrive(engine, writer, TIMEOUT_S, Stopwatch())
+    drive = QueryDrive(engine, writer, TIMEOUT_S, Stopwatch(), "warehouse")
     drive.start()
     try:
         steps = [Query(f"Q{query}", statement) for query, statement in texts.items()]

@@ -25,6 +25,13 @@ class Task(NamedTuple):
     inputs: tuple | None = None
     every_s: float | None = None
 
+    def again(self, now_ns: int) -> "Task":
+        """Return a timer's task at its next time; those that are over are not caught up with."""
+        assert self.every_s
+        every_ns = int(self.every_s * 1e9)
+        missed = max(0, now_ns - self.due_ns) // every_ns
+        return self._replace(due_ns=self.due_ns + (missed + 1) * every_ns)
+
 
 class DeferredQueue:
     """The tasks of one executor. A thread of its own passes on what has become due."""
@@ -36,6 +43,7 @@ class DeferredQueue:
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
         self._order = count()  # of tasks that are due at once
+        self._resting = False
         self._closed = False
         self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)
         self._thread.start()
@@ -55,6 +63,10 @@ class DeferredQueue:
     def take(self) -> Task | None:
         """Wait for the next task that is due; return None once nothing more will come."""
         return self._due.get()
+
+    def rest(self, rests: bool) -> None:
+        """Leave timers out while the load rests; what follows from its transactions is executed all the same."""
+        self._resting = rests
 
     def waiting(self) -> int:
         """Return how many tasks are due and not yet taken."""
@@ -86,7 +98,12 @@ class DeferredQueue:
             while not self._closed:
                 wait_ns = self._later[0][0] - time.monotonic_ns() if self._later else None
                 if wait_ns is not None and wait_ns <= 0:
-                    self._due.put(heapq.heappop(self._later)[2])
+                    task = heapq.heappop(self._later)[2]
+                    if task.every_s and self._resting:
+                        again = task.again(time.monotonic_ns())
+                        heapq.heappush(self._later, (again.due_ns, next(self._order), again))
+                    else:
+                        self._due.put(task)
                 else:
                     self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
 
@@ -96,6 +113,9 @@ class BackgroundSession(Client):
         """Take in `client` the arguments of a Client, after its name."""
         super().__init__(f"background_session-{number}", *client)
         self._deferred = deferred
+        if not self._workload.background.followers:
+            # Timers are few, and what they read for themselves is told apart from what users read.
+            self._own_io_sampler.every = True
 
     def _kinds(self) -> list[type[Transaction]]:
         return [*self._workload.background.followers, *self._workload.background.timers]
@@ -117,6 +137,4 @@ class BackgroundSession(Client):
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s:
-                every_ns = int(task.every_s * 1e9)
-                missed = max(0, ended - task.due_ns) // every_ns  # they are not caught up with
-                self._deferred.add(task._replace(due_ns=task.due_ns + (missed + 1) * every_ns))
+                self._deferred.add(task.again(ended))

@@ -40,6 +40,7 @@ class Client(threading.Thread):
         report_failure: Callable[[Failure], None],
         report_own_io: Callable[[tuple], None],
         most_reconnects: int = MOST_RECONNECTS,
+        application: str = "stallmark-user",
     ):
         super().__init__(name=name, daemon=True)
         self._fault: CallFailed | None = None
@@ -54,7 +55,7 @@ class Client(threading.Thread):
         }
         self._stopping = threading.Event()
         self._retrying = RetryingSession(
-            lambda: engine.session(call_timeout_s),
+            lambda: engine.session(call_timeout_s, application),
             lambda session: workload.prepare(session, self._mine),
             rng,
             self._stopping,

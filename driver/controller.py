@@ -10,23 +10,21 @@ from typing import Any, TypeVar
 import msgspec
 
 from stallmark.driver.channel import Closed, start_child
+from stallmark.driver.load import LoadSpec, background_sessions
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     Bye,
     ClocksCompared,
     ConductorOrder,
+    EndLoad,
     ExecutorDied,
     ExecutorSilent,
     Finished,
     Go,
-    Incomplete,
     LoadMachine,
-    LoadSpec,
-    MachineLost,
-    Message,
-    MessagesLost,
     NewTimeline,
     Quit,
+    Rate,
     Ready,
     Refused,
     Report,
@@ -34,7 +32,9 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
+from stallmark.driver.reasons import of_loads, reason
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
+from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.errors import ErrorClass, StallmarkError, as_reason
@@ -44,10 +44,10 @@ from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
-from stallmark.transactions.workload import Workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
+SHOWN_WITHIN_S = 5
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -61,6 +61,7 @@ class LoadProgress:
     waiting: bool  # for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
+    tps_of: dict[str, float]  # the same by load
 
 
 class Interrupted(Exception):
@@ -68,34 +69,38 @@ class Interrupted(Exception):
 
 
 class Merger:
-    """A merger of the executors' partial rows into one row per second (and transaction, or executor)."""
+    """A merger of the executors' partial rows into one row per second and load (and transaction, or executor)."""
 
     def __init__(self, writer: RecordWriter):
         self.writer = writer
         self.seen = SecondsSeen()
         self.errors = 0
-        self.committed: Counter[str] = Counter()
-        self.given_up: Counter[tuple[str, str]] = Counter()
-        """Transactions that were not tried again, by name and the server's words."""
-        self._transactions: dict[tuple[int, str], list[TransactionRow]] = defaultdict(list)
-        self._users: dict[tuple[int, int], UserRow] = {}
-        self._deferred: dict[tuple[int, int], DeferredRow] = {}
-        self._own_io: dict[tuple[int, str], list[OwnIORow]] = defaultdict(list)
+        self.committed: Counter[tuple[str, str]] = Counter()
+        """Transactions by load and name."""
+        self.given_up: Counter[tuple[str, str, str]] = Counter()
+        """Transactions that were not tried again, by load, name and the server's words."""
+        self.committed_in: Counter[tuple[int, str]] = Counter()
+        """Transactions by second and load, of the last seconds."""
+        self._transactions: dict[tuple[int, str, str], list[TransactionRow]] = defaultdict(list)
+        self._users: dict[tuple[int, str, int], UserRow] = {}
+        self._deferred: dict[tuple[int, str, int], DeferredRow] = {}
+        self._own_io: dict[tuple[int, str, str], list[OwnIORow]] = defaultdict(list)
 
     def add(self, reported: Rows) -> None:
         for row in reported.transactions:
-            self._transactions[row.second, row.transaction].append(row)
+            self._transactions[row.second, row.load, row.transaction].append(row)
             self.seen.add(row)
-            self.committed[row.transaction] += row.committed
+            self.committed[row.load, row.transaction] += row.committed
+            self.committed_in[row.second, row.load] += row.committed
         for user in reported.users:
             _add(self._users, user, ("running", "cpu_us", "busy_us", "think_us", "lag_us"), ("lag_max_us",))
         for deferred in reported.deferred_queue:
             _add(self._deferred, deferred, ("taken", "late_us"), ("late_max_us", "waiting"))
         for own_io in reported.transaction_io:
-            self._own_io[own_io.second, own_io.transaction].append(own_io)
+            self._own_io[own_io.second, own_io.load, own_io.transaction].append(own_io)
         self.errors += sum(error.attempts for error in reported.errors)
         for error in reported.errors:
-            self.given_up[error.transaction, f"{as_reason(error.message)} ({error.code})"] += error.given_up
+            self.given_up[error.load, error.transaction, f"{as_reason(error.message)} ({error.code})"] += error.given_up
         self.writer.append("errors", [error.columns() for error in reported.errors])
 
     def write_before(self, second: float) -> None:
@@ -104,6 +109,7 @@ class Merger:
         self._write("transaction_io", [merge_own_io(rows) for rows in _taken(self._own_io, second)])
         self._write("users", _taken(self._users, second))
         self._write("deferred_queue", _taken(self._deferred, second))
+        _taken(self.committed_in, second - SHOWN_WITHIN_S)
 
     def _write(self, table: str, rows: Sequence[Row]) -> None:
         self.writer.append(table, [row.columns() for row in rows])
@@ -113,9 +119,9 @@ PerExecutor = TypeVar("PerExecutor", UserRow, DeferredRow)
 
 
 def _add(
-    known: dict[tuple[int, int], PerExecutor], row: PerExecutor, sums: Sequence[str], maxima: Sequence[str]
+    known: dict[tuple[int, str, int], PerExecutor], row: PerExecutor, sums: Sequence[str], maxima: Sequence[str]
 ) -> None:
-    first = known.setdefault((row.second, row.executor), row)
+    first = known.setdefault((row.second, row.load, row.executor), row)
     if first is not row:
         for name in sums:
             setattr(first, name, getattr(first, name) + getattr(row, name))
@@ -123,34 +129,46 @@ def _add(
             setattr(first, name, max(getattr(first, name), getattr(row, name)))
 
 
-def _taken(rows: dict[tuple[int, Any], Any], before: float) -> list[Any]:
+def _taken(rows: dict[Any, Any], before: float) -> list[Any]:
     """Remove the rows of the seconds before then, and return them in order."""
     return [rows.pop(key) for key in sorted(key for key in rows if key[0] < before)]
 
 
 class Drive:
-    """The load of one run. `start` returns when every process is ready and the clock runs; then call `follow`.
+    """The loads of one run. `start` returns when every process is ready and the clock runs; then call `follow`.
 
-    With `expected` the load comes from other machines, each of which knows its own way to the server: the `engine` of
-    the load, which may hold a password, stays here. `load_machines` then describes them, for the manifest.
+    With `expected` they come from other machines, each of which knows its own way to the server: the URL `engine`,
+    which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `plan` the rate
+    of one is steered, by the I/Os that `steered` is told.
     """
 
     def __init__(
-        self, timeline: Timeline, load: LoadSpec, writer: RecordWriter, expected: ExpectedMachines | None = None
+        self,
+        timeline: Timeline,
+        engine: str,
+        loads: Sequence[LoadSpec],
+        writer: RecordWriter,
+        expected: ExpectedMachines | None = None,
+        plan: SteeringPlan | None = None,
     ):
-        self._workload = find_workload(load.workload)
+        self._loads = loads
+        self._workloads = {load.name: find_workload(load.workload) for load in loads}
         self._writer = writer
         self._merger = Merger(writer)
-        self._settling = Settling(timeline, self._merger.seen)
+        self.steered = self._steered_load(plan) if plan else None
+        waited_for = [load for load in loads if not plan or load.name != plan.load]
+        self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
         self._within_s = expected.within_s if expected else 0
-        if expected:
-            load = msgspec.structs.replace(load, engine=None)
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        self._channel.send(ConductorOrder(timeline, load, expected))
+        self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected))
         self._ended = False
-        self._left: Counter[str] = Counter()
+        self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
+        self._silent = 0
         self.start_ns = 0
         self.load_machines: list[RecordedMachine] = []
+        self._parts: list[list[int]] = []
+        self.ended: dict[str, tuple[int, str]] = {}
+        """Loads that have ended early: after how many whole seconds, and why."""
 
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
@@ -171,7 +189,7 @@ class Drive:
                         self._welcome(machines, say)
                         ready = True
                     case message:
-                        raise StallmarkError(f"The load could not start: {_why(message, self._workload)}.")
+                        raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
         except Closed:
             raise StallmarkError("The load driver could not start; its message stands above.") from None
         self.start_ns = time.monotonic_ns()
@@ -188,6 +206,7 @@ class Drive:
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
             if self._settling.check(self.clock()):
                 self._take_over()
+            self._steer()
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
             show(
@@ -198,6 +217,7 @@ class Drive:
                     self._settling.waiting and self.clock() < self._timeline.step_at(self.clock()).measure_s,
                     self._merger.seen.committed.get(second, 0),
                     self._merger.errors,
+                    {name: self._merger.committed_in.get((second, name), 0) for name in self._workloads},
                 )
             )
 
@@ -220,6 +240,35 @@ class Drive:
         self._writer.update(steps=steps)
         self._writer.save_manifest()
 
+    def _steered_load(self, plan: SteeringPlan) -> SteeredLoad:
+        workload = self._workloads[plan.load]
+        return SteeredLoad(
+            plan,
+            lambda rate: self._ask_for(plan.load, rate),
+            of_users=[kind.name for kind in workload.users.deck],
+            of_timers=[kind.name for kind in workload.background.timers],
+        )
+
+    def _ask_for(self, name: str, rate: float) -> None:
+        """Put a load's rate into force: each of its cells that has users now gets an equal share."""
+        step = self._timeline.steps.index(self._timeline.step_at(self.clock()))
+        places = [place for place, load in enumerate(self._loads) if load.name == name and load.users[step]]
+        for place in places:
+            self._channel.send(Rate(place, rate / len(places)))
+
+    def _steer(self) -> None:
+        step = self._timeline.step_at(self.clock())
+        at = self._timeline.steps.index(step)
+        if not self.steered or self.steered.load in self.ended:
+            return
+        if ended := self.steered.check(at, step, self.clock()):
+            made = self._writer.manifest
+            steps = list(made.steps)
+            steps[at] = steps[at].changed(steered=ended, rate=None if made.loads else ended.rate)
+            loads = [one.changed(rate=ended.rate) if one.name == self.steered.load else one for one in made.loads]
+            self._writer.update(steps=steps, loads=loads)
+            self._writer.save_manifest()
+
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""
         try:
@@ -235,24 +284,39 @@ class Drive:
             self._merger.write_before(float("inf"))
 
     def fruitless(self) -> str | None:
-        """Return why the load has no result: its primary transaction, or where there is none any of them, was tried and
+        """Return why a load has no result: its primary transaction, or where there is none any of them, was tried and
         never committed. After `finish`."""
-        primary = self._workload.users.primary
-        names = [primary.name] if primary else [kind.name for kind in self._workload.transactions]
-        failed = [(n, words) for (name, words), n in self._merger.given_up.items() if name in names and n]
-        if not failed or any(self._merger.committed[name] for name in names):
+        reasons = [reason for name in self._workloads if (reason := self._fruitless(name))]
+        return "; ".join(reasons) or None
+
+    def _fruitless(self, load: str) -> str | None:
+        workload = self._workloads[load]
+        primary = workload.users.primary
+        names = [primary.name] if primary else [kind.name for kind in workload.transactions]
+        failed = [
+            (n, words) for (of, name, words), n in self._merger.given_up.items() if of == load and name in names and n
+        ]
+        if not failed or any(self._merger.committed[load, name] for name in names):
             return None
-        what = spoken(primary.name) if primary else "transaction"
+        what = (spoken(primary.name) if primary else "transaction") + of_loads([load], self._workloads)
         most, words = max(failed)
         return f"no {what} was committed; the server said of {most:,} that failed: {words}"
 
     def unheard(self) -> Unheard:
         """Return what stayed unknown at the end. Call it after `finish`."""
-        return Unheard(unfinished=self._left["unfinished"], silent=self._left["silent"])
+        return Unheard(unfinished=self._all_left()["unfinished"], silent=self._silent)
 
-    def left_waiting(self) -> LeftWaiting:
-        """Return what was due, or to come, and nobody began. Call it after `finish`."""
-        return LeftWaiting(arrivals=self._left["unserved"], deferred=self._left["pending"])
+    def left_waiting(self, load: str | None = None) -> LeftWaiting:
+        """Return what was due, or to come, and nobody began, of one load or of all. Call it after `finish`."""
+        left = self._left[load] if load else self._all_left()
+        return LeftWaiting(arrivals=left["unserved"], deferred=left["pending"])
+
+    def background_sessions(self) -> int:
+        """Return the number of background sessions on all load machines, once these are there."""
+        return background_sessions(self._loads, self._parts)
+
+    def _all_left(self) -> Counter[str]:
+        return sum(self._left.values(), Counter())
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
@@ -267,28 +331,45 @@ class Drive:
             case Report():
                 rows = message.rows()
                 self._merger.add(rows)
+                if self.steered:
+                    self.steered.count(rows)
                 for row in rows.errors:
                     if ErrorClass(row.error_class).fatal and not farewell:
                         raise Interrupted(f"the server lost data: {row.message} ({row.code}); check its storage")
-            case Bye(unfinished, unserved, pending):
-                self._left.update(unserved=unserved, unfinished=unfinished, pending=pending)
+            case Bye(load, unfinished, unserved, pending):
+                self._left[load].update(unserved=unserved, unfinished=unfinished, pending=pending)
             case ClocksCompared(machine, within_ms) if self.load_machines:
                 known = self.load_machines[machine - 1]
                 self.load_machines[machine - 1] = known.changed(clock_within_ms=within_ms)
             case ExecutorSilent():
-                self._left["silent"] += 1
+                self._silent += 1
             case Finished():
                 self._ended = True
             case Stopped() if farewell or self.clock() >= self._timeline.end_s:
                 pass
+            case ExecutorDied(loads) if not farewell:
+                self._end_loads(loads, reason(message, self._workloads))
+            case SessionLost(load) if not farewell:
+                self._end_loads([load], reason(message, self._workloads))
             case _ if not farewell:
-                raise Interrupted(_why(message, self._workload))
+                raise Interrupted(reason(message, self._workloads))
+
+    def _end_loads(self, loads: Sequence[str], because: str) -> None:
+        """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""
+        whole_seconds = max(0, int(self.clock() - REPORTED_AFTER_S))
+        ended_now = [load for load in loads if load not in self.ended]
+        self.ended |= dict.fromkeys(ended_now, (whole_seconds, because))
+        if len(self.ended) == len(self._workloads):
+            raise Interrupted("; ".join(dict.fromkeys(because for _, because in self.ended.values())))
+        for load in ended_now:
+            self._channel.send(EndLoad(load))
 
     def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
         """Say which load machines there are, and describe them for the manifest without their names: a record tells
         what a machine was, not whose."""
         for machine in machines:
             say(f"Load machine {machine.number} is {machine.name}: {machine.facts.cores} cores.")
+            self._parts.append(machine.parts)
             self.load_machines.append(
                 RecordedMachine(
                     number=machine.number,
@@ -297,28 +378,3 @@ class Drive:
                     **msgspec.structs.asdict(machine.facts),
                 )
             )
-
-
-def _why(message: Message, workload: Workload) -> str:
-    """Return why a run was interrupted, as the end of a sentence."""
-    where = f" on load machine {machine}" if (machine := getattr(message, "machine", 0)) else ""
-    background = workload.background
-    match message:
-        case ExecutorDied(pid, code):
-            by_itself = (code or 0) > 0
-            how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
-            part = f" and its part of {background.executed_by}" if background.sessions_per_user else ""
-            return f"executor process {pid}{where} {how}, and its users{part} with it"
-        case SessionLost(user, why):
-            who = background.executed_by if user is None else f"virtual user {user}"
-            return f"{who}{where} lost the server: {why}"
-        case MachineLost(machine):
-            return (
-                f"load machine {machine} was lost: its `stallmark worker` ended, or the network between the machines "
-                "failed"
-            )
-        case MessagesLost(machine):
-            return f"messages of load machine {machine} were lost: the network between the machines failed"
-        case Incomplete(why):
-            return why
-    return "the load driver stopped the users too early"

@@ -1,141 +1,216 @@
-"""The executors of one machine: start them, hand out users among them, and pass on what they report."""
+"""The executors of one machine: start them, hand out each load's users among them, and pass on what they report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from subprocess import TimeoutExpired
 
 import gevent
 
 from stallmark.driver.channel import Closed, start_child
+from stallmark.driver.load import LoadPart, LoadSpec, shared_out
 from stallmark.driver.machines import ALONE, ThisMachine
 from stallmark.driver.messages import (
     Bye,
+    EndLoad,
     ExecutorDied,
     ExecutorOrder,
     ExecutorReady,
     ExecutorSilent,
     Go,
-    LoadSpec,
     Message,
     Quit,
+    Rate,
     RateShare,
+    Resting,
     StartUser,
     StopUser,
     UsersHere,
 )
-from stallmark.driver.timeline import Timeline
 from stallmark.processes import kill
 
 LAST_WORD_S = 15  # after Quit: executors give their users 12 s
 EXIT_WITHIN_S = 5  # for an executor whose channel has closed: it is ending
 
 
-class ExecutorPool:
-    """The executors of one machine. Every message of theirs is delivered, and ExecutorDied when one ends unasked.
-    ExecutorSilent says that one was killed because its last message did not come. Where arrivals have a rate, UsersHere
-    comes too."""
+class Executors:
+    """The executors of one machine; `pools` hand out the users of each load. Every message of theirs is delivered, and
+    ExecutorDied when one ends unasked. ExecutorSilent says that one was killed because its last message did not come.
+    Where arrivals have a rate, or there are other machines, UsersHere comes too."""
 
     def __init__(
-        self, timeline: Timeline, load: LoadSpec, deliver: Callable[[Message], None], here: ThisMachine = ALONE
+        self, loads: Sequence[LoadSpec], engine: str, deliver: Callable[[Message], None], here: ThisMachine = ALONE
     ):
-        """Start the executors and wait until they are ready. Raises Closed when one ends."""
-        self._timeline = timeline
-        self._load = load
-        self._deliver = deliver
-        self._here = here
-        self._children = [start_child("stallmark.driver.executor") for _ in range(timeline.executors(here.machines))]
-        self._users: list[set[int]] = [set() for _ in self._children]
-        self._numbers: set[int] = set()
-        self._elsewhere = 0
-        self._quitting = False
-        for index, (_, channel) in enumerate(self._children):
-            channel.send(self._order(index))
-        for _, channel in self._children:
-            channel.expect(ExecutorReady)
-        self._listeners = [gevent.spawn(self._listen, number) for number in range(len(self._children))]
+        """Start the executors and wait until they are ready. Raise Closed when one ends."""
+        orders = _orders(loads, engine, here)
+        executors = [_Executor(order, deliver) for order in orders]
+        self._executors = executors
+        for executor in executors:
+            executor.wait()
+        self.pools = [
+            LoadPool(load, place, [each for each in executors if place in each.places], deliver, here)
+            for place, load in enumerate(loads)
+        ]
 
-    def _order(self, index: int) -> ExecutorOrder:
-        processes = len(self._children) * self._here.machines
-        return ExecutorOrder(
-            self._load,
-            self._timeline.arrivals,
-            self._timeline.seed,
-            self._timeline.background_sessions(processes),
-            index,
-            self._here.number(index),
-            processes,
-            self._here.machine,
-            self._here.machines,
-        )
+    def __len__(self) -> int:
+        return len(self._executors)
 
     def go(self, start_ns: int) -> None:
-        for executor in range(len(self._children)):
-            self._tell(executor, Go(start_ns))
+        for executor in self._executors:
+            executor.tell(Go(start_ns))
+
+    def end_load(self, load: str) -> None:
+        """Have the users of a load, all of its cells, finish what they do; the others go on."""
+        for executor in self._executors:
+            executor.tell(EndLoad(load))
+
+    def take_rate(self, rate: Rate) -> None:
+        for executor in self._executors:
+            if rate.load in executor.places:
+                executor.tell(rate)
+
+    def quit(self) -> None:
+        """Let users finish what they do, take the last reports, end the executors."""
+        for executor in self._executors:
+            executor.is_quitting = True
+            executor.tell(Quit())
+        gevent.joinall([executor.listener for executor in self._executors], timeout=LAST_WORD_S)
+        for executor in self._executors:
+            executor.end()
+
+
+class _Executor:
+    def __init__(self, order: ExecutorOrder, deliver: Callable[[Message], None]):
+        self.places = {part.place for part in order.parts}
+        self.is_quitting = False
+        self._loads = [part.load.name for part in order.parts]
+        self._deliver = deliver
+        self._process, self._channel = start_child("stallmark.driver.executor")
+        self._channel.send(order)
+
+    def wait(self) -> None:
+        """Wait until it is ready. Raise Closed when it has ended."""
+        self._channel.expect(ExecutorReady)
+        self.listener = gevent.spawn(self._listen)
+
+    def tell(self, message: Message) -> None:
+        with suppress(Closed):  # the listener reports the death
+            self._channel.send(message)
+
+    def end(self) -> None:
+        if not self.listener.dead:
+            self.listener.kill()
+            self._deliver(ExecutorSilent())
+        kill(self._process)
+
+    def _listen(self) -> None:
+        awaited = len(self._loads)
+        try:
+            while awaited:
+                message = self._channel.receive()
+                self._deliver(message)
+                awaited -= isinstance(message, Bye)
+        except Closed:
+            if self.is_quitting:
+                self._deliver(ExecutorSilent())
+            else:
+                with suppress(TimeoutExpired):
+                    self._process.wait(EXIT_WITHIN_S)
+                self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, self._process.poll()))
+
+
+class LoadPool:
+    """The users of one load on one machine, handed out among `executors`. `place` is the load's among all."""
+
+    def __init__(
+        self,
+        load: LoadSpec,
+        place: int,
+        executors: Sequence[_Executor],
+        deliver: Callable[[Message], None],
+        here: ThisMachine,
+    ):
+        self._load = load
+        self._place = place
+        self._executors = executors
+        self._deliver = deliver
+        self._here = here
+        self._users: list[set[int]] = [set() for _ in executors]
+        self._numbers: set[int] = set()
+        self._elsewhere = 0
+        self._rests = not load.users[0]
 
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
         mine = map(self._here.number, range(len(self._numbers) + 1))
         number = next(n for n in mine if n not in self._numbers)
         self._numbers.add(number)
-        executor = min(range(len(self._children)), key=lambda e: len(self._users[e]))
-        self._users[executor].add(number)
+        fewest = min(range(len(self._executors)), key=lambda e: len(self._users[e]))
+        self._users[fewest].add(number)
         self._changed()
-        self._tell(executor, StartUser(number))
+        self._executors[fewest].tell(StartUser(self._place, number))
         return number
 
     def stop_user(self, number: int) -> None:
-        for executor, users in enumerate(self._users):
+        for executor, users in zip(self._executors, self._users, strict=True):
             if number in users:
                 users.remove(number)
                 self._numbers.remove(number)
-                self._tell(executor, StopUser(number))
+                executor.tell(StopUser(self._place, number))
                 self._changed()
 
     def note_elsewhere(self, users: int) -> None:
-        """Note how many users the other machines have."""
+        """Note how many users of this load the other machines have."""
         self._elsewhere = users
-        self._share_arrivals()
-
-    def quit(self) -> None:
-        """Let users finish what they do, take the last reports, end the executors."""
-        self._quitting = True
-        for executor in range(len(self._children)):
-            self._tell(executor, Quit())
-        gevent.joinall(self._listeners, timeout=LAST_WORD_S)
-        for listener in self._listeners:
-            if not listener.dead:
-                listener.kill()
-                self._deliver(ExecutorSilent())
-        for process, _ in self._children:
-            kill(process)
+        self._follow_users()
 
     def _changed(self) -> None:
-        if self._timeline.arrivals.kind != "closed":
+        self._follow_users()
+        if self._load.arrivals.kind != "closed" or self._here.machines > 1:
+            self._deliver(UsersHere(self._place, len(self._numbers)))
+
+    def _follow_users(self) -> None:
+        """Have arrivals shared out as the users are, and timers, which the first executor has, rest without any."""
+        if self._load.arrivals.kind != "closed":
             self._share_arrivals()
-            self._deliver(UsersHere(len(self._numbers)))
+        rests = not self._numbers and not self._elsewhere
+        if rests != self._rests:
+            self._rests = rests
+            self._executors[0].tell(Resting(self._place, rests))
 
     def _share_arrivals(self) -> None:
         """Give each executor the share of an open arrival rate that it has of the users."""
         everywhere = len(self._numbers) + self._elsewhere
-        for executor, users in enumerate(self._users):
-            self._tell(executor, RateShare(len(users) / max(1, everywhere)))
+        for executor, users in zip(self._executors, self._users, strict=True):
+            executor.tell(RateShare(self._place, len(users) / max(1, everywhere)))
 
-    def _tell(self, executor: int, message: Message) -> None:
-        with suppress(Closed):  # its listener reports the death
-            self._children[executor][1].send(message)
 
-    def _listen(self, executor: int) -> None:
-        process, channel = self._children[executor]
-        try:
-            while True:
-                message = channel.receive()
-                self._deliver(message)
-                if isinstance(message, Bye):
-                    return
-        except Closed:
-            if self._quitting:
-                self._deliver(ExecutorSilent())
-            else:
-                with suppress(TimeoutExpired):
-                    process.wait(EXIT_WITHIN_S)
-                self._deliver(ExecutorDied(process.pid, process.poll()))
+def _orders(loads: Sequence[LoadSpec], engine: str, here: ThisMachine) -> list[ExecutorOrder]:
+    """Return an order for each executor. Parts are numbered over all loads, so that those of two cells with one schema
+    do not pass for each other."""
+    places = shared_out(loads, here.machines)
+    holders = {place: [index for index, each in enumerate(places) if place in each] for place in range(len(loads))}
+    numbers = {pair: number for number, pair in enumerate((p, index) for p in holders for index in holders[p])}
+
+    def part(place: int, index: int) -> LoadPart:
+        load, machines = loads[place], here.machines
+        return LoadPart(
+            load,
+            load.background_sessions(len(holders[place]) * machines),
+            place=place,
+            of_several=len(loads) > 1,
+            is_first=holders[place][0] == index and here.machine <= 1,
+            number=here.number(numbers[place, index]),
+            processes=len(numbers) * machines,
+        )
+
+    return [
+        ExecutorOrder(
+            engine,
+            [part(place, index) for place in each],
+            index=index,
+            number=here.number(index),
+            machine=here.machine,
+            machines=here.machines,
+        )
+        for index, each in enumerate(places)
+    ]

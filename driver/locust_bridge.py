@@ -9,7 +9,9 @@ from locust import LoadTestShape  # isort: skip  (patches the process: before ev
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import zip_longest
 
 import gevent
 from locust.env import Environment
@@ -17,42 +19,50 @@ from locust.runners import Runner
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.cluster.master import MachinesMissing, Master
-from stallmark.driver.executor_pool import ExecutorPool
+from stallmark.driver.dispatcher import LoadsDispatcher
+from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.messages import (
     ConductorOrder,
+    EndLoad,
     Finished,
     Go,
     Incomplete,
     LoadMachine,
     Message,
     NewTimeline,
+    Rate,
     Ready,
     Stopped,
     UsersHere,
 )
-from stallmark.driver.timeline import Step, Timeline
-from stallmark.driver.user_handle import VirtualUserHandle
+from stallmark.driver.timeline import Timeline
+from stallmark.driver.user_handle import VirtualUserHandle, user_class
+
+Users = dict[type[VirtualUserHandle], int]
+"""The number of users of each load."""
 
 
 class PlannedShape(LoadTestShape):
-    """The steps of the timeline as a Locust load shape."""
+    """The steps of the timeline as a Locust load shape. `users` are those of each step."""
 
     timeline: Timeline
+    users: Sequence[Users]
     start_ns: int
 
-    def tick(self) -> tuple[int, float] | None:
+    def tick(self) -> tuple[int, float, Users] | None:  # type: ignore[override]
         second = (time.monotonic_ns() - self.start_ns) / 1e9
         if second >= self.timeline.end_s:
             return None
         step = self.timeline.step_at(second)
-        return step.users, spawn_rate(self.timeline, step)
+        index = self.timeline.steps.index(step)
+        users = self.users[index]
+        return sum(users.values()), spawn_rate(self.users[index - 1] if index else {}, users, step.ramp_s), users
 
 
-def spawn_rate(timeline: Timeline, step: Step) -> float:
-    """Return how many users per second start or stop, so that the step's number is reached within its ramp."""
-    index = timeline.steps.index(step)
-    change = abs(step.users - (timeline.steps[index - 1].users if index else 0)) or 1
-    return change / step.ramp_s if step.ramp_s >= 1 else float(change)
+def spawn_rate(before: Users, users: Users, ramp_s: float) -> float:
+    """Return how many users per second start or stop, so that each load has its number when the ramp ends."""
+    change = sum(abs(number - before.get(load, 0)) for load, number in users.items()) or 1
+    return change / ramp_s if ramp_s >= 1 else float(change)
 
 
 class Conductor:
@@ -61,14 +71,25 @@ class Conductor:
     def __init__(self, parent: Channel, order: ConductorOrder):
         self._parent = parent
         self._order = order
+        self._load: Executors | Master
+        pools: list[LoadPool] = []
+        if order.engine is not None:
+            self._load = Executors(order.loads, order.engine, self._deliver)
+            pools = self._load.pools
+        classes = [user_class(place, pool) for place, (_, pool) in enumerate(zip_longest(order.loads, pools))]
+        self._classes = classes
         PlannedShape.timeline = order.timeline
-        self._environment = Environment(user_classes=[VirtualUserHandle], shape_class=PlannedShape())
-        self._load: ExecutorPool | Master
+        PlannedShape.users = [
+            {users: load.users[step] for users, load in zip(classes, order.loads, strict=True)}
+            for step in range(len(order.timeline.steps))
+        ]
+        self._environment = Environment(
+            user_classes=list(classes), shape_class=PlannedShape(), dispatcher_class=LoadsDispatcher
+        )
         self._runner: Runner
         if order.expected:
             self._load = self._runner = Master(self._environment, order.expected, self._deliver)
         else:
-            self._load = VirtualUserHandle.pool = ExecutorPool(order.timeline, order.load, self._deliver)
             self._runner = self._environment.create_local_runner()
 
     def run(self) -> None:
@@ -81,20 +102,36 @@ class Conductor:
         finally:
             getting_ready.kill()
             self._runner.quit()
-            if isinstance(self._load, ExecutorPool):
+            if isinstance(self._load, Executors):
                 self._load.quit()
         self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
-        """Take over new timelines until another message comes: steps move when the load is steady."""
-        while isinstance(message := self._parent.receive(), NewTimeline):
-            PlannedShape.timeline = message.timeline
+        """Take over new timelines and rates, and end loads, until another message comes: steps move when the load is
+        steady."""
+        while True:
+            match self._parent.receive():
+                case NewTimeline(timeline):
+                    PlannedShape.timeline = timeline
+                case Rate() as rate:
+                    self._load.take_rate(rate)
+                case EndLoad(load):
+                    self._end_load(load)
+                case _:
+                    return
+
+    def _end_load(self, load: str) -> None:
+        over = {users for users, each in zip(self._classes, self._order.loads, strict=True) if each.name == load}
+        PlannedShape.users = [
+            {users: 0 if users in over else number for users, number in step.items()} for step in PlannedShape.users
+        ]
+        self._load.end_load(load)
 
     def _get_ready(self) -> None:
         machines: list[LoadMachine] = []
         if isinstance(self._load, Master):
             try:
-                machines = self._load.wait_until_ready(self._order.timeline, self._order.load)
+                machines = self._load.wait_until_ready(self._order.loads)
             except MachinesMissing as error:
                 self._tell(Incomplete(str(error)))
                 return

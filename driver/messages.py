@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stallmark.driver.load import LoadPart, LoadSpec
 from stallmark.driver.machines import ExpectedMachines, RunFacts
-from stallmark.driver.pacing import Arrivals
-from stallmark.driver.retry import MOST_RECONNECTS
 from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline
 
@@ -24,44 +23,27 @@ class Message(msgspec.Struct, array_like=True, tag=True, forbid_unknown_fields=T
 # ---- Orders: what a process is to do -----------------------------------------------------------------------
 
 
-class LoadSpec(Message):
-    """The work of the users of one run, wherever they are.
-
-    `engine` is the URL of the server, which may hold a password: None in what is sent to another machine.
-    """
-
-    engine: str | None
-    workload: str
-    scale: dict[str, int | float]
-    deck: dict[str, int]
-    call_timeout_s: float
-    locality: float = 0.0
-    repeat: int = 1
-    most_reconnects: int = MOST_RECONNECTS
-
-
 class ConductorOrder(Message):
-    """The order from the controller to the conductor. With `expected` the executors are on other machines."""
+    """The order from the controller to the conductor. `engine` is the URL of the server, which may hold a password; it
+    is None with `expected`, where the executors are on other machines."""
 
     timeline: Timeline
-    load: LoadSpec
+    engine: str | None
+    loads: list[LoadSpec]
     expected: ExpectedMachines | None = None
 
 
 class ExecutorOrder(Message):
-    """The order from the pool to an executor: the `load`, and this executor's place among all of them.
+    """The order from a machine's executors to one of them: its parts of loads, and its place among all.
 
     `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1; 0 where there
     is only one.
     """
 
-    load: LoadSpec
-    arrivals: Arrivals
-    seed: int
-    background_sessions: int
+    engine: str
+    parts: list[LoadPart]
     index: int = 0
     number: int = 0
-    processes: int = 1
     machine: int = 0
     machines: int = 1
 
@@ -77,8 +59,7 @@ class WorkerOrder(Message):
 class LoadOrder(Message):
     """The order from the master to load machine `number` of `machines`."""
 
-    timeline: Timeline
-    load: LoadSpec
+    loads: list[LoadSpec]
     number: int
     machines: int
 
@@ -93,23 +74,43 @@ class NewTimeline(Message):
     timeline: Timeline
 
 
+class EndLoad(Message):
+    """The order to end a load, by its name, that has lost a part of itself: the others go on."""
+
+    load: str
+
+
 class StartUser(Message):
+    """A new user of a load, by its place in the order."""
+
+    load: int
     user: int
 
 
 class StopUser(Message):
+    load: int
     user: int
 
 
 class RateShare(Message):
-    """The share of open arrivals that comes to this executor."""
+    """The share of a load's open arrivals that comes to this executor."""
 
+    load: int
     share: float
 
 
-class UsersElsewhere(Message):
-    """The number of users on the other load machines."""
+class Rate(Message):
+    """The whole rate of a load's open arrivals from now on, by its place in the order. What waited is not asked for any
+    more."""
 
+    load: int
+    per_s: float
+
+
+class UsersElsewhere(Message):
+    """The number of users that a load, by its place in the order, has on the other load machines."""
+
+    load: int
     users: int
 
 
@@ -117,11 +118,18 @@ class Finish(Message):
     """The order from the master to stop the users and report what is left."""
 
 
+class Resting(Message):
+    """A load, by its place in the order, has no users, here or elsewhere, or has some again: timers wait meanwhile."""
+
+    load: int
+    rests: bool
+
+
 class Quit(Message):
     pass
 
 
-# ---- Reports: what happens in an executor. `machine`: as in ExecutorOrder ----------------------------------
+# ---- Reports: what happens in an executor. `load`: its name; `machine`: as in ExecutorOrder ---------------------
 
 
 class ExecutorReady(Message):
@@ -146,14 +154,17 @@ class Report(Message):
 class SessionLost(Message):
     """A virtual user, or a background session (`user` None), has lost the server for good."""
 
+    load: str
     user: int | None
     message: str
     machine: int = 0
 
 
 class Bye(Message):
-    """An executor's last message: transactions that did not end, arrivals nobody took up, and deferred ones left."""
+    """An executor's last message on a load: transactions that did not end, arrivals nobody took up, and deferred ones
+    left."""
 
+    load: str
     unfinished: int
     unserved: int
     pending: int
@@ -161,8 +172,9 @@ class Bye(Message):
 
 
 class ExecutorDied(Message):
-    """An executor ended unasked; `code` as `subprocess` has it."""
+    """An executor ended unasked, with the users of its loads; `code` as `subprocess` has it."""
 
+    loads: list[str]
     pid: int
     code: int | None
     machine: int = 0
@@ -175,8 +187,10 @@ class ExecutorSilent(Message):
 
 
 class UsersHere(Message):
-    """Users of this machine: sent when their number changes and arrivals have a rate."""
+    """The users that a load, by its place in the order, has on this machine: sent when their number changes, and
+    arrivals have a rate or there are other machines."""
 
+    load: int
     running: int
     machine: int = 0
 
@@ -196,11 +210,12 @@ class MachineFacts(msgspec.Struct, frozen=True):
 
 
 class LoadMachine(Message):
-    """A machine that executes a share of the load."""
+    """A machine that executes a share of every load. `parts`: how many of its executors have users of each load."""
 
     number: int
     name: str
     executors: int
+    parts: list[int]
     clock_within_ms: float
     facts: MachineFacts
 
@@ -268,7 +283,10 @@ class Join(Message):
 
 
 class ExecutorsReady(Message):
+    """All executors of a machine are ready. `parts`: how many of them have users of each load."""
+
     executors: int
+    parts: list[int]
 
 
 class Ping(Message):

@@ -76,6 +76,7 @@ class OpenLoop:
         self._rate = arrivals.rate
         self._poisson = arrivals.kind == "poisson"
         self._rng = rng
+        self._share = 0.0
         self._gap_ns = math.inf
         self._left = rng.expovariate(1) if self._poisson else rng.random()  # gaps until the next arrival
         self._last_ns = 0  # the arrival that was handed out last
@@ -86,15 +87,18 @@ class OpenLoop:
     def take_share(self, share: float, now_ns: int) -> None:
         """Take `share` (0 to 1) of the whole rate from now on; with 0 nothing arrives here any more."""
         with self._lock:
-            while self._next_ns <= now_ns:
-                self._waiting.append(self._advance())
-            since = max(now_ns, self._last_ns)
-            if self._gap_ns < math.inf:
-                self._left = (self._next_ns - since) / self._gap_ns
-            self._gap_ns = SECOND_NS / (self._rate * share) if share else math.inf
-            self._next_ns = since + self._left * self._gap_ns if share else math.inf
+            self._share = share
+            self._retime(now_ns)
             if not share:
                 self._waiting = deque(scheduled for scheduled in self._waiting if scheduled <= now_ns)
+
+    def take_rate(self, rate: float, now_ns: int) -> None:
+        """Let all arrivals come at this rate from now on. Those that nobody has taken up yet are forgotten: they are of
+        another rate."""
+        with self._lock:
+            self._rate = rate
+            self._retime(now_ns)
+            self._waiting.clear()
 
     def next_start(self, ended_ns: int) -> int | None:
         with self._lock:
@@ -111,6 +115,15 @@ class OpenLoop:
         """End the arrivals, and return how many were due and not served."""
         self.take_share(0, now_ns)
         return len(self._waiting)
+
+    def _retime(self, now_ns: int) -> None:
+        while self._next_ns <= now_ns:
+            self._waiting.append(self._advance())
+        since = max(now_ns, self._last_ns)
+        if self._gap_ns < math.inf:
+            self._left = (self._next_ns - since) / self._gap_ns
+        self._gap_ns = SECOND_NS / (self._rate * self._share) if self._share else math.inf
+        self._next_ns = since + self._left * self._gap_ns if self._share else math.inf
 
     def _advance(self) -> int:
         self._last_ns = int(self._next_ns)

@@ -100,11 +100,13 @@ class QueryDrive:
         writer: RecordWriter,
         timeout_s: float,
         clock: Callable[[], float],
+        load: str,
         application: str = "stallmark-user",
     ):
         self._engine = engine
         self._writer = writer
         self._timeout_s = timeout_s
+        self._load = load
         self._application = application
         self.clock = clock
         self._events: SimpleQueue[_Done | Exception] = SimpleQueue()
@@ -193,6 +195,7 @@ class QueryDrive:
     def _record(self, done: _Done) -> None:
         row: dict[str, Any] = {
             "phase": self._phase,
+            "load": self._load,
             "stream": done.stream,
             "position": done.position,
             "query": done.step.name,

@@ -15,6 +15,7 @@ class Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A row of one of the record's tables, whose columns are its fields (record/schema.py), or a part of one."""
 
     second: int
+    load: str
 
     def columns(self) -> dict[str, Any]:
         return msgspec.structs.asdict(self)
@@ -105,7 +106,7 @@ def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
 
 
 def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
-    sums = [name for name in OwnIORow.__struct_fields__ if name not in ("second", "transaction")]
+    sums = [name for name in OwnIORow.__struct_fields__ if name not in ("second", "load", "transaction")]
     return msgspec.structs.replace(rows[0], **{name: sum_known([getattr(row, name) for row in rows]) for name in sums})
 
 

@@ -27,22 +27,23 @@ def as_table(samples: Sequence[tuple]) -> np.ndarray:
     return np.array(samples, SAMPLE)
 
 
-def transaction_rows(samples: np.ndarray, names: Sequence[str], start_ns: int) -> list[TransactionRow]:
+def transaction_rows(samples: np.ndarray, load: str, names: Sequence[str], start_ns: int) -> list[TransactionRow]:
     """Count samples by second and transaction. `start_ns` is the run's start on the monotonic clock."""
     return [
-        _transaction_row(second, name, group[group["transaction"] == index])
+        _transaction_row(second, load, name, group[group["transaction"] == index])
         for second, group in _by_second(samples, start_ns)
         for index, name in enumerate(names)
         if (group["transaction"] == index).any()
     ]
 
 
-def _transaction_row(second: int, name: str, group: np.ndarray) -> TransactionRow:
+def _transaction_row(second: int, load: str, name: str, group: np.ndarray) -> TransactionRow:
     done = group[group["outcome"] != GIVEN_UP]
     latency = (done["ended"] - done["scheduled"]) // 1000
     service = (done["ended"] - done["started"]) // 1000
     return TransactionRow(
         second,
+        load,
         name,
         committed=int((done["outcome"] == COMMITTED).sum()),
         rolled_back=int((done["outcome"] == ROLLED_BACK).sum()),
@@ -55,9 +56,9 @@ def _transaction_row(second: int, name: str, group: np.ndarray) -> TransactionRo
     )
 
 
-def user_rows(samples: np.ndarray, start_ns: int, machine: int = 0, executor: int = 0) -> dict[int, UserRow]:
+def user_rows(samples: np.ndarray, load: str, start_ns: int, machine: int = 0, executor: int = 0) -> dict[int, UserRow]:
     """Add up by second what the users' time was spent on, in µs; a second without samples has a row when asked for."""
-    rows = _Rows(lambda second: UserRow(second, machine, executor))
+    rows = _Rows(lambda second: UserRow(second, load, machine, executor))
     for second, group in _by_second(samples, start_ns):
         # A user still busy at the scheduled time was late because of the server; only the rest is our own lag.
         lag = (group["started"] - np.maximum(group["scheduled"], group["free_since"])) // 1000
@@ -79,24 +80,24 @@ class _Rows(dict[int, UserRow]):
 
 
 def deferred_rows(
-    samples: np.ndarray, waiting: Mapping[int, int], start_ns: int, machine: int = 0, executor: int = 0
+    samples: np.ndarray, load: str, waiting: Mapping[int, int], start_ns: int, machine: int = 0, executor: int = 0
 ) -> list[DeferredRow]:
     """Count by second the tasks that background sessions took up, and how late, in µs. `waiting`: due and not taken."""
-    rows = {second: DeferredRow(second, machine, executor, waiting=count) for second, count in waiting.items()}
+    rows = {second: DeferredRow(second, load, machine, executor, waiting=count) for second, count in waiting.items()}
     for second, group in _by_second(samples, start_ns):
         late = (group["started"] - group["scheduled"]) // 1000
-        row = rows.setdefault(second, DeferredRow(second, machine, executor))
+        row = rows.setdefault(second, DeferredRow(second, load, machine, executor))
         row.taken, row.late_us, row.late_max_us = len(group), int(late.sum()), int(late.max())
     return list(rows.values())
 
 
-def own_io_rows(samples: Iterable[tuple], names: Sequence[str], start_ns: int) -> list[OwnIORow]:
+def own_io_rows(samples: Iterable[tuple], load: str, names: Sequence[str], start_ns: int) -> list[OwnIORow]:
     """Add up samples of own I/O: the transaction, when it ended, and what is in an OwnIO."""
     groups: dict[tuple[int, int], list[OwnIO]] = defaultdict(list)
     for index, ended, *io in samples:
         groups[(ended - start_ns) // SECOND_NS, index].append(OwnIO(*io))
     return [
-        OwnIORow(second, names[index], len(group), *map(sum_known, zip(*group, strict=True)))  # type: ignore[arg-type]
+        OwnIORow(second, load, names[index], len(group), *map(sum_known, zip(*group, strict=True)))  # type: ignore[arg-type]
         for (second, index), group in groups.items()
     ]
 
@@ -116,7 +117,7 @@ def _by_second(samples: np.ndarray, start_ns: int) -> Iterator[tuple[int, np.nda
         yield second, samples[seconds == second]
 
 
-def error_rows(failures: Iterable[Failure], start_ns: int) -> list[ErrorRow]:
+def error_rows(failures: Iterable[Failure], load: str, start_ns: int) -> list[ErrorRow]:
     groups: dict[tuple[int, str, str, str], list[Failure]] = defaultdict(list)
     for failure in failures:
         second = (failure.at - start_ns) // SECOND_NS
@@ -124,6 +125,7 @@ def error_rows(failures: Iterable[Failure], start_ns: int) -> list[ErrorRow]:
     return [
         ErrorRow(
             second,
+            load,
             transaction,
             error_class=str(kind),
             code=code,

@@ -1,14 +1,7 @@
-"""The timeline of one run's load: steps on a fixed timeline, known to every process before the first user starts."""
+"""The timeline of one run: steps on a fixed timeline, known to every process before the first user starts."""
 
-import math
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-
-from stallmark.driver.pacing import Arrivals
-
-USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two processes gave 1.1 × one at 30 users
-
 
 # Servers hand in their statistics up to a second late (PGSTAT_MIN_INTERVAL): the load goes on meanwhile.
 COOL_DOWN_S = 2.0
@@ -17,7 +10,7 @@ COOL_DOWN_S = 2.0
 @dataclass(frozen=True)
 class Step:
     """A step of a timeline, in seconds from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up
-    lasts until `measure_s`; measured is `measure_s` to `end_s`."""
+    lasts until `measure_s`; measured is `measure_s` to `end_s`. `users` are those of all loads together."""
 
     name: str
     users: int
@@ -38,13 +31,9 @@ class WarmUpLimits:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The timeline of one run's load. The `rate` of open arrivals counts all users together, whatever the step."""
+    """The timeline of one run, which all of its loads follow."""
 
     steps: tuple[Step, ...]
-    arrivals: Arrivals
-    seed: int
-    background_per_user: float = 0.0
-    """Background sessions for each virtual user."""
     warm_up_limits: WarmUpLimits | None = None
     """Limits where steps wait for a steady state. Such steps are planned as if it came at the last moment."""
 
@@ -69,24 +58,6 @@ class Timeline:
     def end_s(self) -> float:
         """Return when users stop: COOL_DOWN_S after the last step, so that stopping does not disturb its end."""
         return self.steps[-1].end_s + COOL_DOWN_S
-
-    @property
-    def most_users(self) -> int:
-        return max(step.users for step in self.steps)
-
-    def executors(self, machines: int = 1) -> int:
-        """Return the number of executors on this one of `machines`: no more than cores, and few users in each."""
-        users_here = math.ceil(self.most_users / machines)
-        return min(os.cpu_count() or 1, math.ceil(users_here / USERS_PER_EXECUTOR))
-
-    def background_sessions(self, executors: int) -> int:
-        """Return the background sessions in each executor, where there are `executors` in all."""
-        return math.ceil(self.most_users * self.background_per_user / executors)
-
-    def all_background_sessions(self, executors: Sequence[int]) -> int:
-        """Return the background sessions of all machines, which have so many executors each."""
-        machines = len(executors)
-        return sum(here * self.background_sessions(here * machines) for here in executors)
 
     def step_at(self, second: float) -> Step:
         """Return the step in force; the last one after the end."""

@@ -27,9 +27,10 @@ def one_in(types: int) -> int:
 
 class OwnIOSampler:
     """The sampler of one client. `report` gets the transaction's place in the workload, when it ended (monotonic ns)
-    and the fields of an OwnIO, of this transaction alone."""
+    and the fields of an OwnIO, of this transaction alone. With `every` it samples all but the first."""
 
     def __init__(self, types: int, report: Callable[[tuple], None]):
+        self.every = False
         self._mean_pause = RUN * (one_in(types) - 1)
         self._report = report
         self._before: tuple[Session, OwnIO] | None = None
@@ -37,7 +38,7 @@ class OwnIOSampler:
 
     def pause(self) -> int:
         """Return after how many transactions to call `sample`, at random with a constant probability for each."""
-        return 1 + int(random.expovariate(1 / self._mean_pause))
+        return 1 if self.every else 1 + int(random.expovariate(1 / self._mean_pause))
 
     def sample(self, session: Session, transaction: int, ended: int, *, done: bool) -> int:
         """Take a sample after a transaction; return after how many more to call this again."""
@@ -54,7 +55,7 @@ class OwnIOSampler:
             asked, then = before
             if done and asked is session:
                 self._report((transaction, ended, *_between(then, now)))
-            self._left -= 1
+            self._left -= not self.every
         if not self._left:
             return self.pause()
         self._before = session, now

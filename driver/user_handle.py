@@ -3,13 +3,14 @@
 from locust import User, task  # isort: skip  (patches the process: before everything else)
 import gevent
 
-from stallmark.driver.executor_pool import ExecutorPool
+from stallmark.driver.executor_pool import LoadPool
 
 
 class VirtualUserHandle(User):
-    """The handle on one virtual user. `pool` has the executors of this machine."""
+    """The handle on one virtual user. `pool` has the executors of its load on this machine."""
 
-    pool: ExecutorPool
+    abstract = True
+    pool: LoadPool
 
     def on_start(self) -> None:
         self.number = self.pool.start_user()
@@ -20,3 +21,9 @@ class VirtualUserHandle(User):
 
     def on_stop(self) -> None:
         self.pool.stop_user(self.number)
+
+
+def user_class(place: int, pool: LoadPool | None = None) -> type[VirtualUserHandle]:
+    """Make the class of the users of a load, by its place in the order: conductor and load machines name it alike.
+    Where no executors are it has no pool."""
+    return type(f"Load{place}", (VirtualUserHandle,), {"pool": pool})

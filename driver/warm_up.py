@@ -2,11 +2,14 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from stallmark.driver.load import LoadSpec
 from stallmark.driver.rows import TransactionRow
+from stallmark.driver.steered_load import SteeredLoad
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record.manifest.workload import Waited
 
@@ -17,7 +20,7 @@ LAST_PART = 0.5  # of the time since the ramp: what a step began with must not b
 
 @dataclass
 class SecondsSeen:
-    """The throughput and latency that executors of all machines have reported, by second."""
+    """The throughput and latency of all loads together that executors of all machines have reported, by second."""
 
     committed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     done: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -42,8 +45,13 @@ class SecondsSeen:
 class Settling:
     """The decision, step by step, when a timeline with warm-up limits is measured. `waited` tells how each was made."""
 
-    def __init__(self, timeline: Timeline, seen: SecondsSeen):
+    def __init__(
+        self, timeline: Timeline, loads: Sequence[LoadSpec], seen: SecondsSeen, steered: SteeredLoad | None = None
+    ):
+        """Take in `loads` those whose steady state is waited for, and one that is steered apart."""
+        self._steered = steered
         self.timeline = timeline
+        self._loads = loads
         self.waited: list[Waited] = []
         self._seen = seen
         self._check_s = 0.0
@@ -74,14 +82,20 @@ class Settling:
         return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
-        """Tell whether the load is steady: its throughput in a closed loop, its latency in an open loop, where the
-        throughput is the rate of arrivals whatever the server does."""
+        """Tell whether the load is steady: its throughput where one of the loads is a closed loop, else its latency:
+        the throughput of an open loop is the rate of arrivals whatever the server does."""
         from stallmark.stats.steady_state import steady_enough
 
+        if self._steered and not self._steered.settled(self.timeline.steps.index(step)):
+            return False
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
         since = math.ceil(until - LAST_PART * (until - began_s))
-        closed = self.timeline.arrivals.kind == "closed"
+        index = self.timeline.steps.index(step)
+        there = [load for load in self._loads if load.users[index]]
+        if not there:
+            return True
+        closed = any(load.arrivals.kind == "closed" for load in there)
         series = (self._seen.throughput if closed else self._seen.latency)(since, until)
         return steady_enough(series, step.end_s - step.measure_s)
 

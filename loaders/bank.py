@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,10 @@ BATCH_ROWS = 100_000
 
 class BankLoader(Loader):
     example = "branches=10"
+    measures: ClassVar = ("branches",)
 
     def scale(self, given: Scale) -> dict[str, Any]:
-        if unknown := set(given) - {"branches"}:
+        if unknown := set(given) - set(self.measures):
             raise StallmarkError(f"The bank's scale has no {sorted(unknown)[0]!r}: it is `branches: N`.")
         branches = given.get("branches")
         if type(branches) is not int or not 1 <= branches <= MOST_BRANCHES:

@@ -11,8 +11,9 @@ from stallmark import format
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import compressibility, ledger, loader_pool
+from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity
-from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
+from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed
 from stallmark.schema import deploy, size
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES

@@ -39,11 +39,12 @@ _FIRST_DAY, _YEAR_MS = np.datetime64("2025-01-01", "ms"), 365 * 24 * 3600 * 1000
 
 class MailLoader(Loader):
     example = f"mailboxes={MAILBOXES}"
+    measures: ClassVar = ("mailboxes", "messages", "compressibility")
     options: ClassVar = {"words": words.digest()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
         wanted = {"mailboxes": MAILBOXES, "messages": MESSAGES, "compressibility": COMPRESSIBILITY, **given}
-        if unknown := set(given) - {"mailboxes", "messages", "compressibility"}:
+        if unknown := set(given) - set(self.measures):
             raise StallmarkError(f"The scale of mail has no {sorted(unknown)[0]!r}: it is `mailboxes: N, messages: M`.")
         for name, least, most, default in (
             ("mailboxes", 1, MOST_MAILBOXES, MAILBOXES),

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -44,6 +43,9 @@ class Loader(ABC):
     example: ClassVar[str]
     """A scale as it is written on the command line."""
 
+    measures: ClassVar[tuple[str, ...]]
+    """The measures that its scale may name."""
+
     options: ClassVar[Mapping[str, Any]] = {}
     """Parameters that decide the data besides scale and seed: part of a database's identity."""
 
@@ -53,6 +55,10 @@ class Loader(ABC):
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:
         """Return the scale, complete; raise StallmarkError where it is wrong."""
+
+    def own(self, scale: Scale) -> dict[str, Any]:
+        """Return what a scale of several workloads says of this one."""
+        return {name: value for name, value in scale.items() if name in self.measures}
 
     def ready(self) -> None:
         """Prepare a build; raise StallmarkError where something is missing that the loader needs for batches."""
@@ -124,10 +130,6 @@ def checked_seed(seed: Any) -> int:
 def finite(given: Any) -> float | None:
     """Return a finite number, or None."""
     return float(given) if type(given) in (int, float) and math.isfinite(given) else None
-
-
-def loader_for(workload: str) -> Loader:
-    return import_module(f"stallmark.loaders.{workload}").LOADER
 
 
 def rows_of_batch(total: int, batch_rows: int, number: int) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The part of the model that all scenarios with a database share."""
 
+from abc import abstractmethod
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,7 +17,6 @@ from stallmark.scenarios.section import Titled, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
-from stallmark.schema.deploy import schemas_of
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
@@ -26,8 +26,6 @@ Observation = Literal["query_store", "io_latency"]
 class AnyScenario(Titled):
     """A question to a database and its storage: what all scenarios say, whatever drives the server."""
 
-    workload: WorkloadChoice
-    """The database, and what users do in it."""
     database: DatabaseChoice | None = None
     """Where the database's files lie, and how it is set, on a server named with --server."""
     buffer_pool: Pool | None = None
@@ -61,6 +59,11 @@ class AnyScenario(Titled):
     variants: Annotated[list[Variant], Field(min_length=1)]
     """The sides of the comparison, at least one."""
 
+    @property
+    @abstractmethod
+    def contents(self) -> WorkloadChoice:
+        """Return the workload, or the workloads together, whose data the database holds."""
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         no_twins([variant.name for variant in self.variants])
@@ -72,13 +75,8 @@ class AnyScenario(Titled):
         self._refuse_no_way_back()
         self._refuse_places()
         if self.database:
-            if len(schemas_of(find_workload(self.workload.name).metadata)) > 1:
-                raise ValueError(
-                    f"database places the tables of one workload, and {self.workload.name} has those of two: leave it "
-                    "out, and make the database as it should lie before it is built"
-                )
             try:
-                self.database.design().check_tables(find_workload(self.workload.name).metadata)
+                self.database.design().check_tables(find_workload(self.contents.name).metadata)
             except StallmarkError as error:
                 raise ValueError(f"database.tables: {error}") from None
         return self
@@ -103,6 +101,11 @@ class AnyScenario(Titled):
 
     def array_of(self, variant: Variant) -> Array | None:
         return variant.array.over(self.array) if variant.array else self.array
+
+    def refuse_without(self) -> None:
+        """Raise ValueError for a variant that leaves out loads where there is one."""
+        if found := [variant.name for variant in self.variants if variant.without]:
+            raise ValueError(f"variant {found[0]!r} is `without` a load, and there is one alone: write `loads:`")
 
     def _refuse_no_way_back(self) -> None:
         """Refuse a variant with no way back: the first may find its array as it is; one that follows upon another finds

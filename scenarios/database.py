@@ -20,6 +20,11 @@ On PostgreSQL by URL, which tablespaces of the server hold what; indexes lie wit
 
 database:
   tables: [{names: [growing], tablespace: fast, index_tablespace: faster}]
+
+Where a database holds several workloads, each in places of its own:
+
+database:
+  tables: [{names: ['bank.*'], tablespace: fast}, {names: [mail.growing, mail.bodies], tablespace: large}]
 """
 
 from typing import Annotated, Any, Literal
@@ -66,11 +71,11 @@ class FilegroupChoice(Section):
 
 
 class TableChoice(Section):
-    """Tables, where they and their indexes lie, how they are stored and compressed; `growing`: all that a run adds
-    rows to."""
+    """Tables, where they and their indexes lie, how they are stored and compressed."""
 
     names: Annotated[list[str], Field(min_length=1)]
-    """The tables; `growing` are all that a run adds rows to."""
+    """The tables, as `bank.history` where several workloads have one of that name; `growing` are all that a run adds
+    rows to, `*` all that are not named otherwise; `bank.growing` and `bank.*` are those of one workload."""
     filegroup: str | None = None
     """The filegroup that they lie in (SQL Server)."""
     indexes: str | None = None

@@ -1,16 +1,18 @@
 """A scenario on several devices: each of its variants once on each."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.queries import QueryScenario
-from stallmark.scenarios.users import Scenario
+from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.variant import PlaceChoice, Variant
 
+Database = TypeVar("Database", bound=AnyScenario)
 
-def on_devices(scenario: Scenario | QueryScenario, devices: Sequence[str]) -> Scenario | QueryScenario:
+
+def on_devices(scenario: Database, devices: Sequence[str]) -> Database:
     """Return the scenario with its variants on each of the devices, given as `NAME=FOLDER` or `NAME=FOLDER,LOG`.
 
     Raises StallmarkError for one that is written otherwise, and for a scenario that cannot be placed.

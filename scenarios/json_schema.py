@@ -8,13 +8,14 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from stallmark.quantities import PoolSize, write_duration
-from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
+from stallmark.scenarios.model import LoadsScenario, ProbeScenario, QueryScenario, Scenario
 
 FILE = "scenario.schema.json"
 """The schema as a file beside the scenarios: editors find it by the first line of each."""
 
 KINDS: dict[type[BaseModel], str] = {
     Scenario: "Users who execute transactions",
+    LoadsScenario: "Several loads at once",
     QueryScenario: "Streams of queries",
     ProbeScenario: "Storage alone",
 }

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.scenarios.base import AnyScenario, Observation
+from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
+from stallmark.scenarios.timed import TimedScenario
 from stallmark.scenarios.users import Scenario
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
@@ -15,11 +17,13 @@ __all__ = [
     "SHIPPED",
     "AnyScenario",
     "Hook",
+    "LoadsScenario",
     "Observation",
     "ProbeScenario",
     "ProbeVariant",
     "QueryScenario",
     "Scenario",
+    "TimedScenario",
     "Variant",
     "WorkloadChoice",
     "model_for",
@@ -28,11 +32,15 @@ __all__ = [
 SHIPPED = Path(__file__).parent
 
 
-def model_for(document: Mapping[str, Any]) -> type[Scenario] | type[QueryScenario] | type[ProbeScenario]:
+def model_for(
+    document: Mapping[str, Any],
+) -> type[Scenario] | type[LoadsScenario] | type[QueryScenario] | type[ProbeScenario]:
     """Return the model of the kind of scenario that a file means.
 
     A `probe` without a workload probes storage alone; with one it is made around every run.
     """
+    if "loads" in document:
+        return LoadsScenario
     if "workload" not in document and ("probe" in document or "raw" in document):
         return ProbeScenario
     return QueryScenario if "queries" in document else Scenario

@@ -15,16 +15,13 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds
 from stallmark.record.probe import Asked
 from stallmark.scenarios.emulated_array import EmulatedArray
+from stallmark.scenarios.probing import Depth, Patterns
 from stallmark.scenarios.section import Section, Titled, no_twins
 from stallmark.scenarios.variant import VariantName
 from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
-from stallmark.storage.probe.patterns import MOST_OUTSTANDING
-
-Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 
 
 class ProbeSteps(Section):
@@ -32,7 +29,7 @@ class ProbeSteps(Section):
 
     size: Pool
     """The size of the file."""
-    patterns: list[str] = []
+    patterns: Patterns = []
     """The kinds of I/O, such as `8k-random-read`; by default all."""
     outstanding: Annotated[list[Depth], Field(min_length=1)] = list(OUTSTANDING)
     """The numbers of I/Os outstanding, rising."""
@@ -44,15 +41,6 @@ class ProbeSteps(Section):
     def _a_size(cls, given: PoolSize) -> PoolSize:
         if given.size_bytes is None:
             raise ValueError(f"{given} is a share, and there is no data to have a share of: write it as 4GiB")
-        return given
-
-    @field_validator("patterns")
-    @classmethod
-    def _known(cls, given: list[str]) -> list[str]:
-        try:
-            find_patterns(given)
-        except StallmarkError as error:
-            raise ValueError(str(error)) from None
         return given
 
     @field_validator("outstanding")

@@ -8,10 +8,26 @@ precondition: {size: 100GiB}                     # write whenever another varian
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds
+from stallmark.record.probe import Asked
 from stallmark.scenarios.section import Section
+from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
+from stallmark.storage.probe.patterns import MOST_OUTSTANDING, SHORT_STEPS
+
+
+def _known(given: list[str]) -> list[str]:
+    try:
+        find_patterns(given)
+    except StallmarkError as error:
+        raise ValueError(str(error)) from None
+    return given
+
+
+Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
+Patterns = Annotated[list[str], AfterValidator(_known)]
 
 BEFORE_AND_AFTER = "before and after"
 _WORD = Literal["before and after"]
@@ -28,6 +44,13 @@ class ProbeChoice(Section):
     """Where the file lies; by default where the data of an embedded server lie."""
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0
     """The time of each step."""
+    patterns: Patterns = []
+    """The kinds of I/O, such as `1m-sequential-read`; by default the few that show a change soonest."""
+    outstanding: list[Depth] = list(OUTSTANDING)
+    """The numbers of I/Os outstanding, of `patterns`."""
+
+    def steps(self) -> tuple[Asked, ...]:
+        return steps_of(find_patterns(self.patterns), self.outstanding) if self.patterns else SHORT_STEPS
 
 
 class PreconditionChoice(Section):

@@ -14,6 +14,7 @@ from stallmark.quantities import Seconds
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.users import Scenario
+from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.warehouse.streams import MOST_STREAMS
@@ -97,12 +98,14 @@ def _once(given: list[Any] | None) -> list[Any] | None:
     return given
 
 
-_OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields)
+_OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields) - {"workload"}
 
 
 class QueryScenario(AnyScenario):
     """Streams execute queries, to their end."""
 
+    workload: WorkloadChoice
+    """The database, and what is asked of it."""
     queries: QueriesChoice
     """Streams of queries, in place of users."""
 
@@ -123,12 +126,12 @@ class QueryScenario(AnyScenario):
                 f"{self.workload.name} has no queries for streams: write users, warm_up and measure in place of "
                 "`queries`, or set workload.name: warehouse"
             )
-        if asked := [one.name for one in self.variants if one.streams is not None]:
-            raise ValueError(
-                f"variant {asked[0]!r} has streams, which are those at the same time as users: write "
-                "queries.streams, or remove them"
-            )
+        self.refuse_without()
         return self
+
+    @property
+    def contents(self) -> WorkloadChoice:
+        return self.workload
 
     @property
     def query_streams(self) -> QueryStreams:

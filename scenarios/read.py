@@ -11,7 +11,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.model import SHIPPED, ProbeScenario, QueryScenario, Scenario, model_for
+from stallmark.scenarios.model import SHIPPED, AnyScenario, ProbeScenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences
 
 
@@ -20,7 +20,7 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
-def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario:
+def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenario:
     """Read a scenario with a database; see `read_any_scenario`."""
     scenario = read_any_scenario(name_or_path, overrides)
     if isinstance(scenario, ProbeScenario):
@@ -30,7 +30,7 @@ def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario 
     return scenario
 
 
-def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario | ProbeScenario:
+def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenario | ProbeScenario:
     """Read a scenario shipped under that name, or from that file. Raises StallmarkError.
 
     `overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`.

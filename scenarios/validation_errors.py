@@ -14,7 +14,7 @@ from stallmark.scenarios.model import model_for
 
 Keys = tuple[str | int, ...]
 
-_RENAMED = {"device": "emulated_array", "beside": "concurrent_streams", "raw": "probe"}
+_RENAMED = {"device": "emulated_array", "raw": "probe"}
 """Keys of earlier versions, with their present names."""
 
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")

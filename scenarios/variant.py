@@ -10,7 +10,6 @@ from stallmark.redact import holds_secret
 from stallmark.scenarios.array import Array
 from stallmark.scenarios.emulated_array import EmulatedArrays
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
-from stallmark.transactions.warehouse.streams import MOST_STREAMS
 
 VariantName = Annotated[str, Field(min_length=1, max_length=60)]
 
@@ -131,5 +130,5 @@ class Variant(Section):
     """SQL Server: limits of all users together, by a pool of Resource Governor."""
     during: During | None = None
     """Maintenance beside the users."""
-    streams: Annotated[int, Field(ge=0, le=MOST_STREAMS, strict=True)] | None = None
-    """The streams of queries beside the users, in place of the scenario's; 0: the users alone."""
+    without: list[str] = []
+    """The loads that do not run in it, by name."""

@@ -1,13 +1,14 @@
 """The `workload:` section of a scenario: which database and transactions, and how large."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import checked_seed, loader_for
+from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import checked_seed
 from stallmark.scenarios.section import Section
-from stallmark.transactions import WORKLOADS, find_workload
+from stallmark.transactions import WORKLOADS, find_workload, known_name
 from stallmark.transactions.mix import deck_of
 
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -21,8 +22,8 @@ class WorkloadChoice(Section):
     that each of several load machines takes from a part that is its own.
     """
 
-    name: Literal[WORKLOADS]  # type: ignore[valid-type]
-    """`bank`, `brokerage`, `mail`, `warehouse`, or `htap` (brokerage and warehouse in one database)."""
+    name: Annotated[str, WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})]
+    """`bank`, `brokerage`, `mail` or `warehouse`."""
     scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
     """How large, in the workload's own measures: `{branches: 100}`, `{customers: 5000, days: 5}`,
     `{mailboxes: 200}`, `{factor: 1}`."""
@@ -32,6 +33,14 @@ class WorkloadChoice(Section):
     """Weights of the transactions that users start, or `{read_share: 0.9}`."""
     locality: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The share of its customers that each of several load machines takes from a part of its own."""
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        try:
+            return known_name(given)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("scale")
     @classmethod

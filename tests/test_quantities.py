@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from stallmark.quantities import Pool, PoolSize, Seconds, Size, SizeOrZero, write_duration
+from stallmark.quantities import IoRate, Pool, PoolSize, Rate, Seconds, Size, SizeOrZero, write_duration
 
 POOL = TypeAdapter(Pool)
 SECONDS = TypeAdapter(Seconds)
+RATE = TypeAdapter(Rate)
 SIZE, SIZE_OR_ZERO = TypeAdapter(Size), TypeAdapter(SizeOrZero)
 
 
@@ -22,6 +23,14 @@ def test_a_size_survives_being_written_and_read(size):
 def test_a_share_survives_being_written_and_read(millionths):
     written = POOL.dump_python(PoolSize(share=millionths / 1e6))
     assert POOL.validate_python(written).share == pytest.approx(millionths / 1e6, rel=1e-12)
+
+
+@given(
+    st.integers(1, 10**6).map(lambda n: IoRate(ios_per_s=n))
+    | st.integers(1, 10**6).map(lambda n: IoRate(bytes_per_s=n * 10**6))
+)
+def test_a_rate_survives_being_written_and_read(rate):
+    assert RATE.validate_python(RATE.dump_python(rate)) == rate
 
 
 @given(st.integers(0, 10**9))

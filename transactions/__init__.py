@@ -1,12 +1,34 @@
 """The workloads: one folder for each, one file per transaction, with its SQL for each engine."""
 
+from functools import cache
 from importlib import import_module
 
+from stallmark.errors import StallmarkError
+from stallmark.transactions.together import together
 from stallmark.transactions.workload import Workload
 
-WORKLOADS = ("bank", "brokerage", "mail", "warehouse", "htap")
+WORKLOADS = ("bank", "brokerage", "mail", "warehouse")
 
 
+@cache
 def find_workload(name: str) -> Workload:
-    """Return one of our workloads by its name, or that of any module by its dotted name (a benchmark has one)."""
+    """Return one of our workloads by its name, or that of any module by its dotted name (a benchmark has one).
+
+    Names joined by "+", in the order of the alphabet, are several in one database.
+    """
+    if "+" in name:
+        return together([find_workload(part) for part in name.split("+")])
     return import_module(name if "." in name else f"stallmark.transactions.{name}").WORKLOAD
+
+
+def known_name(name: str) -> str:
+    """Return the name of a workload, or of several joined by "+", as `find_workload` takes it.
+
+    Raises StallmarkError for one that there is not, and for one that is named twice.
+    """
+    parts = name.split("+")
+    if unknown := [part for part in parts if part not in WORKLOADS]:
+        raise StallmarkError(f"{unknown[0]!r} is no workload: there are {', '.join(WORKLOADS)}, and bank+mail for two.")
+    if twice := [part for part in parts if parts.count(part) > 1]:
+        raise StallmarkError(f"{name!r} names {twice[0]} twice: name it once.")
+    return "+".join(sorted(parts))

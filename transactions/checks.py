@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallmark.engines.base import Engine
@@ -48,16 +48,18 @@ def run(
     Nobody may be writing meanwhile: each condition is one statement, and together they are no snapshot. Several are
     under way at once, because each waits for its reads.
     """
-    numbers = workload.numbers(scale)
+    several = len(workload.parts) > 1
 
-    def find(condition: Condition) -> ConditionResult:
+    def find(part: Workload, condition: Condition) -> ConditionResult:
+        if several:
+            condition = replace(condition, name=f"{part.name}: {condition.name}")
         if driven and condition.fresh_only:
             return ConditionResult(condition.name, condition.statistical, condition.cost, None, 0, 0.0, "")
-        return _evaluate(engine, condition, with_numbers(condition.sql, numbers))
+        return _evaluate(engine, condition, with_numbers(condition.sql, part.numbers(scale)))
 
-    chosen = [c for c in workload.conditions if scans or c.cost != "scan"]
+    chosen = [(part, c) for part in workload.parts for c in part.conditions if scans or c.cost != "scan"]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(find, chosen))
+        return list(pool.map(find, *zip(*chosen, strict=True))) if chosen else []
 
 
 def keys(engine: Engine, workload: Workload) -> ConditionResult:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Session
+from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
@@ -66,8 +67,9 @@ class Opening(Transaction):
 class WorkloadContext:
     """The workload context: what an executor tells its transactions, and does for them.
 
-    Processes are counted from 0 over all load machines; machines from 1 (0: there is one alone). Where there are
-    several, `locality` is the share of customers that a machine takes from its own part of them. `post(transaction,
+    Processes are counted from 0 over all loads and load machines; machines from 1 (0: there is one alone). Where there
+    are several, `locality` is the share of customers that a machine takes from its own part of them. Of a load in
+    several cells, this is number `cell` of `cells`: its users keep to a part of the data of its own. `post(transaction,
     inputs, after_s)` has a background session execute a transaction so many seconds later.
     """
 
@@ -80,6 +82,20 @@ class WorkloadContext:
     machine: int = 0
     machines: int = 1
     locality: float = 0.0
+    cell: int = 1
+    cells: int = 1
+
+    def part(self, units: int) -> range:
+        """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.
+
+        Raise StallmarkError where there are fewer units than cells.
+        """
+        if units < self.cells:
+            raise StallmarkError(
+                f"{self.cells} cells have {units} units of data to share, and each needs one of its own: build a "
+                "larger database, or run fewer cells."
+            )
+        return range((self.cell - 1) * units // self.cells, self.cell * units // self.cells)
 
 
 @dataclass(frozen=True)
@@ -137,6 +153,8 @@ class UserLoad:
     """A number in the database (as a query) that grows by one with each commit of a transaction."""
     has_local_customers: bool = False
     """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
+    profiled_by: str | None = None
+    """The measure of the scale for each of which a load may be steered to so many I/Os; None: it may not."""
     contention: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
     """The function that returns a sentence where so many users are too many for the scale: they would wait for each
     other, not for storage."""
@@ -165,18 +183,31 @@ class Workload:
     without SQLAlchemy, in half the time."""
     package: str
     """The package that has the SQL of its transactions."""
+    called: Sequence[str] = ()
+    """The files of procedures that those of several transactions call."""
     conditions: Sequence[Condition] = ()
     numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict
     """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
     users: UserLoad = UserLoad()
     background: Background = Background()
+    cells_by: str | None = None
+    """The measure that is larger with more cells; None where all cells use the same data."""
     streams: QueryStreams | None = None
     """None where its database has no queries for streams."""
 
     @cached_property
     def metadata(self) -> "MetaData":
-        """Return the tables. Where those of two workloads are together, each workload has its own schema."""
+        """Return the tables."""
         return import_module(self.tables).METADATA
+
+    @property
+    def parts(self) -> tuple["Workload", ...]:
+        """Return the workloads that it is made of: itself, unless it is several in one database."""
+        return (self,)
+
+    def for_cells(self, scale: Mapping[str, Any], cells: int) -> dict[str, Any]:
+        """Return the scale of a database in which so many cells of that scale each have data of their own."""
+        return {name: value * cells if name == self.cells_by else value for name, value in scale.items()}
 
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:
@@ -185,7 +216,8 @@ class Workload:
 
     def procedures(self, dialect: str) -> str:
         """Return the SQL that is deployed for all transactions, in batches."""
-        return "\nGO\n".join(sql_file.read(self.package, f"{each.name}.{dialect}") for each in self.transactions)
+        names = (*self.called, *(each.name for each in self.transactions))
+        return "\nGO\n".join(sql_file.read(self.package, f"{name}.{dialect}") for name in names)
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
         """Prepare the calls of the frames of these transactions; a frame that several share, once."""

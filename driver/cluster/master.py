@@ -19,21 +19,23 @@ from locust.runners import STATE_MISSING, MasterRunner
 
 from stallmark.driver.cluster.join import STALLMARK, ClockOffset, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
+from stallmark.driver.load import LoadSpec
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     ClocksCompared,
     Done,
+    EndLoad,
     ExecutorsReady,
     Finish,
     Go,
     Join,
     LoadMachine,
     LoadOrder,
-    LoadSpec,
     MachineLost,
     MessagesLost,
     Ping,
     Pong,
+    Rate,
     Refused,
     Report,
     UsersElsewhere,
@@ -43,7 +45,6 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.driver.timeline import Timeline
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks
@@ -63,7 +64,8 @@ class TakenMachine:
     join: Join
     number: int = 0
     executors: int = 0
-    running: int = 0
+    parts: list[int] = field(default_factory=list)
+    running: dict[int, int] = field(default_factory=dict)
     received: int = 0
     lost: bool = False
     clock: ClockOffset = field(default_factory=lambda: ClockOffset(0, 0))
@@ -94,12 +96,12 @@ class Master(MasterRunner):
             return
         super().handle_message(client_id, msg)
 
-    def wait_until_ready(self, timeline: Timeline, load: LoadSpec) -> list[LoadMachine]:
+    def wait_until_ready(self, loads: list[LoadSpec]) -> list[LoadMachine]:
         """Wait until all machines are there and their executors are ready. Raises MachinesMissing."""
         self._wait_for_all()
         for number, machine in enumerate(sorted(self._machines.values(), key=lambda m: m.id), start=1):
             machine.number = number
-            self._send(machine, LoadOrder(timeline, load, number, self._expected.count))
+            self._send(machine, LoadOrder(loads, number, self._expected.count))
         self.greenlet.spawn(self._watch)
         machines = sorted(self._machines.values(), key=lambda m: m.number)
         gevent.wait([machine.ready for machine in machines], timeout=READY_WITHIN_S)
@@ -114,6 +116,14 @@ class Master(MasterRunner):
     def go(self, start_ns: int) -> None:
         for machine in self._machines.values():
             self._send(machine, Go(start_ns + machine.clock.offset_ns))
+
+    def end_load(self, load: str) -> None:
+        for machine in self._machines.values():
+            self._send(machine, EndLoad(load))
+
+    def take_rate(self, rate: Rate) -> None:
+        for machine in self._machines.values():
+            self._send(machine, rate)
 
     def stop(self, send_stop_to_client: bool = True) -> None:
         self._tell_of_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
@@ -194,16 +204,16 @@ class Master(MasterRunner):
 
     def _hear(self, machine: TakenMachine, message: OurMessage) -> None:
         match message:
-            case ExecutorsReady(executors):
-                machine.executors = executors
+            case ExecutorsReady(executors, parts):
+                machine.executors, machine.parts = executors, parts
                 machine.ready.set()
             case Pong(sent_ns, seen_ns):
                 machine.pongs.put((sent_ns, seen_ns, monotonic_ns()))
-            case UsersHere(running):
-                machine.running = running
-                everywhere = sum(each.running for each in self._machines.values())
+            case UsersHere(load, running):
+                machine.running[load] = running
+                everywhere = sum(each.running.get(load, 0) for each in self._machines.values())
                 for each in self._machines.values():
-                    self._send(each, UsersElsewhere(everywhere - each.running))
+                    self._send(each, UsersElsewhere(load, everywhere - each.running.get(load, 0)))
             case Done():
                 machine.done.set()
             case Report():
@@ -232,7 +242,8 @@ class Master(MasterRunner):
 
     def _described(self, machine: TakenMachine) -> LoadMachine:
         within_ms = round(machine.clock.within_ns / 1e6, 3)
-        return LoadMachine(machine.number, machine.join.name, machine.executors, within_ms, machine.join.facts)
+        join = machine.join
+        return LoadMachine(machine.number, join.name, machine.executors, machine.parts, within_ms, join.facts)
 
     def _send(self, machine: TakenMachine, message: OurMessage) -> None:
         self.send_message(STALLMARK, {"body": encode(message)}, client_id=machine.id)

@@ -4,7 +4,7 @@ Run as `python -m stallmark.driver.cluster.worker FD`, because Locust patches th
 waits for a master for as long as its parent lives, and ends with the run, with the parent, or with the master.
 """
 
-from stallmark.driver.user_handle import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.user_handle import user_class  # isort: skip  (patches the process: before everything else)
 import logging
 import socket
 import sys
@@ -14,19 +14,20 @@ from contextlib import suppress
 from typing import Any
 
 import gevent
-import msgspec
 from locust.env import Environment
 from locust.exception import RPCError
 from locust.rpc import Message
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.cluster.join import STALLMARK
-from stallmark.driver.executor_pool import ExecutorPool
+from stallmark.driver.executor_pool import Executors
+from stallmark.driver.load import executors
 from stallmark.driver.machines import ThisMachine
 from stallmark.driver.messages import (
     Begun,
     Connected,
     Done,
+    EndLoad,
     ExecutorsReady,
     Finish,
     Finished,
@@ -38,6 +39,7 @@ from stallmark.driver.messages import (
     Ping,
     Pong,
     Quit,
+    Rate,
     Refused,
     Unable,
     UnknownHost,
@@ -62,8 +64,8 @@ class LoadWorker:
         self._engine = order.engine
         # Without options Locust would read those of its own command line, from files and the environment.
         options = Namespace(web_base_path="")
-        self._environment = Environment(user_classes=[VirtualUserHandle], parsed_options=options)
-        self._pool: ExecutorPool | None = None
+        self._environment = Environment(parsed_options=options)
+        self._executors: Executors | None = None
         self._sent = 0
         self._silent_s = 0
         self._runner = self._environment.create_worker_runner(order.host, order.port)
@@ -99,22 +101,27 @@ class LoadWorker:
                 self._tell_master(Pong(sent_ns, time.monotonic_ns()))
             case Finish():
                 gevent.spawn(self._finish)
-            case Go(start_ns) if self._pool:
-                self._pool.go(start_ns)
+            case Go(start_ns) if self._executors:
+                self._executors.go(start_ns)
                 self._tell_parent(Begun())
-            case UsersElsewhere(users) if self._pool:
-                self._pool.note_elsewhere(users)
+            case EndLoad(load) if self._executors:
+                self._executors.end_load(load)
+            case UsersElsewhere(load, users) if self._executors:
+                self._executors.pools[load].note_elsewhere(users)
+            case Rate() as rate if self._executors:
+                self._executors.take_rate(rate)
 
     def _get_ready(self, order: LoadOrder) -> None:
-        load = msgspec.structs.replace(order.load, engine=self._engine)
+        here = ThisMachine(order.number, order.machines)
         try:
-            pool = ExecutorPool(order.timeline, load, self._tell_master, ThisMachine(order.number, order.machines))
+            started = Executors(order.loads, self._engine, self._tell_master, here)
         except Closed:
             self._tell_parent(Unable())
             return
-        self._pool = VirtualUserHandle.pool = pool
+        self._environment.user_classes = [user_class(place, pool) for place, pool in enumerate(started.pools)]
+        self._executors = started
         self._tell_parent(Joined(order.number, order.machines))
-        self._tell_master(ExecutorsReady(order.timeline.executors(order.machines)))
+        self._tell_master(ExecutorsReady(len(started), executors(order.loads, order.machines)))
 
     def _finish(self) -> None:
         self._runner.stop()
@@ -124,9 +131,9 @@ class LoadWorker:
         self._runner.quit()
 
     def _end_load(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool:
-            pool.quit()
+        ending, self._executors = self._executors, None
+        if ending:
+            ending.quit()
 
     def _heard(self, **_: Any) -> None:
         self._silent_s = 0

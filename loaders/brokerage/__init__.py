@@ -28,11 +28,12 @@ _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days
 
 class BrokerageLoader(Loader):
     example = f"customers={CUSTOMERS},days={DAYS:g}"
+    measures: ClassVar = ("customers", "days", "compressibility")
     options: ClassVar = {"words": words.digest()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
         wanted = {"customers": CUSTOMERS, "days": DAYS, "compressibility": COMPRESSIBILITY, **given}
-        if unknown := set(given) - {"customers", "days", "compressibility"}:
+        if unknown := set(given) - set(self.measures):
             raise StallmarkError(f"The brokerage's scale has no {sorted(unknown)[0]!r}: it is `customers: N, days: D`.")
         number = wanted["customers"]
         if type(number) is not int or number % UNIT or not UNIT <= number <= MOST_CUSTOMERS:

@@ -40,10 +40,11 @@ _FIXED = ("region", "nation")
 
 class WarehouseLoader(Loader):
     example = "factor=1"
+    measures: ClassVar = ("factor",)
     seeded: ClassVar = False
 
     def scale(self, given: Scale) -> dict[str, Any]:
-        if unknown := set(given) - {"factor"}:
+        if unknown := set(given) - set(self.measures):
             raise StallmarkError(f"The warehouse's scale has no {sorted(unknown)[0]!r}: it is `factor: F`.")
         factor = given.get("factor")
         if type(factor) not in (int, float) or factor not in sizes.FACTORS:

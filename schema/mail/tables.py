@@ -2,7 +2,8 @@
 
 * A mailbox's row is the first that every change of the mailbox locks, so no two changes wait for each other in a
   circle. It counts what was done: `counted` of the workload goes by that.
-* A message is found by its number in its mailbox, which counts on with each delivery. All of a mailbox lies together.
+* A message is found by its number in its mailbox, which counts on with each delivery. All of a mailbox lies together;
+  an index has the messages of each folder.
 * Bodies lie apart from the rest of a message, so a change of the one does not move the other. What does not fit into a
   row lies outside it: PostgreSQL keeps bodies from 2 KB there (TOAST), SQL Server those from 8 KB.
 * Room of deleted messages is used again soon, so the store does not grow: PostgreSQL vacuums messages and bodies once
@@ -21,6 +22,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     MetaData,
     PrimaryKeyConstraint,
@@ -37,6 +39,7 @@ from stallmark.schema.placement.design import GROWING
 METADATA = MetaData(
     schema="mail",
     naming_convention={
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
         "pk": "%(table_name)s_pkey",
         "fk": "%(table_name)s_%(column_0_name)s_fkey",
         "ck": "%(table_name)s_%(constraint_name)s_check",
@@ -94,6 +97,7 @@ MESSAGE = Table(
     PrimaryKeyConstraint("me_mb_id", "me_id"),
     ForeignKeyConstraint(["me_mb_id", "me_fo_id"], ["folder.fo_mb_id", "folder.fo_id"]),
     CheckConstraint("me_bytes > 0", name="me_bytes"),
+    Index(None, "me_mb_id", "me_fo_id", "me_id"),
     postgresql_with=_SOON,
     info={GROWING: True},
 )

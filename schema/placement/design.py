@@ -21,6 +21,7 @@ MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
 
 PRIMARY = "PRIMARY"
 GROWING = "growing"  # as a table's name: all tables that the schema marks so, in `Table.info`
+ALL = "*"  # as a table's name: all that are not named otherwise
 MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # of one file
 LEAST_BYTES = 8 * MIB  # of one file: as large as the first one of a new database is anyway
 GROWTH_BYTES = 64 * MIB
@@ -76,8 +77,9 @@ class Filegroup:
 
 @dataclass(frozen=True)
 class TableGroup:
-    """Tables by their names without the schema, or GROWING. A filegroup of None is the one the server takes: PRIMARY
-    for tables, that of its table for an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
+    """Tables by their names, with the schema where several have one of that name; or GROWING, or ALL. Of one schema:
+    `bank.growing`, `bank.*`. A filegroup of None is the one the server takes: PRIMARY for tables, that of its table for
+    an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
     table for an index.
 
     Rows lie in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
@@ -186,20 +188,30 @@ class Design:
         yield from self.filegroups
 
     def group_of(self, table: sa.Table) -> TableGroup:
-        """Return the group of a table; its own name goes before GROWING."""
-        names = [table.name, *([GROWING] if table.info.get(GROWING) else [])]
-        named = (group for name in names for group in self.tables if name in group.tables)
-        return next(named, TableGroup((table.name,)))
+        """Return the group of a table; its own name goes before GROWING, and that before ALL."""
+        named = (group for name in _names_of(table) for group in self.tables if name in group.tables)
+        return next(named, TableGroup((table.fullname,)))
 
     def check_tables(self, metadata: sa.MetaData) -> None:
-        """Raise StallmarkError when it names a table or a column that the schema does not have, or partitions by what
-        is no date with a known range."""
-        known = {table.name for table in metadata.sorted_tables}
-        grows = {GROWING for table in metadata.sorted_tables if table.info.get(GROWING)}
-        for name in (name for group in self.tables for name in group.tables):
-            if name not in known | grows:
-                raise StallmarkError(f"{metadata.schema} has no table {name}: there are {', '.join(sorted(known))}.")
+        """Raise StallmarkError when it names a table or a column that the schemas do not have, a table of which several
+        have one, or the same one twice; and when it partitions by what is no date with a known range."""
+        named: dict[str, list[sa.Table]] = {}
         for table in metadata.sorted_tables:
+            for name in _names_of(table):
+                named.setdefault(name, []).append(table)
+        for name in (name for group in self.tables for name in group.tables):
+            if name not in named:
+                schemas = dict.fromkeys(str(table.schema) for table in metadata.sorted_tables)
+                whole = len(schemas) > 1
+                known = sorted(table.fullname if whole else table.name for table in metadata.sorted_tables)
+                has = "have" if whole else "has"
+                raise StallmarkError(f"{' and '.join(schemas)} {has} no table {name}: there are {', '.join(known)}.")
+            if name == named[name][0].name and len(named[name]) > 1:
+                raise StallmarkError(
+                    f"There are several tables {name}: write {' or '.join(table.fullname for table in named[name])}."
+                )
+        for table in metadata.sorted_tables:
+            _once("table", [table.fullname for group in self.tables for name in group.tables if name in _own(table)])
             _check_columns(self.group_of(table), table)
 
     def _own_files(self) -> list[File]:
@@ -286,6 +298,16 @@ def _check_path(path: str) -> None:
         raise StallmarkError(
             f"{path[:40]!r} is no path: write at most 259 printable characters, no blank at either end."
         )
+
+
+def _own(table: sa.Table) -> tuple[str, str]:
+    return table.fullname, table.name
+
+
+def _names_of(table: sa.Table) -> list[str]:
+    """Return the names by which a group may have a table, those first that go before others."""
+    kinds = [*([GROWING] if table.info.get(GROWING) else []), ALL]
+    return [*_own(table), *(name for kind in kinds for name in (f"{table.schema}.{kind}", kind))]
 
 
 def _check_columns(group: TableGroup, table: sa.Table) -> None:

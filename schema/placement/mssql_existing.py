@@ -12,6 +12,7 @@ from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
+from stallmark.schema.deploy import schemas_of
 from stallmark.schema.placement import mssql_rows
 from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings, TableGroup, TempDb, is_windows
 
@@ -33,7 +34,7 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class FoundIndex:
-    table: str
+    table: str  # with its schema
     number: int  # 0 the heap, 1 the clustered index, others from 2
     name: str | None
     filegroup: str
@@ -52,8 +53,8 @@ class Found:
     indexes: Sequence[FoundIndex]
 
 
-def read(server: Server, schema: str) -> Found:
-    """Return the engine's database as it is, and where the tables of `schema` lie in it. Raise StallmarkError."""
+def read(server: Server, schemas: Sequence[str]) -> Found:
+    """Return the engine's database as it is, and where the tables of these schemas lie in it. Raise StallmarkError."""
     with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
         recovery, rcsi, snapshot, level, target_s, durability, verify, legacy, updates = row
@@ -62,7 +63,11 @@ def read(server: Server, schema: str) -> Found:
             Settings(
                 recovery, bool(rcsi), snapshot == "ON", level, target_s, durability, verify, bool(legacy), updates
             ),
-            [FoundIndex(*index) for index in _ask(connection, "existing_tables", schema)],
+            [
+                FoundIndex(f"{schema}.{table}", *index)
+                for schema in schemas
+                for table, *index in _ask(connection, "existing_tables", schema)
+            ],
         )
 
 
@@ -98,7 +103,7 @@ def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
 
 def refuse_other(server: Server, design: Design, metadata: sa.MetaData) -> None:
     """Raise StallmarkError naming every difference between the engine's database and the design."""
-    if phrases := differences(design, read(server, str(metadata.schema)), metadata):
+    if phrases := differences(design, read(server, schemas_of(metadata)), metadata):
         raise StallmarkError(
             f"The database {server.address.database} is there, but not as the scenario designs it: "
             f"{'; '.join(phrases)}. Drop it to have it made anew, or change what the scenario says."
@@ -149,7 +154,7 @@ def _settings(wanted: Settings, found: Settings) -> Iterator[str]:
 
 
 def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str]:
-    tables: Mapping[str, sa.Table] = {table.name: table for table in metadata.sorted_tables}
+    tables: Mapping[str, sa.Table] = {table.fullname: table for table in metadata.sorted_tables}
     for index in found.indexes:
         if index.table not in tables:
             continue
@@ -170,15 +175,15 @@ def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str
 
 def _rows(group: TableGroup, found: FoundIndex, table: sa.Table) -> Iterator[str]:
     if found.storage != group.storage:
-        yield f"the table {table.name} is a {found.storage}, not a {group.storage}"
+        yield f"the table {table.fullname} is a {found.storage}, not a {group.storage}"
         return
     ordered_by = group.cluster_by or next(iter(table.primary_key)).name
     if group.storage == "rowstore" and found.ordered_by != ordered_by:
-        yield f"the rows of {table.name} lie by {found.ordered_by}, not by {ordered_by}"
+        yield f"the rows of {table.fullname} lie by {found.ordered_by}, not by {ordered_by}"
     wanted = len(mssql_rows.bounds(group, table)) + 1 if group.partition_by else None
     if (found.partitioned_by, found.partitions) != (group.partition_by, wanted):
         there = _partitions(found.partitions, found.partitioned_by)
-        yield f"the table {table.name} has {there}, not {_partitions(wanted, group.partition_by)}"
+        yield f"the table {table.fullname} has {there}, not {_partitions(wanted, group.partition_by)}"
 
 
 def _partitions(count: int | None, column: str | None) -> str:

@@ -16,6 +16,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema.ddl import Ddl
+from stallmark.schema.deploy import schemas_of
 from stallmark.schema.placement.design import Design, Settings, TableGroup
 
 
@@ -42,16 +43,15 @@ def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
 
 def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) -> None:
     """Raise StallmarkError naming every table and index that is there and lies elsewhere than designed."""
-    tables = {table.name: table for table in metadata.sorted_tables}
     phrases = []
-    present = engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [str(metadata.schema)])
-    for table, index, found in present:
-        if table not in tables:
-            continue
-        wanted = _tablespace(design.group_of(tables[table]), is_table=index is None)
-        if wanted is not None and wanted != found:
-            what = f"the index {index} of {table}" if index else f"the table {table}"
-            phrases.append(f"{what} lies in {found}, not in {wanted}")
+    for schema in schemas_of(metadata):
+        for name, index, found in engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [schema]):
+            if (table := metadata.tables.get(f"{schema}.{name}")) is None:
+                continue
+            wanted = _tablespace(design.group_of(table), is_table=index is None)
+            if wanted is not None and wanted != found:
+                what = f"the index {index} of {table.fullname}" if index else f"the table {table.fullname}"
+                phrases.append(f"{what} lies in {found}, not in {wanted}")
     if phrases:
         raise StallmarkError(
             f"The database {engine.where} is there, but not as the scenario designs it: {'; '.join(phrases)}. "

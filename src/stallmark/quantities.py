@@ -1,4 +1,5 @@
-"""Sizes, shares and durations as people write them, in scenarios and on the command line: `64MiB`, `25 %`, `90s`."""
+"""Sizes, shares, rates and durations as people write them, in scenarios and on the command line: `64MiB`, `25 %`,
+`200/s`, `90s`."""
 
 import math
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pytimeparse2 import parse
 
 _BYTES = TypeAdapter(ByteSize)
 _UNITS = {"GiB": 1024**3, "MiB": 1024**2, "KiB": 1024, "B": 1}
+_MOST_IOS_PER_S, _LEAST_BYTES_PER_S = 1_000_000, 10**6
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,19 @@ class PoolSize:
         size = self.size_bytes or 0
         unit, factor = next((unit, factor) for unit, factor in _UNITS.items() if size % factor == 0)
         return f"{size // factor}{unit}"
+
+
+@dataclass(frozen=True)
+class IoRate:
+    """A rate of I/O: a number per second, or bytes per second; neither is as fast as it goes."""
+
+    ios_per_s: int | None = None
+    bytes_per_s: int | None = None
+
+    def __str__(self) -> str:
+        if self.bytes_per_s is not None:
+            return f"{self.bytes_per_s / 1e6:.12g} MB/s"
+        return f"{self.ios_per_s}/s"
 
 
 def parse_size(value: Any, like: str = "64MiB or 20GiB") -> int:
@@ -78,6 +93,23 @@ def _size(value: Any) -> int:
     return size.size_bytes
 
 
+def _rate(value: Any) -> IoRate:
+    if isinstance(value, IoRate):
+        return value
+    written = str(value).strip()
+    text = written.removesuffix("/s").strip()
+    if not written.endswith("/s") or not text:
+        raise ValueError(f"{written!r} is no rate: write 200/s for I/Os, or 100 MB/s")
+    if _is_number(text):
+        if not (float(text).is_integer() and 1 <= float(text) <= _MOST_IOS_PER_S):
+            raise ValueError(f"{written} is no rate of I/Os: write a whole number, 1/s to {_MOST_IOS_PER_S}/s")
+        return IoRate(ios_per_s=int(float(text)))
+    size = parse_size(text, like="100 MB/s or 200/s")
+    if size < _LEAST_BYTES_PER_S:
+        raise ValueError(f"{written} is too slow to be a load: write 1 MB/s or more")
+    return IoRate(bytes_per_s=size)
+
+
 def _seconds(value: Any) -> float:
     text = str(value).strip()
     if _is_number(text):
@@ -118,8 +150,11 @@ _SIZE = WithJsonSchema({"type": ["string", "integer"], "examples": ["64GiB", "80
 _POOL = WithJsonSchema({"type": "string", "examples": ["2GiB", "25 %"]})
 _SECONDS = WithJsonSchema({"type": "string", "examples": ["90s", "500ms", "5min", "1h30m"]})
 
+_RATE = WithJsonSchema({"type": "string", "examples": ["200/s", "100 MB/s"]})
+
 Size = Annotated[int, BeforeValidator(_size), _write_size, _SIZE]
 SizeOrZero = Annotated[int, BeforeValidator(parse_size), _write_size, _SIZE]
 """May be 0."""
 Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str), _POOL]
+Rate = Annotated[IoRate, BeforeValidator(_rate), PlainSerializer(str), _RATE]
 Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration), _SECONDS]

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.findings import kinds_of
 from support.manifests import changed
@@ -45,6 +47,22 @@ def test_a_law_that_does_not_close_has_both_sides(tmp_path):
     [law] = [law for law in step.cause.laws if law.closed is False]
     assert law.kind == LawKind.READS and law.gap == pytest.approx(2, abs=0.2)
     assert law.finding.facts == {"left": law.left_value, "right": law.right_value, "closed": False}
+
+
+def test_spindles_are_busy_with_raw_loads_as_well(tmp_path):
+    """Half of the reads that keep the spindles busy are taken from the server and given to a raw load."""
+    folder = make_run(tmp_path / "run", Truth(read_ms=27, waits=WAITS))
+
+    def gaps() -> list[float]:
+        return [law.gap for law in only_step(folder).cause.laws if law.kind == LawKind.DEVICE]
+
+    before = gaps()
+    device = pq.read_table(folder / "device.parquet")
+    for name in ("reads", "read_bytes"):
+        half = pa.array(device[name].to_numpy() // 2)
+        device = device.set_column(device.schema.get_field_index(name), name, half).append_column(f"raw_{name}", half)
+    pq.write_table(device, folder / "device.parquet")
+    assert before and gaps() == pytest.approx(before, abs=1e-3)
 
 
 @pytest.mark.parametrize(("streams", "closed"), [(0, False), (2, None)])

@@ -1,7 +1,8 @@
 """Doubts about a step: foreign reads, users that are missing, a driver that held the load back, failures."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.findings import facts_of, kinds_of
@@ -11,6 +12,10 @@ from support.synthetic_steps import STEADY, step_of
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import SERVER, Io
+from stallmark.analysis.validity.invalid import foreign_share
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.reader import Record
 
@@ -23,6 +28,26 @@ def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
     assert little.storage.foreign_io_share == pytest.approx(20 / 820, rel=1e-2) and not little.validity.invalid
     cached = step_of(tmp_path / "cached", replace(STEADY, reads_per_transaction=0, foreign_reads_per_second=1))
     assert cached.storage.foreign_io_share is None and not cached.validity.invalid
+
+
+class Counted:
+    """Counters that rise evenly, per second."""
+
+    def __init__(self, **values: float):
+        self.values = values
+
+    def over(self, begin: float, end: float) -> Delta:
+        return Delta(begin, end, False, {name: value * (end - begin) for name, value in self.values.items()})
+
+
+def test_reads_of_raw_loads_are_not_foreign():
+    """Of 100 MB/s that the device reads, 40 are the server's, and 50 a raw load's."""
+    io = Io(**dict.fromkeys((one.name for one in fields(Io)), None) | {"emulated": False, "wal_names": SERVER})
+    io = replace(io, data=Counted(read_bytes=40e6), data_device=Counted(read_bytes=100e6, busy_ms=900))
+    step = Interval(0, 10, 20, 10, False)
+    assert foreign_share(io, step) == pytest.approx(0.6)
+    assert foreign_share(replace(io, raw_bytes=np.full(15, 100e6)), step) == pytest.approx(0.1)
+    assert foreign_share(replace(io, raw_bytes=np.full(15, np.nan)), step) is None, "some may be of another device"
 
 
 def test_littles_law_that_does_not_close_is_said(steady):

@@ -151,6 +151,13 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     assert database.query("SELECT number FROM mine.kept") == [(1,)]
 
 
+def test_a_workload_of_another_version_is_not_dropped(database: EmbeddedEngine):
+    build(database, WORKLOAD, SCALE, 1, workers=1)
+    database.execute("UPDATE stallmark.database SET workload = 'htap'")
+    assert "'htap' is no workload" in refused("--yes", "--server", database.spec())
+    assert set(database.schemas_in_use()) == {"bank", "stallmark"}
+
+
 def test_a_view_of_the_user_keeps_a_table_from_being_dropped(database: EmbeddedEngine):
     build(database, WORKLOAD, SCALE, 1, workers=1)
     database.execute("CREATE VIEW public.mine AS SELECT count(*) FROM bank.branches")

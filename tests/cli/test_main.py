@@ -13,7 +13,7 @@ from support.command_line import signals_as_before, stallmark
 from stallmark.cli.main import main
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.experiment import stopping
-from stallmark.loaders.plan import loader_for
+from stallmark.loaders.find import loader_for
 from stallmark.scenarios.read import shipped
 from stallmark.transactions import WORKLOADS
 

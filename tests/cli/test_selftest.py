@@ -23,9 +23,9 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import StopSignal
 from stallmark.experiment.target import Target
 from stallmark.loaders import ledger
+from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
-from stallmark.loaders.plan import loader_for
 from stallmark.schema.deploy import create_tables
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD as BANK

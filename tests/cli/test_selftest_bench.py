@@ -69,8 +69,8 @@ def test_a_transaction_that_fails_alone_says_by_what(database, tmp_path, monkeyp
     opened: list[Any] = []
     open_session = database.session
 
-    def session(call_timeout_s: float) -> Any:
-        opened.append(open_session(call_timeout_s))
+    def session(call_timeout_s: float, application: str = "stallmark-user") -> Any:
+        opened.append(open_session(call_timeout_s, application))
         return opened[-1]
 
     build(database, BANK, selftest_database.BANK.scale, selftest_database.BANK.seed, workers=1)

@@ -5,6 +5,7 @@ import pickle
 from support.synthetic import Truth, make_run
 
 from stallmark.cli import summaries
+from stallmark.record.reader import find_records
 
 
 class Pool:
@@ -30,7 +31,7 @@ def test_long_records_are_summarised_side_by_side_to_the_same_figures(tmp_path, 
         make_run(tmp_path / f"{number:02d}", Truth(tps=tps, variant=f"v{number}", sequence=number, measured_s=10))
     monkeypatch.setattr(summaries, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(summaries.os, "cpu_count", lambda: 2)
-    here = summaries.summarise_folders([tmp_path])
+    here = summaries.summarise_records(find_records([tmp_path]))
     monkeypatch.setattr(summaries, "LONG_BYTES", 0)
-    apart = summaries.summarise_folders([tmp_path])
+    apart = summaries.summarise_records(find_records([tmp_path]))
     assert apart.steps == here.steps and [step.key for step in apart.steps] == ["run1-step1", "run2-step1"]

@@ -16,7 +16,7 @@ from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for
 from stallmark.collectors.base import Row
 from stallmark.collectors.device import EMULATED_ONLY, DeviceIO
 from stallmark.collectors.host import Host
-from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
+from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.waits import UserWaits
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
@@ -53,7 +53,7 @@ def test_every_collector_describes_itself(engine: ClusterEngine) -> None:
         assert collector.title and collector.help.endswith(".") and collector.interval_s > 0
 
 
-# A table for `relations` and a user for `user_io` are needed to have a row at all. The table comes first: it
+# A table for `relations` and a user for `load_io` are needed to have a row at all. The table comes first: it
 # restarts the server.
 def test_rows_have_the_columns_they_declare(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
     for collector in collectors_for(engine):
@@ -91,8 +91,8 @@ def test_wal_io_is_in_server_io_from_18_on(cluster: Cluster, engine: ClusterEngi
     assert kinds == ({"data", "temp", "wal"} if cluster.major >= 18 else {"data", "temp"})
 
 
-def test_user_io_needs_18(cluster: Cluster, engine: ClusterEngine) -> None:
-    sentence = UserIO(engine).unavailable()
+def test_load_io_needs_18(cluster: Cluster, engine: ClusterEngine) -> None:
+    sentence = LoadIO(engine).unavailable()
     if cluster.major >= 18:
         assert sentence is None
     else:
@@ -136,39 +136,62 @@ def test_relations_count_the_blocks_of_a_scan(engine: ClusterEngine, table, user
     assert after["index_reads"] == before["index_reads"]
 
 
-def test_user_io_is_the_scan_of_that_user(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
-    if UserIO(engine).unavailable():
-        pytest.skip("this version has no I/O per session")
+@pytest.fixture
+def load_io(clusters) -> Iterator[LoadIO]:
+    with opened(LoadIO(ClusterEngine(clusters(18)))) as collector:
+        yield collector
+
+
+@pytest.mark.parametrize("cluster", [18], indirect=True)
+def test_load_io_is_the_scan_of_that_load(engine: ClusterEngine, table, load_io: LoadIO) -> None:
     name, size = table
-    user.execute(f"EXPLAIN SELECT count(*) FROM {name}")  # reads the catalogue
-    flush(user)
+    loads = ("stallmark-user-mail", "stallmark-user-bank", "stallmark-stream-bank")
+    sessions = {load: engine.connect(load) for load in loads}
+    for session in sessions.values():
+        session.execute(f"EXPLAIN SELECT count(*) FROM {name}")  # reads the catalogue
+        flush(session)
+    before = {row["application"]: row for row in load_io.sample(0.0)}
+    for load, session in sessions.items():
+        session.execute(f"{'EXPLAIN' if load.endswith('mail') else ''} SELECT count(*) FROM {name}")
+        flush(session)
+    after = {row["application"]: row for row in load_io.sample(1.0)}
+    assert after.keys() == before.keys() == {*loads}
+    rise = {load: after[load]["read_bytes"] - before[load]["read_bytes"] for load in loads}
+    assert rise["stallmark-user-mail"] == 0 and rise["stallmark-user-bank"] == size
+    assert 0 < rise["stallmark-stream-bank"] <= size  # some of it is in the pool by now
+    assert all(after[load]["epoch"] == before[load]["epoch"] and after[load]["sessions"] == 1 for load in loads)
+    for session in sessions.values():
+        session.close()
+
+
+@pytest.mark.parametrize("cluster", [18], indirect=True)
+def test_load_io_begins_anew_where_a_session_took_its_counts_with_it(
+    engine: ClusterEngine, user: psycopg.Connection, load_io: LoadIO
+) -> None:
+    [first] = load_io.sample(0.0)
     other = engine.connect("stallmark-user")
-    with opened(UserIO(engine)) as collector:
-        before = one(collector.sample(0.0), pid=user.info.backend_pid)
-        user.execute(f"SELECT count(*) FROM {name}")
-        flush(user)
-        rows = collector.sample(5.0)
-    after = one(rows, pid=user.info.backend_pid)
-    assert {row["pid"] for row in rows} == {user.info.backend_pid, other.info.backend_pid}
-    assert after["read_bytes"] - before["read_bytes"] == size
-    assert after["epoch"] == before["epoch"]
-    assert len({row["epoch"] for row in rows}) == 2  # a session that gets a known pid is not taken for the old one
+    flush(other)
+    [joined] = load_io.sample(1.0)
+    assert (first["sessions"], joined["sessions"]) == (1, 2) and joined["epoch"] == first["epoch"]
     other.close()
+    alive = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
+    eventually(lambda: engine.query(alive) == [(1,)])
+    [left] = load_io.sample(2.0)
+    assert left["sessions"] == 1 and left["epoch"] != joined["epoch"]
+    assert load_io.sample(3.0)[0]["epoch"] == left["epoch"]
 
 
-def test_user_io_leaves_wal_to_others(engine: ClusterEngine, user: psycopg.Connection) -> None:
-    if UserIO(engine).unavailable():
-        pytest.skip("this version has no I/O per session")
-
+@pytest.mark.parametrize("cluster", [18], indirect=True)
+def test_load_io_leaves_wal_to_others(engine: ClusterEngine, user: psycopg.Connection, load_io: LoadIO) -> None:
     def wal_writes() -> int:
         return one(read(ServerIO(engine)), entity="client backend/wal/normal")["writes"]
 
     flush(user)
-    before, wal_before = one(read(UserIO(engine)), pid=user.info.backend_pid), wal_writes()
+    [before], wal_before = load_io.sample(0.0), wal_writes()
     for _ in range(5):
         user.execute("SELECT pg_logical_emit_message(true, 'test', 'x')")  # each commit writes WAL
     flush(user)
-    after = one(read(UserIO(engine)), pid=user.info.backend_pid)
+    [after] = load_io.sample(1.0)
     assert wal_writes() > wal_before
     assert after["writes"] == before["writes"] and after["write_bytes"] == before["write_bytes"]
 
@@ -285,8 +308,8 @@ def stranger(engine: ClusterEngine) -> Iterator[str]:
 
 
 class UsersOfAnotherRole(ClusterEngine):
-    def session(self, call_timeout_s: float):
-        return ClusterEngine(self.cluster).session(call_timeout_s)
+    def session(self, call_timeout_s: float, application: str = "stallmark-user"):
+        return ClusterEngine(self.cluster).session(call_timeout_s, application)
 
 
 def test_waits_of_another_role_need_a_privilege(cluster: Cluster, engine: ClusterEngine, stranger: str) -> None:

@@ -13,7 +13,7 @@ from stallmark.record.writer import RecordWriter
 
 PAGE = Path(__file__).parents[2] / "docs" / "data-format.md"
 NUMBERS = {  # names, numbers of something, and a value whose unit is in another column
-    "machine", "executor", "stream", "position", "pid", "type", "record", "file", "number", "value",
+    "machine", "executor", "cell", "stream", "position", "pid", "type", "record", "file", "number", "value",
 }  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def test_a_name_that_ends_with_a_unit_has_that_unit():
 
 def test_parquet_carries_them(tmp_path: Path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
-    writer.append("users", [dict.fromkeys(TABLES["users"].names, 1)])
+    writer.append("users", [dict.fromkeys(TABLES["users"].names, 1) | {"load": "bank"}])
     assert pa.ipc.open_stream(tmp_path / "run" / "users.arrows").schema.field("lag_us").metadata[UNIT] == "µs".encode()
     writer.close()
     field = pq.read_schema(tmp_path / "run" / "users.parquet").field("lag_us")

@@ -29,7 +29,7 @@ def _until_cancelled(connection: psycopg.Connection, statement: str) -> None:
 @contextmanager
 def waiting(engine: ClusterEngine, *statements: str) -> Iterator[None]:
     """A user for each statement, all of whom wait."""
-    users = [engine.connect("stallmark-user") for _ in statements]
+    users = [engine.connect(f"stallmark-user-{number}") for number, _ in enumerate(statements)]
     threads = [threading.Thread(target=_until_cancelled, args=pair) for pair in zip(users, statements, strict=True)]
     for thread in threads:
         thread.start()

@@ -19,14 +19,14 @@ def test_waits_count_each_user_once_per_poll(cluster: Cluster, engine: ClusterEn
     holder = engine.connect("not a user")
     holder.execute("CREATE TABLE locked (i int); INSERT INTO locked VALUES (1)")
     holder.execute("BEGIN; UPDATE locked SET i = 2")
-    busy = [engine.connect("stallmark-user") for _ in range(3)]
+    busy = [engine.connect(f"stallmark-user{load}") for load in ("", "-bank", "-mail")]
     statements = ["UPDATE locked SET i = 3", "UPDATE locked SET i = 4", "DO $$ BEGIN LOOP END LOOP; END $$"]
     threads = [threading.Thread(target=_until_cancelled, args=pair) for pair in zip(busy, statements, strict=True)]
     for thread in threads:
         thread.start()
     try:
         waiting = (
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'stallmark-user%'"
             " AND state = 'active' AND (wait_event_type = 'Lock' OR query LIKE 'DO%')"
         )
         eventually(lambda: engine.query(waiting) == [(3,)])
@@ -46,6 +46,9 @@ def test_waits_count_each_user_once_per_poll(cluster: Cluster, engine: ClusterEn
     assert {row["second"] for row in rows} == {5} and {row["polls"] for row in rows} == {10}
     samples = {kind: sum(row["samples"] for row in rows if row["wait_class"] == kind) for kind in WAIT_CLASSES}
     assert samples == {"lock": 20, "cpu": 10, "client": 10, "io": 0, "wal": 0, "other": 0}
+    locked = {row["application"]: row["samples"] for row in rows if row["wait_class"] == "lock"}
+    assert locked == {"stallmark-user": 10, "stallmark-user-bank": 10}
+    assert {row["application"] for row in rows if row["wait_class"] == "cpu"} == {"stallmark-user-mail"}
     assert {row["second"] for row in rest} == {6} and sum(row["samples"] for row in rest) == 4
 
 

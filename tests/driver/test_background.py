@@ -228,7 +228,7 @@ def test_what_is_late_is_counted_from_when_it_was_due(deferred):
     samples = attended.until(6)
     attended.end()
     assert all(sample[SCHEDULED] < over[0] <= sample[STARTED] for sample in samples[1:])
-    rows = deferred_rows(as_table(samples), {}, start)
+    rows = deferred_rows(as_table(samples), "bank", {}, start)
     assert sum(row.taken for row in rows) == 6
     late = [(sample[STARTED] - sample[SCHEDULED]) // 1000 for sample in samples]
     assert sum(row.late_us for row in rows) == sum(late)
@@ -246,6 +246,26 @@ def test_what_a_timer_brings_comes_again_without_drifting(deferred):
     assert [sample[OUTCOME] for sample in samples] == [GIVEN_UP] + [COMMITTED] * 4
     assert {sample[TRANSACTION] for sample in samples} == {2}
     assert deferred.left == 0
+
+
+def test_timers_rest_with_their_load_and_what_follows_from_it_does_not(deferred):
+    first, every_ns = now(), 3_000_000
+    deferred.rest(True)
+    deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
+    deferred.post(Deliver, (), 0.05)
+    assert (deferred.take() or Task(0, Sweep)).kind is Deliver, "more than ten times of the timer were over by then"
+    deferred.rest(False)
+    task = deferred.take()
+    assert task and task.kind is Sweep
+    assert task.due_ns > first + 50_000_000 and (task.due_ns - first) % every_ns == 0, "at a time of its own"
+
+
+@given(due=st.integers(0, 10**12), every_ms=st.integers(1, 100_000), late=st.integers(0, 10**12))
+def test_a_timer_comes_again_at_its_next_time(due: int, every_ms: int, late: int) -> None:
+    again = Task(due, Sweep, every_s=every_ms / 1000).again(due + late)
+    every_ns = int(every_ms / 1000 * 1e9)
+    assert again.due_ns > due + late >= again.due_ns - every_ns
+    assert (again.due_ns - due) % every_ns == 0
 
 
 def test_a_timer_does_not_catch_up_with_what_it_missed(deferred):

@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from support.driving import Load, executor_order, history_rows, timeline, total, with_background
+from support.driving import Load, executor_order, history_rows, load_spec, total
 
 from stallmark.driver.channel import Channel
 from stallmark.driver.executor import Executor
@@ -27,7 +27,7 @@ def executors_are_plain_processes(running: Load) -> None:
 @pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals("fixed", rate=200)], ids=["closed", "open"])
 def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
     before = history_rows(bank)
-    running = load(timeline([20, 2], 0.7, arrivals))
+    running = load(0.7, load_spec(20, 2, arrivals=arrivals))
     record = running.run(executors_are_plain_processes)
     assert record.manifest.status == "complete"
 
@@ -51,18 +51,18 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
 
 
 def test_the_whole_rate_arrives_though_one_executor_has_no_user(bank, load):
-    running = load(timeline([20, 1], 2, Arrivals("fixed", rate=100)))
+    running = load(2, load_spec(20, 1, arrivals=Arrivals("fixed", rate=100)))
     record = running.run()
     rows = record.table("transactions").to_pylist()
     second_step = running.drive._timeline.steps[1]
     offered = sum(row["committed"] for row in rows if row["second"] >= second_step.begin_s)
-    offered += running.drive._left["unserved"]
+    offered += running.drive.left_waiting().arrivals
     assert offered >= 0.9 * 100 * (running.drive._timeline.end_s - second_step.begin_s)
 
 
 def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(bank, load, market):
     before = history_rows(bank)
-    running = load(with_background(20, 1.5), **market)
+    running = load(1.5, load_spec(20, background_per_user=0.5, **market))
     record = running.run()
     assert record.manifest.status == "complete"
     rows = record.table("transactions").to_pylist()
@@ -72,10 +72,10 @@ def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_th
     assert {row["transaction"] for row in rows} == set(committed)  # none of the card that the deck has none of
     assert sum(committed.values()) == history_rows(bank) - before
     # Each payment was echoed, or is left over, which is said.
-    left = running.drive._left["pending"]
+    left = running.drive.left_waiting().deferred
     given_up = sum(row["failed"] for row in rows if row["transaction"] == "echo")
     assert committed["pay"] == committed["echo"] + given_up + left and left > 0
-    assert running.drive.left_waiting().deferred == left
+    assert running.drive.left_waiting("bank").deferred == left
     assert committed["sweep"] >= 2
     deferred = record.table("deferred_queue").to_pylist()
     assert sum(row["taken"] for row in deferred) == committed["echo"] + given_up + committed["sweep"]
@@ -98,12 +98,12 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
             seen[executor.number, number] = rng.random()
             self.start = lambda: None
 
-    monkeypatch.setattr("stallmark.driver.executor.VirtualUser", Noted)
+    monkeypatch.setattr("stallmark.driver.load_users.VirtualUser", Noted)
     for number in (0, 3):
         order = executor_order(bank, number=number, processes=4)
         executor = SimpleNamespace(number=number, it=Executor(Channel(here), order))
         for user in (0, 5):
-            executor.it._start(user)
+            executor.it._loads[0].start(user)
     assert seen[0, 0] == seen[3, 0] != seen[0, 5] == seen[3, 5]
     for each in pair:
         each.close()
@@ -112,12 +112,28 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
 def test_transactions_know_where_they_are(bank, market):
     """Which part of the customers is theirs, and which numbers nobody else gives."""
     here, there = socket.socketpair()
-    numbers = {"number": 3, "processes": 4, "machine": 2, "machines": 2, "background_sessions": 1, "seed": 7}
-    executor = Executor(Channel(here), executor_order(bank, market | {"locality": 0.5}, **numbers))
-    around = executor._shared
+    numbers = {"number": 3, "processes": 4, "machine": 2, "machines": 2, "background_sessions": 1}
+    executor = Executor(
+        Channel(here),
+        executor_order(
+            bank, market | {"locality": 0.5, "seed": 7, "scale": {"branches": 3}, "cell": 2, "cells": 3}, **numbers
+        ),
+    )
+    around = executor._loads[0]._shared
     assert (around.process, around.processes, around.machine, around.machines) == (3, 4, 2, 2)
-    assert (around.locality, around.seed, around.scale) == (0.5, 7, {"branches": 1})
+    assert (around.cell, around.cells) == (2, 3)
+    assert (around.locality, around.seed, around.scale) == (0.5, 7, {"branches": 3})
     assert around.query("SELECT 1") == [(1,)]
+    here.close()
+    there.close()
+
+
+def test_loads_of_one_seed_draw_each_its_own(bank):
+    here, there = socket.socketpair()
+    loads = [{}, {"name": "wages"}, {"name": "wages", "cell": 2}]
+    orders = [executor_order(bank, {"scale": {"branches": 2}, "cells": 2} | each, of_several=True) for each in loads]
+    drawn = [Executor(Channel(here), order)._loads[0]._random("deck").random() for order in orders]
+    assert len(set(drawn)) == len(loads)
     here.close()
     there.close()
 
@@ -125,7 +141,7 @@ def test_transactions_know_where_they_are(bank, market):
 def test_every_repeat_draws_its_own_and_all_variants_of_it_the_same(bank, market):
     here, there = socket.socketpair()
     executors = [Executor(Channel(here), executor_order(bank, market | {"repeat": each})) for each in (1, 1, 2)]
-    first, again, other = (executor._random("deck").random() for executor in executors)
+    first, again, other = (executor._loads[0]._random("deck").random() for executor in executors)
     assert first == again != other
     here.close()
     there.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.driving import Load, history_rows, load_spec, timeline, total, with_background
+from support.driving import Load, history_rows, load_spec, timeline, total
 from support.manifests import a_manifest
 from support.waiting import eventually
 
@@ -26,13 +26,15 @@ def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_
     def kill(running: Load) -> None:
         running.executors()[0].send_signal(signal.SIGKILL)
 
-    record = load(timeline([20], 600)).run(kill)
+    record = load(600, load_spec(20)).run(kill)
     assert "executor process" in record.incomplete_because and "was killed" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
 
 def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
-    record = load(with_background(20, 600), **market).run(lambda running: running.executors()[0].kill())
+    record = load(600, load_spec(20, background_per_user=0.5, **market)).run(
+        lambda running: running.executors()[0].kill()
+    )
     assert "and its users and its part of the market with it" in record.incomplete_because
 
 
@@ -50,7 +52,7 @@ def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market
         "threading.Thread.run = breaking(threading.Thread.run)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
-    record = load(with_background(2, 600), **market).run()
+    record = load(600, load_spec(2, background_per_user=0.5, **market)).run()
     assert "ended by a fault of its own" in record.incomplete_because
     assert "its users and its part of the market" in record.incomplete_because
 
@@ -61,7 +63,7 @@ def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executo
     def kill(running: Load) -> None:
         running.conductor.send_signal(signal.SIGKILL)
 
-    record = load(timeline([20], 600)).run(kill)
+    record = load(600, load_spec(20)).run(kill)
     assert "conductor was killed" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
@@ -75,7 +77,7 @@ def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
 
     admin = EmbeddedEngine(bank.server, "postgres")
     try:
-        record = load(timeline([2], 600), most_reconnects=2).run(part)
+        record = load(600, load_spec(2, most_reconnects=2)).run(part)
     finally:
         admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS true")
     assert "lost the server" in record.incomplete_because
@@ -93,7 +95,7 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
         )
 
     try:
-        record = load(timeline([2], 600)).run(break_it)
+        record = load(600, load_spec(2)).run(break_it)
     finally:
         bank.execute("DROP FUNCTION IF EXISTS lose CASCADE")
     assert "lost data" in record.incomplete_because and "XX001" in record.incomplete_because
@@ -101,8 +103,8 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
 
 def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
-    elsewhere = load_spec(bank, engine="no such engine")
-    drive = Drive(timeline([2], 600), elsewhere, writer)
+    loads = [load_spec(2)]
+    drive = Drive(timeline(loads, 600), "no such engine", loads, writer)
     try:
         with pytest.raises(StallmarkError, match="could not start"):
             drive.start()
@@ -114,20 +116,20 @@ SCRIPT = """
     import select, sys, time
     from pathlib import Path
     from stallmark.driver.controller import Drive
-    from stallmark.driver.messages import LoadSpec
+    from stallmark.driver.load import LoadSpec
     from stallmark.driver.pacing import Arrivals
     from stallmark.driver.timeline import Timeline, consecutive_steps
     from stallmark.record.manifest import Manifest
     from stallmark.record.writer import RecordWriter
 
-    timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(think_ms=20), seed=1)
-    drive = Drive(timeline, {load!r}, RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
+    timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600))
+    drive = Drive(timeline, {engine!r}, [{load!r}], RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
     print(drive._process.pid, flush=True)
 """
 
 
 def script(bank: EmbeddedEngine, rest: str) -> list[str]:
-    text = textwrap.dedent(SCRIPT).format(load=load_spec(bank)) + textwrap.dedent(rest)
+    text = textwrap.dedent(SCRIPT).format(engine=bank.spec(), load=load_spec(20)) + textwrap.dedent(rest)
     return [sys.executable, "-c", text]
 
 

@@ -43,11 +43,9 @@ def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was
                 process.suspend()
             timer.start()
 
-    timeline = Timeline(
-        consecutive_steps([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS), Arrivals("fixed", rate=RATE), seed=1
-    )
+    timeline = Timeline(consecutive_steps([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS))
     try:
-        record = drive_to_the_end(bank, tmp_path / "run", timeline, pause_once)
+        record = drive_to_the_end(bank, tmp_path / "run", timeline, Arrivals("fixed", rate=RATE), pause_once)
     finally:
         timer.cancel()
         go_on()

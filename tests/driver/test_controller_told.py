@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import msgspec
 import numpy as np
 import pytest
-from support.driving import timeline
+from support.driving import load_spec, timeline
 from support.manifests import a_manifest
 
 from stallmark.driver.channel import Channel
@@ -21,7 +21,6 @@ from stallmark.driver.messages import (
     ExecutorDied,
     Incomplete,
     LoadMachine,
-    LoadSpec,
     MachineFacts,
     MachineLost,
     MessagesLost,
@@ -46,23 +45,23 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     with subprocess.Popen(["true"]) as process, here, there:
         monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
         writer = RecordWriter(tmp_path / "run", a_manifest())
-        yield lambda *arguments: (Drive(timeline([1], 1), LOAD, writer, *arguments), Channel(there))
+        yield lambda *arguments: (Drive(timeline(LOADS, 1), ENGINE, LOADS, writer, *arguments), Channel(there))
 
 
-LOAD = LoadSpec("mssql://sa:corr3ct@db/bank", "bank", {"branches": 1}, {"transfer": 1}, 30.0)
+ENGINE, LOADS = "mssql://sa:corr3ct@db/bank", [load_spec(1)]
 NOTHING = histogram.encode(np.zeros(0, np.int64))
 EXPECTED = ExpectedMachines(2, "*", 5557)
 
 
 def machine(number: int, within_ms: float) -> LoadMachine:
-    return LoadMachine(number, f"host-{number}", 1, within_ms, MachineFacts(cores=8))
+    return LoadMachine(number, f"host-{number}", 1, [1], within_ms, MachineFacts(cores=8))
 
 
 @pytest.mark.parametrize("expected", [None, EXPECTED], ids=["one machine", "several"])
 def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(expected, spoken_for):
     _, conductor = spoken_for(expected)
     order = conductor.receive()
-    assert isinstance(order, ConductorOrder) and order.load.workload == "bank" and order.expected == expected
+    assert isinstance(order, ConductorOrder) and order.loads == LOADS and order.expected == expected
     assert ("corr3ct" in str(order)) is (expected is None)
 
 
@@ -81,7 +80,7 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
     assert drive.load_machines[1].clock_within_ms == 80.0
 
 
-BROKEN = ErrorRow(1, "trade_result", "other", "208", attempts=7, given_up=7, message="Invalid object name 'x'.")
+BROKEN = ErrorRow(1, "bank", "trade_result", "other", "208", attempts=7, given_up=7, message="Invalid object name 'x'.")
 RARE = msgspec.structs.replace(BROKEN, given_up=1, code="1205", message="deadlock")
 
 
@@ -95,11 +94,21 @@ RARE = msgspec.structs.replace(BROKEN, given_up=1, code="1205", message="deadloc
 )
 def test_a_primary_transaction_that_never_commits_is_said_in_the_servers_words(committed, errors, said, spoken_for):
     drive, _ = spoken_for()
-    drive._workload = find_workload("brokerage")
-    rows = [TransactionRow(1, name, n, 0, 0, 0, 9, 9, NOTHING, NOTHING) for name, n in committed.items()]
+    drive._workloads = {"bank": find_workload("brokerage")}
+    rows = [TransactionRow(1, "bank", name, n, 0, 0, 0, 9, 9, NOTHING, NOTHING) for name, n in committed.items()]
     drive._merger.add(Rows(rows, errors=errors))
     why = drive.fruitless() or ""
     assert bool(why) == bool(said) and all(part in why for part in said)
+
+
+def test_of_several_loads_the_one_without_a_commit_is_named(spoken_for):
+    drive, _ = spoken_for()
+    drive._workloads = {name: find_workload("brokerage") for name in ("shares", "bonds")}
+    row = TransactionRow(1, "shares", "trade_result", 9, 0, 0, 0, 9, 9, NOTHING, NOTHING)
+    broken = [msgspec.structs.replace(BROKEN, load=name) for name in ("shares", "bonds")]
+    drive._merger.add(Rows([row], errors=broken))
+    why = drive.fruitless() or ""
+    assert "Trade-Result of bonds" in why and "shares" not in why
 
 
 @pytest.mark.parametrize("message", [Incomplete("1 of 2 came"), MachineLost(2)], ids=str)
@@ -115,10 +124,10 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(message,
     [
         (MachineLost(2), "load machine 2 was lost"),
         (MessagesLost(2), "messages of load machine 2"),
-        (ExecutorDied(7, -9, machine=2), "7 on load machine 2 was killed"),
-        (ExecutorDied(7, 1, machine=2), "7 on load machine 2 ended by a fault of its own"),
-        (SessionLost(3, "gone", machine=2), "user 3 on load machine 2 .*: gone"),
-        (SessionLost(None, "gone", machine=2), "background sessions on load machine 2 .*: gone"),
+        (ExecutorDied(["bank"], 7, -9, machine=2), "7 on load machine 2 was killed"),
+        (ExecutorDied(["bank"], 7, 1, machine=2), "7 on load machine 2 ended by a fault of its own"),
+        (SessionLost("bank", 3, "gone", machine=2), "user 3 on load machine 2 .*: gone"),
+        (SessionLost("bank", None, "gone", machine=2), "background sessions on load machine 2 .*: gone"),
     ],
     ids=str,
 )

@@ -15,11 +15,9 @@ def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatc
     """Steadiness is decided here, so that the machine that runs this has no say in it."""
     monkeypatch.setattr(steady_state, "steady_enough", lambda series, to_measure_s: True)
     steps = consecutive_steps([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
-    timeline = Timeline(
-        steps, Arrivals("fixed", rate=60), seed=1, warm_up_limits=WarmUpLimits(at_least_s=3, at_most_s=60)
-    )
+    timeline = Timeline(steps, WarmUpLimits(at_least_s=3, at_most_s=60))
     shown: list = []
-    record = drive_to_the_end(bank, tmp_path / "run", timeline, shown.append)
+    record = drive_to_the_end(bank, tmp_path / "run", timeline, Arrivals("fixed", rate=60), shown.append)
 
     told = record.manifest.steps
     assert [step.waited.steady for step in told] == [True, True]

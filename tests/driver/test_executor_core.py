@@ -13,7 +13,7 @@ from support.simulated_time import Time
 
 from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
-from stallmark.driver.executor import _taken
+from stallmark.driver.load_users import _taken
 from stallmark.driver.messages import Quit, StopUser
 
 
@@ -40,14 +40,14 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
     def report() -> None:
         if not reports:
             for user in range(20):
-                ours.send(StopUser(user))
+                ours.send(StopUser(0, user))
             ours.send(Quit())
         reports.append(list(obeyed))
         simulated.sleep(3 * module.REPORT_EVERY_S)
 
     executor = module.Executor.__new__(module.Executor)
     executor._channel = theirs
-    executor._deferred = SimpleNamespace(works=lambda: True)
+    executor._loads = {}
     executor._obey = lambda message: obeyed.append(message.user)
     executor._send_report = report
     executor._follow_orders()

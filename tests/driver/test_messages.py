@@ -32,9 +32,9 @@ RUN_FACTS = st.builds(RunFacts, workload=st.text(), seed=st.none() | st.integers
 FACTS = st.builds(MachineFacts, cpu=st.none() | st.text(), cores=st.integers(1, 512))
 MESSAGES = st.one_of(
     st.builds(Refused, st.text(), st.text()),
-    st.builds(StartUser, st.integers(0, 2**63 - 1)),
+    st.builds(StartUser, st.integers(0, 9), st.integers(0, 2**63 - 1)),
     st.builds(Join, st.text(), RUN_FACTS, FACTS),
-    st.builds(Bye, *[st.integers(0, 9)] * 4),
+    st.builds(Bye, st.text(), *[st.integers(0, 9)] * 4),
     st.just(Finished()),
 )
 
@@ -74,10 +74,10 @@ def test_every_kind_has_fields_that_are_checked(kind):
         b"\xc1",
         encode(Finished())[:-1],
         msgspec.msgpack.encode(["NoSuchKind", 1]),
-        msgspec.msgpack.encode(["StartUser", "seven"]),
+        msgspec.msgpack.encode(["StartUser", 0, "seven"]),
         msgspec.msgpack.encode(["StartUser"]),
-        msgspec.msgpack.encode(["StartUser", 7, 8]),
-        msgspec.msgpack.encode({"type": "StartUser", "user": 7}),
+        msgspec.msgpack.encode(["StartUser", 7, 8, 9]),
+        msgspec.msgpack.encode({"type": "StartUser", "load": 0, "user": 7}),
     ],
 )
 def test_what_is_no_message_is_refused_at_the_seam(body, pair):
@@ -113,7 +113,7 @@ def test_messages_of_several_threads_do_not_mix(pair):
 
 def test_a_closed_peer_is_noticed_when_receiving_and_when_sending(pair):
     here, there = pair
-    here.send(StartUser(1))
+    here.send(StartUser(0, 1))
     there.send(Finished())
     there.close()
     assert here.receive() == Finished()  # what was sent before the end

@@ -180,3 +180,16 @@ def test_where_no_users_are_nothing_arrives_and_what_was_to_come_is_forgotten():
     for scheduled in taken:
         queue.give_back(scheduled)
     assert queue.unserved(now) == 10
+
+
+def test_a_new_rate_holds_from_now_on_and_what_waited_is_forgotten():
+    loop = OpenLoop(Arrivals("fixed", rate=100), random.Random(1))
+    loop.take_rate(10, 0)  # before there is any user
+    loop.take_share(0.5, 0)
+    loop.take_rate(200, 3 * SECOND_NS)  # 15 were due and nobody has come
+    starts = [loop.next_start(0) for _ in range(201)]
+    assert min(starts) >= 3 * SECOND_NS
+    assert starts[-1] - starts[0] == pytest.approx(2 * SECOND_NS, rel=1e-6)
+    loop.take_share(1.0, starts[-1])
+    more = [loop.next_start(0) for _ in range(201)]
+    assert more[-1] - more[0] == pytest.approx(SECOND_NS, rel=1e-6)

@@ -81,7 +81,7 @@ def server() -> Server:
 
 @pytest.fixture
 def drive(server: Server, tmp_path: Path) -> QueryDrive:
-    return QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch())  # type: ignore[arg-type]
+    return QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "reports")  # type: ignore[arg-type]
 
 
 def follow(drive: QueryDrive, *streams, check=lambda: None) -> list[StreamProgress]:
@@ -199,7 +199,9 @@ def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch)
 
 
 def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
-    beside = QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "stallmark-stream")  # type: ignore[arg-type]
+    beside = QueryDrive(
+        server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "reports", "stallmark-stream"
+    )  # type: ignore[arg-type]
     began = beside.begin("concurrent", [(1, queries("Q1", "Q6")), (2, queries("Q3"))], over_and_over=True)
     try:
         while len(server.seen) < 50:

@@ -29,7 +29,7 @@ from stallmark.record import histogram as hdr
 from stallmark.record.schema import TRANSACTIONS
 
 START = 1_000 * SECOND_NS
-NAMES = ["transfer", "order"]
+LOAD, NAMES = "shop", ["transfer", "order"]
 TRANSACTION, SCHEDULED, STARTED, ENDED, FREE, OUTCOME, RETRIES = range(7)
 
 
@@ -56,7 +56,7 @@ def second_of(sample: tuple[int, ...]) -> int:
 @settings(max_examples=30)
 @given(given_samples=st.lists(samples(), max_size=30))
 def test_every_sample_is_in_exactly_one_row(given_samples):
-    rows = transaction_rows(as_table(given_samples), NAMES, START)
+    rows = transaction_rows(as_table(given_samples), LOAD, NAMES, START)
     keys = [(row.second, row.transaction) for row in rows]
     assert len(set(keys)) == len(keys)
     for row in rows:
@@ -85,11 +85,11 @@ class Tables:
 
 def report(part: list[tuple[int, ...]], executor: int) -> Report:
     table = as_table(part)
-    users = list(user_rows(table, START, executor=executor).values())
+    users = list(user_rows(table, LOAD, START, executor=executor).values())
     for user in users:
         user.running, user.cpu_us = 0.5, 7
-    deferred = deferred_rows(table, {0: len(part)}, START, executor=executor)
-    return Report.of(Rows(transaction_rows(table, NAMES, START), users, deferred_queue=deferred))
+    deferred = deferred_rows(table, LOAD, {0: len(part)}, START, executor=executor)
+    return Report.of(Rows(transaction_rows(table, LOAD, NAMES, START), users, deferred_queue=deferred))
 
 
 def comparable(row: dict) -> dict:
@@ -110,7 +110,8 @@ def test_merging_the_reports_of_executors_gives_what_one_report_would_have(parts
 
     whole = [sample for _, part in parts for sample in part]
     expected = {
-        (r.second, r.transaction): comparable(r.columns()) for r in transaction_rows(as_table(whole), NAMES, START)
+        (r.second, r.transaction): comparable(r.columns())
+        for r in transaction_rows(as_table(whole), LOAD, NAMES, START)
     }
     got = tables.rows["transactions"]
     assert len(got) == len(expected)
@@ -123,13 +124,13 @@ def test_merging_the_reports_of_executors_gives_what_one_report_would_have(parts
         reports = Counter(
             second for number, part in parts if number == executor for second in set(map(second_of, part))
         )
-        expected_users = user_rows(mine, START, executor=executor)
+        expected_users = user_rows(mine, LOAD, START, executor=executor)
         for second, row in expected_users.items():
             row.running, row.cpu_us = 0.5 * reports[second], 7 * reports[second]
         found = [row for row in tables.rows["users"] if row["executor"] == executor]
         assert found == [expected_users[second].columns() for second in sorted(expected_users)]
         waited = [len(part) for number, part in parts if number == executor]
-        expected_deferred = deferred_rows(mine, {0: max(waited)}, START, executor=executor) if waited else []
+        expected_deferred = deferred_rows(mine, LOAD, {0: max(waited)}, START, executor=executor) if waited else []
         found = [row for row in tables.rows["deferred_queue"] if row["executor"] == executor]
         assert found == [row.columns() for row in sorted(expected_deferred, key=attrgetter("second"))]
 
@@ -150,13 +151,13 @@ def at(scheduled: int, started: int, ended: int, free_since: int) -> tuple[int, 
     ],
 )
 def test_only_what_a_free_user_was_late_is_the_drivers_lag(sample, busy, think, lag):
-    row = user_rows(as_table([sample]), START)[0]
+    row = user_rows(as_table([sample]), LOAD, START)[0]
     assert (row.busy_us, row.think_us, row.lag_us, row.lag_max_us) == (busy, think, lag, lag)
 
 
 def test_the_largest_lag_is_kept():
     late = [at(scheduled=0, started=lag, ended=lag, free_since=0) for lag in (3, 9, 5)]
-    row = user_rows(as_table(late), START)[0]
+    row = user_rows(as_table(late), LOAD, START)[0]
     assert (row.lag_us, row.lag_max_us) == (17, 9)
 
 
@@ -167,10 +168,10 @@ def test_lateness_counts_from_when_it_was_due():
         at(scheduled=100, started=620, ended=900, free_since=600),
         at(scheduled=1_999_000, started=1_999_500, ended=2_000_100, free_since=900),
     ]
-    assert deferred_rows(as_table(late), {0: 4, 1: 7}, START) == [
-        DeferredRow(0, 0, 0, taken=2, late_us=550, late_max_us=520, waiting=4),
-        DeferredRow(1, 0, 0, waiting=7),
-        DeferredRow(2, 0, 0, taken=1, late_us=500, late_max_us=500),
+    assert deferred_rows(as_table(late), LOAD, {0: 4, 1: 7}, START) == [
+        DeferredRow(0, LOAD, 0, 0, taken=2, late_us=550, late_max_us=520, waiting=4),
+        DeferredRow(1, LOAD, 0, 0, waiting=7),
+        DeferredRow(2, LOAD, 0, 0, taken=1, late_us=500, late_max_us=500),
     ]
 
 
@@ -185,13 +186,13 @@ def test_failures_are_counted_by_second_transaction_class_and_code():
         Failure("order", START + 3, deadlock, given_up=False),
         Failure("transfer", START + 4, other, given_up=True),
     ]
-    rows = error_rows(failures, START)
+    rows = error_rows(failures, LOAD, START)
     assert sum(row.attempts for row in rows) == len(failures)
     assert [astuple(row) for row in rows] == [
-        (0, "transfer", "deadlock", "40P01", 2, 1, "first"),
-        (1, "transfer", "deadlock", "40P01", 1, 1, "second"),
-        (0, "order", "deadlock", "40P01", 1, 0, "first"),
-        (0, "transfer", "other", "22003", 1, 1, "out of range"),
+        (0, LOAD, "transfer", "deadlock", "40P01", 2, 1, "first"),
+        (1, LOAD, "transfer", "deadlock", "40P01", 1, 1, "second"),
+        (0, LOAD, "order", "deadlock", "40P01", 1, 0, "first"),
+        (0, LOAD, "transfer", "other", "22003", 1, 1, "out of range"),
     ]
 
 

@@ -203,11 +203,11 @@ def test_samples_of_a_second_are_one_row_for_each_transaction():
     tables = Tables()
     merger = Merger(tables)  # type: ignore[arg-type]
     for part in parts:
-        merger.add(Rows(transaction_io=own_io_rows(part, ["order", "status"], 2 * second)))
+        merger.add(Rows(transaction_io=own_io_rows(part, "shop", ["order", "status"], 2 * second)))
     merger.write_before(4)
     assert [tuple(row.values()) for row in tables.rows["transaction_io"]] == [
-        (3, "order", 2, 7, 7 * BLOCK, 70, 70, 0),
-        (3, "status", 1, 1, BLOCK, 10, 10, 0),
+        (3, "shop", "order", 2, 7, 7 * BLOCK, 70, 70, 0),
+        (3, "shop", "status", 1, 1, BLOCK, 10, 10, 0),
     ]
     merger.write_before(math.inf)
     rows = tables.rows["transaction_io"]
@@ -216,7 +216,7 @@ def test_samples_of_a_second_are_one_row_for_each_transaction():
 
 
 def test_a_time_that_one_sample_lacks_is_missing_from_the_sum():
-    [row] = own_io_rows([(0, 1, *io(1, 10)), (0, 2, *io(1, None))], ["order"], 0)
+    [row] = own_io_rows([(0, 1, *io(1, 10)), (0, 2, *io(1, None))], "shop", ["order"], 0)
     assert row.read_us is None and row.reads == 2 and row.sampled == 2
 
 
@@ -226,7 +226,7 @@ def test_an_executor_reports_what_its_transactions_read(bank: EmbeddedEngine, mo
     executor = threading.Thread(target=Executor(theirs, executor_order(bank)).run)
     executor.start()
     ours.send(Go(time.monotonic_ns()))
-    ours.send(StartUser(0))
+    ours.send(StartUser(0, 0))
     found: list[OwnIORow] = []
     while not found:
         found = ours.receive().rows().transaction_io

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from support.driving import load_spec
 from support.synthetic_series import autoregressive
 
 from stallmark.driver.pacing import Arrivals
@@ -16,16 +17,19 @@ from stallmark.driver.warm_up import SecondsSeen, Settling
 from stallmark.record.histogram import EMPTY
 
 
-def timeline(*users: int, arrivals: Arrivals | None = None, limits: WarmUpLimits | None = None) -> Timeline:
+def timeline(*users: int, limits: WarmUpLimits | None = None) -> Timeline:
     limits = limits or WarmUpLimits(30, 300)
     steps = consecutive_steps(users, ramp_s=5, warm_up_s=limits.at_most_s, measure_s=60)
-    return Timeline(steps, arrivals or Arrivals(), seed=1, warm_up_limits=limits)
+    return Timeline(steps, limits)
 
 
-def follow(given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = None) -> Settling:
+def follow(
+    given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = None, arrivals: Arrivals | None = None
+) -> Settling:
     """As a run would: every second is reported, and looked at a fifth of a second after its end."""
     seen = SecondsSeen()
-    settling = Settling(given, seen)
+    load = load_spec(*(step.users for step in given.steps), arrivals=arrivals or Arrivals())
+    settling = Settling(given, [load], seen)
     latency_ms = np.full(len(tps), 10.0) if latency_ms is None else latency_ms
     for second, (count, ms) in enumerate(zip(tps, latency_ms, strict=True)):
         committed = round(count)
@@ -35,7 +39,7 @@ def follow(given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = Non
 
 
 def row(second: int, committed: int, rolled_back: int, latency_us: int) -> TransactionRow:
-    return TransactionRow(second, "transfer", committed, rolled_back, 0, 0, latency_us, 0, EMPTY, EMPTY)
+    return TransactionRow(second, "bank", "transfer", committed, rolled_back, 0, 0, latency_us, 0, EMPTY, EMPTY)
 
 
 def steady(seconds: int = 800, seed: int = 1) -> np.ndarray:
@@ -74,15 +78,15 @@ def test_every_step_waits_by_itself_and_the_later_ones_come_earlier():
 def test_arrivals_at_a_rate_are_judged_by_their_latency():
     """The throughput is the rate all the time; the latency falls for ten minutes while a cache fills."""
     open_loop, second = Arrivals("fixed", rate=500), np.arange(800)
-    warming = follow(timeline(10, arrivals=open_loop), np.full(800, 500.0), 10 + 40 * np.exp(-second / 200))
-    ready = follow(timeline(10, arrivals=open_loop), np.full(800, 500.0), steady() / 50)
+    warming = follow(timeline(10), np.full(800, 500.0), 10 + 40 * np.exp(-second / 200), open_loop)
+    ready = follow(timeline(10), np.full(800, 500.0), steady() / 50, open_loop)
     assert ready.timeline.steps[0].measure_s < 200
     assert warming.timeline.steps[0].measure_s > 250
 
 
 def test_without_limits_nothing_is_decided():
     steps = consecutive_steps([10], ramp_s=5, warm_up_s=30, measure_s=60)
-    settling = Settling(Timeline(steps, Arrivals(), seed=1), SecondsSeen())
+    settling = Settling(Timeline(steps), [load_spec(10)], SecondsSeen())
     assert not settling.waiting and not settling.check(1000.0)
 
 

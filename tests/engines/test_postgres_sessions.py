@@ -92,9 +92,11 @@ def test_a_statement_that_cannot_be_parsed_is_a_failed_call(sessions):
 
 def test_the_session_is_known_to_the_collectors(database, sessions):
     session = sessions()
-    assert database.query("SELECT application_name FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [
-        ("stallmark-user",)
-    ]
+    other = database.session(LONG_S, "stallmark-user-mail")
+    asked = "SELECT application_name FROM pg_stat_activity WHERE pid = %s"
+    assert database.query(asked, [session.server_pid]) == [("stallmark-user",)]
+    assert database.query(asked, [other.server_pid]) == [("stallmark-user-mail",)]
+    other.close()
 
 
 def test_text_is_unicode_whatever_the_database_is_encoded_in(embedded_server):

@@ -174,3 +174,10 @@ def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields)
 
 def test_every_workload_has_a_rate_of_its_build():
     assert rates.BUILD_BYTES_PER_S.keys() == set(WORKLOADS)
+
+
+def test_the_files_of_raw_loads_are_written_before_every_run():
+    cells = read_any_scenario("cells-emulated")
+    small = read_any_scenario("cells-emulated", ["loads.web.size=64MiB"])
+    written = 4 * (128 - 64) * rates.MIB
+    assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / rates.WRITE_BYTES_PER_S)

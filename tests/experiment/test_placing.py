@@ -1,10 +1,13 @@
 """A scenario's database on SQL Server is made while nobody else drives the server; on PostgreSQL it lies in tablespaces
 that are there."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.dialects import mssql
+from sqlalchemy.schema import CreateTable
 from support.mssql_server import MANAGED_INSTANCE, answering, engine_at, says_it_is
 from support.tds.answers import Count, Rows
 from support.tds.datatypes import INT, nvarchar
@@ -17,8 +20,10 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.placing import arrangement, place
+from stallmark.scenarios.read import read_any_scenario
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
+from stallmark.transactions import find_workload
 
 
 @pytest.fixture
@@ -124,3 +129,37 @@ def test_what_came_with_2019_is_refused_before(read):
         with pytest.raises(StallmarkError, match="from 2019 on"):
             place(engine_at(server), placed(read, tables))
         assert words(server) == []
+
+
+LOADS = """
+name: placed
+loads:
+  bank: {workload: bank, scale: {branches: 3}, users: 4}
+  mail: {workload: mail, scale: {mailboxes: 1000}, users: 5}
+database:
+  files: [{path: /data/all.mdf}]
+  filegroups: [{name: post, files: [{path: /mail/post.ndf}]}]
+  tables: [{names: [NAMED], filegroup: post}]
+warm_up: 5s
+measure: 10s
+variants: [{name: one}]
+"""
+
+
+def test_each_load_of_a_scenario_has_places_of_its_own(script, server, engine, tmp_path):
+    locked(script, 0)
+    path = tmp_path / "placed.yaml"
+    path.write_text(LOADS.replace("NAMED", "mail.*"))
+    scenario = read_any_scenario(str(path))
+    with pytest.raises(StallmarkError, match="cannot be opened"):  # as above
+        place(engine, scenario)
+    [made] = [it.text for it in server.requests if "CREATE DATABASE" in (it.text or "")]
+    data, post = (int(re.search(rf"{file}', SIZE = (\d+)MB", made)[1]) for file in ("all.mdf", "post.ndf"))
+    assert 1_000 < data < 2_000 and post > 1_000 * 15, "bodies of 1,000 mailboxes"
+    parts = arrangement(engine, scenario)(ddl_of(find_workload("bank+mail").metadata))
+    for table in parts.tables.sorted_tables:
+        statement = str(CreateTable(table).compile(dialect=mssql.dialect()))
+        assert ("ON [post]" in statement) == (table.schema == "mail")
+    path.write_text(LOADS.replace("NAMED", "mail.bodies"))
+    with pytest.raises(StallmarkError, match=r"bank and mail have no table mail\.bodies"):
+        read_any_scenario(str(path))

@@ -28,7 +28,8 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import Run
-from stallmark.loaders.plan import LoadPlan, loader_for
+from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import LoadPlan
 from stallmark.quantities import parse_size
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_scenario, shipped

@@ -13,6 +13,7 @@ from stallmark.experiment.estimate import estimate
 from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.status import SILENT_S, State, newest, status
 from stallmark.record.writer import RecordWriter, note_end
+from stallmark.scenarios.variant import Variant
 
 RUN_S = 100  # from the start of one run to that of the next
 LOAD_S = 11
@@ -122,7 +123,7 @@ def test_no_less_time_is_left_than_the_load_takes(read, tmp_path):
     folder = runs(tmp_path / "x", read, None, None, None)
     long_ago = time.time() - 5000
     os.utime(folder / "03-v3" / "manifest.json", (long_ago, long_ago))  # since then the fourth is being prepared
-    assert status(folder).left_s == read().timeline().end_s
+    assert status(folder).left_s == read().timeline(Variant(name="one")).end_s
 
 
 def test_a_single_run_is_no_experiment_and_of_runs_set_aside_alone_the_state_is_known(read, tmp_path):

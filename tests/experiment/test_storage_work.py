@@ -29,6 +29,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.storage import probe
 from stallmark.storage.emulator import PROBE_FOLDER
+from stallmark.storage.probe import SHORT_STEPS
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {
@@ -174,7 +175,7 @@ def test_too_little_to_go_over_is_refused_before_anybody_is_asked(work, key):
     work(**{key: {"size": "1 %"}}).refuse_sizes(4 << 30)
     with pytest.raises(StallmarkError, match=rf"{key}.size: 20 MiB are gone over"):
         work(**{key: {"size": "1 %"}}).refuse_sizes(2000 << 20)
-    with pytest.raises(StallmarkError, match=r"too little for a probe's file of .*: (give it at most|make room)"):
+    with pytest.raises(StallmarkError, match=r"too little for .* to read and write .*: (give it at most|make room)"):
         work(**{key: {"size": "100 %"}}).refuse_sizes(1 << 50)
 
 
@@ -183,7 +184,7 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
     server = Server(tmp_path, emulated=True)
     server.devices.models = {"wal": None}
     seen = []
-    monkeypatch.setattr(probe, "short", lambda _, devices, **__: seen.append(devices))
+    monkeypatch.setattr(probe, "in_steps", lambda *given, **__: seen.append(given[-1]))
     work(server, probe="before and after").probe("A", 1 << 30)
     assert seen == [None]
 
@@ -216,13 +217,13 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
     server = Server(tmp_path, emulated=True)
     device: Any = server.devices
 
-    def short(folder: Path, devices: Any, *, seconds: float, size_bytes: int) -> Any:
+    def in_steps(folder: Path, steps: Any, devices: Any, *, seconds: float, size_bytes: int) -> Any:
         assert folder == tmp_path / PROBE_FOLDER and devices is device and seconds == 2
-        assert size_bytes == 256 << 20
+        assert size_bytes == 256 << 20 and steps == SHORT_STEPS
         device.done.append("probe")
         return "found"
 
-    monkeypatch.setattr(probe, "short", short)
+    monkeypatch.setattr(probe, "in_steps", in_steps)
     assert work(server, probe={"seconds": "2s"}).probe("A", 1 << 30) == "found"
     assert device.done == ["empty data", "engage", "probe", "relax", "empty data"]
     assert work(server).probe("A", 1 << 30) is None
@@ -231,7 +232,7 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
 def test_the_file_of_a_probe_is_a_share_of_the_data_as_loaded(work, tmp_path, monkeypatch):
     """Not of what the database has grown to: probes on files of different sizes cannot be compared."""
     server, seen = Server(tmp_path), []
-    monkeypatch.setattr(probe, "short", lambda *_, size_bytes, **__: seen.append(size_bytes))
+    monkeypatch.setattr(probe, "in_steps", lambda *_, size_bytes, **__: seen.append(size_bytes))
     probing = work(server, probe={"size": "25 %"})
     probing.probe("A", 1 << 30)
     server.bytes_used = lambda: 1 << 31  # type: ignore[method-assign]

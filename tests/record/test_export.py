@@ -30,7 +30,8 @@ def make(folder: Path, *, closed: bool = True) -> Path:
     writer.add_table("server_io", COLLECTED)
     some = histogram.encode(pa.array(LATENCIES_US).to_numpy())
     for second, name in ((1, "trade_order"), (2, 'a "quoted", one')):
-        row = dict.fromkeys(TABLES["transactions"].names, 0) | {"second": second, "transaction": name, "committed": 3}
+        row = dict.fromkeys(TABLES["transactions"].names, 0) | {"second": second, "load": "brokerage"}
+        row |= {"transaction": name, "committed": 3}
         row |= histogram.columns("latency", some) | histogram.columns("service", histogram.EMPTY)
         writer.append("transactions", [row])
     writer.append("server_io", [{"t": 0.5, "took_s": 0.01, "reads": None}])

@@ -77,7 +77,7 @@ def test_a_record_keeps_them_split_in_bytes_and_in_pieces_that_fit_in_memory(tmp
     writer = RecordWriter(tmp_path / "run", a_manifest())
     rng = np.random.default_rng(1)
     kept = [hdr.encode(rng.lognormal(9, 1, 50).astype(int)) for _ in range(40)]
-    empty = dict.fromkeys(TRANSACTIONS.names, 0) | {"transaction": "a"}
+    empty = dict.fromkeys(TRANSACTIONS.names, 0) | {"load": "bank", "transaction": "a"}
     for second, histogram in enumerate(kept):
         both = hdr.columns("latency", histogram) | hdr.columns("service", histogram)
         writer.append("transactions", [empty | {"second": second} | both])

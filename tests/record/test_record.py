@@ -22,12 +22,12 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 TEXT = st.none() | st.text(st.characters(codec="utf-8"))
 ERROR_ROWS = st.fixed_dictionaries(
     {"second": INT32, "attempts": INT32, "given_up": INT32}
-    | dict.fromkeys(("transaction", "error_class", "code", "message"), TEXT)
+    | dict.fromkeys(("load", "transaction", "error_class", "code", "message"), TEXT)
 )  # fmt: skip
 
 
 def error_row(second: int) -> dict:
-    return dict.fromkeys(("transaction", "error_class", "code", "message"), f"at {second}") | {
+    return dict.fromkeys(("load", "transaction", "error_class", "code", "message"), f"at {second}") | {
         "second": second, "attempts": 1, "given_up": 0,
     }  # fmt: skip
 
@@ -227,7 +227,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_batch_loses_that_batch_and_says_so
         writer.append("errors", [error_row(2)])
     writer._streams["errors"] = sink, stream
     writer.append("errors", [error_row(3)])  # behind the torn batch nobody would find it
-    writer.append("users", [dict.fromkeys(TABLES["users"].names, 1)])
+    writer.append("users", [dict.fromkeys(TABLES["users"].names, 1) | {"load": "bank"}])
     writer.close()
     record = Record(writer.folder)
     assert "table errors could not be written whole" in str(record.incomplete_because)

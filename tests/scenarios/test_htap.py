@@ -15,6 +15,7 @@ from stallmark.analysis.kinds import ExperimentKind
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
+from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import find_records
 from stallmark.report import write_report
 from stallmark.report.terminal import table
@@ -22,10 +23,10 @@ from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
 
 SMALL = (
-    "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "emulated_array=null",
-    "buffer_pool=null", "reset=continue", "start_cache=as it is", "users=4", "ramp=0s", "warm_up=1s", "measure=2s",
-    "think_time={mean: 50ms}",
-    "variants=[{name: alone, streams: 0}, {name: two, streams: 2}]",
+    "loads={brokerage: {workload: brokerage, scale: {customers: 1000, days: 0.1}, users: 4, think_time: {mean: 50ms}}, "
+    "reports: {workload: warehouse, scale: {factor: 0.01}, streams: 2}}",
+    "emulated_array=null", "buffer_pool=null", "reset=continue", "start_cache=as it is", "ramp=0s", "warm_up=1s",
+    "measure=2s", "variants=[{name: alone, without: [reports]}, {name: two}]",
 )  # fmt: skip
 
 
@@ -34,27 +35,35 @@ def finished(template, tmp_path_factory):
     scenario = read_scenario("htap", SMALL)
     out = tmp_path_factory.mktemp("htap")
     with copied(template) as server:
-        runner = Runner(scenario, EmbeddedEngine(server, "htap"), out / "runs", Show(Console(file=io.StringIO())))
+        runner = Runner(
+            scenario, EmbeddedEngine(server, scenario.contents.name), out / "runs", Show(Console(file=io.StringIO()))
+        )
         return runner.run(), find_records([runner.folder]), out
 
 
 def test_both_are_driven_and_the_data_of_both_hold(finished):
     ended, [alone, two], _ = finished
     assert ended.incomplete_because is None and ended.conditions_hold
-    assert alone.table("queries").num_rows == 0 and alone.manifest.concurrent_streams.streams == 0
+    assert alone.table("queries").num_rows == 0 and [step.streams for step in alone.manifest.steps] == [0]
     rows = two.table("queries").to_pylist()
-    assert {row["stream"] for row in rows} == {1, 2} and {row["phase"] for row in rows} == {"concurrent"}
+    assert {row["stream"] for row in rows} == {1, 2} and {(row["phase"], row["load"]) for row in rows} == {
+        ("concurrent", "reports")
+    }
     assert not any(row["error"] for row in rows)
     whole = [row["query"] for row in rows if row["stream"] == 1][:22]
     assert len(set(whole)) == len(whole)
     names = {condition.name for condition in two.manifest.conditions}
-    assert {"no refresh set is half done", "last trades are at the end of the initial days"} & names
-    assert len(names) == sum(not one.fresh_only for one in find_workload("htap").conditions)
+    assert {
+        "warehouse: no refresh set is half done",
+        "brokerage: tiers have the customers and accounts they should",
+    } <= names
+    parts = find_workload("brokerage+warehouse").parts
+    assert len(names) == sum(not one.fresh_only for part in parts for one in part.conditions)
 
 
 def test_their_figures_are_apart(finished):
     _, records, _ = finished
-    experiment = summarise(records)
+    experiment = summarise([LoadRecord(record, "brokerage") for record in records])
     alone, two = experiment.steps
     assert alone.streams is None and alone.storage.reads_per_transaction is not None
     assert two.storage.reads_per_transaction is None  # nobody can tell whose they were
@@ -76,7 +85,7 @@ def test_their_figures_are_apart(finished):
 
 def test_people_see_both(finished):
     _, records, out = finished
-    experiment = summarise(records)
+    experiment = summarise([LoadRecord(record, "brokerage") for record in records])
     page = write_report(experiment, out / "report.html").read_text()
     assert "Streams of queries beside the users" in page and "queries per hour" in page
     shown = io.StringIO()

@@ -13,6 +13,7 @@ from stallmark.cli.main import main
 from stallmark.scenarios.json_schema import FILE, json_schema, reference
 from stallmark.scenarios.model import SHIPPED, Scenario
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.scenarios.variant import Variant
 
 DOCS = Path(__file__).parents[2] / "docs"
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -56,7 +57,7 @@ FIVE: dict[str, Any] = {
 def test_five_keys_are_enough():
     VALIDATOR.validate(FIVE)
     scenario = Scenario.model_validate(FIVE)
-    assert scenario.reset == "restore" and scenario.timeline().steps[0].measure_s == 30
+    assert scenario.reset == "restore" and scenario.timeline(Variant(name="one")).steps[0].measure_s == 30
 
 
 @pytest.mark.parametrize(

@@ -10,25 +10,28 @@ from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
 from stallmark.scenarios.service_level import ReadyMade, described
+from stallmark.scenarios.variant import Variant
 
 UNTIL = "warm_up={until: steady, at_least: 20s, at_most: 2h}"
 
 
 def test_a_plain_warm_up_waits_for_nothing(read):
-    timeline = read(sets=("ramp=1s", "warm_up=30s")).timeline()
+    timeline = read(sets=("ramp=1s", "warm_up=30s")).timeline(Variant(name="one"))
     assert timeline.warm_up_limits is None and timeline.steps[0].measure_s == 31
 
 
 def test_a_steady_state_is_planned_for_the_last_moment(read):
     scenario = read(sets=("ramp=1s", "users=[1, 5]", "measure=60s", UNTIL))
-    timeline = scenario.timeline()
+    timeline = scenario.timeline(Variant(name="one"))
     assert timeline.warm_up_limits == WarmUpLimits(20, 7200)
     assert [step.measure_s for step in timeline.steps] == [7201, 7201 + 60 + 7201]
-    assert scenario.timeline().end_s > 7200
+    assert scenario.timeline(Variant(name="one")).end_s > 7200
 
 
 def test_it_is_waited_for_half_a_minute_at_least(read):
-    assert read(sets=("warm_up={until: steady, at_most: 5min}",)).timeline().warm_up_limits == WarmUpLimits(30, 300)
+    assert read(sets=("warm_up={until: steady, at_most: 5min}",)).timeline(
+        Variant(name="one")
+    ).warm_up_limits == WarmUpLimits(30, 300)
 
 
 def test_the_record_says_what_the_service_level_is(read):

@@ -16,20 +16,21 @@ from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import SHIPPED, Observation
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
 DATA = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100}"
 
 
 def test_steps_follow_each_other_without_a_gap(read):
-    plan = read(sets=("users=[1, 10, 5]", "ramp=2s", "warm_up=3s", "measure=10s")).timeline()
+    plan = read(sets=("users=[1, 10, 5]", "ramp=2s", "warm_up=3s", "measure=10s")).timeline(Variant(name="one"))
     assert [(s.name, s.users) for s in plan.steps] == [("1 users", 1), ("10 users", 10), ("5 users", 5)]
     assert [(s.begin_s, s.ramp_s, s.measure_s, s.end_s) for s in plan.steps] == [
         (0, 2, 5, 15),
         (15, 2, 20, 30),
         (30, 2, 35, 45),
     ]
-    assert plan.end_s >= 45 and plan.most_users == 10
+    assert plan.end_s >= 45
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_steps_follow_each_other_without_a_gap(read):
     ],
 )
 def test_arrivals(read, overrides, arrivals):
-    assert read(sets=overrides).timeline().arrivals == arrivals
+    assert read(sets=overrides).arrival_plan() == arrivals
 
 
 def test_a_variant_runs_with_its_own_or_the_scenario_s(read):

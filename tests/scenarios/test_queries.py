@@ -9,7 +9,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_load_machines, refuse_what_cannot_be
-from stallmark.scenarios.model import QueryScenario, Scenario
+from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
 
 RIGHT = """\
@@ -146,71 +146,15 @@ def test_there_are_no_load_machines(read, nowhere):
         refuse_load_machines(read(), nowhere, ExpectedMachines(2, "*", 5557))
 
 
-GROUPS = """\
-name: both
-title: Users and queries
-answers: Is it read?
-needs: Nothing.
-order: alternating
-workload: {name: htap, scale: {customers: 1000, factor: 0.01}}
-users: 5
-warm_up: 1s
-measure: 5s
-concurrent_streams: {streams: 2}
-reset: continue
-variants: [{name: alone, streams: 0}, {name: two}, {name: seven, streams: 7}]
-"""
-
-
-@pytest.fixture
-def read_beside(tmp_path):
-    def read_with(*sets: str, without: str = "never") -> Scenario:
-        path = tmp_path / "both.yaml"
-        path.write_text("".join(line for line in GROUPS.splitlines(True) if not line.startswith(without)))
-        return read_scenario(str(path), sets)
-
-    return read_with
-
-
-def test_streams_beside_users_are_the_scenarios_or_the_variants_own(read_beside):
-    scenario = read_beside()
-    assert [scenario.streams_of(variant) for variant in scenario.variants] == [0, 2, 7]
-    assert scenario.concurrent_streams.timeout == 120 and isinstance(scenario, Scenario)
-    assert scenario.workload.scale["factor"] == 0.01 and scenario.workload.scale["days"] == 1
-    alone = read_beside("variants=[{name: one}]", without="concurrent_streams")
-    assert alone.streams_of(alone.variants[0]) == 0
-
-
-@pytest.mark.parametrize(
-    ("sets", "sentence"),
-    [
-        (["concurrent_streams.streams=0"], "concurrent_streams.streams must be at least 1, not 0."),
-        (["concurrent_streams.streams=41"], "concurrent_streams.streams must be at most 40, not 41."),
-        (["variants.2.streams=41"], "variants.2.streams must be at most 40, not 41."),
-        (["workload={name: brokerage}"], "brokerage has no queries for streams: set workload.name to htap"),
-        (["workload.scale={customers: 1000}"], "The warehouse's scale factor is 0.01"),
-        (["workload.scale={customers: 5, factor: 1}"], "The brokerage has customers by the thousand"),
-        (["database={recovery: simple}"], "database places the tables of one workload, and htap has those of two"),
-    ],
-)
-def test_streams_beside_users_that_cannot_be(read_beside, sets, sentence):
-    with pytest.raises(StallmarkError) as refused:
-        read_beside(*sets)
-    assert sentence in str(refused.value)
-
-
-def test_a_variant_with_streams_needs_users_that_they_are_beside(read, read_beside):
-    with pytest.raises(
-        StallmarkError, match="variant 'alone' has streams, and there is no section `concurrent_streams`"
-    ):
-        read_beside(without="concurrent_streams")
-    with pytest.raises(StallmarkError, match="variant 'one' has streams, which are those at the same time as users"):
-        read("variants=[{name: one, streams: 1}]")
-
-
-def test_streams_take_sessions_as_users_do(read_beside):
+def test_streams_take_sessions_as_users_do(tmp_path):
+    path = tmp_path / "both.yaml"
+    path.write_text(
+        "name: both\nloads:\n  brokerage: {workload: brokerage, scale: {customers: 1000}, users: 5}\n"
+        "  reports: {workload: warehouse, scale: {factor: 0.01}, streams: 6}\nmeasure: 5s\nreset: continue\n"
+        "variants: [{name: both}, {name: alone, without: [reports]}]\n"
+    )
     few = EmbeddedEngine.__new__(EmbeddedEngine)
     few.most_users = lambda: 16  # type: ignore[method-assign]
-    _refuse_more_users_than_sessions(read_beside("variants=[{name: one, streams: 6}]"), few, 1)
+    _refuse_more_users_than_sessions(read_scenario(str(path)), few, 1)  # type: ignore[arg-type]
     with pytest.raises(StallmarkError, match="5 users and 5 sessions of the market emulator and 7 streams of queries"):
-        _refuse_more_users_than_sessions(read_beside(), few, 1)
+        _refuse_more_users_than_sessions(read_scenario(str(path), ["loads.reports.streams=7"]), few, 1)  # type: ignore[arg-type]

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 from support import sql_server
-from support.designs import DESIGN, FILE_COLUMNS, TEXT, shop
+from support.designs import DESIGN, FILE_COLUMNS, SETTINGS_COLUMNS, TABLE_COLUMNS, shop
 from support.tds.answers import Count, Error, Rows
-from support.tds.datatypes import BIT, INT
 from support.tds.script import Script
-from support.tds.tokens import Column
 
 from stallmark.engines.mssql import sql
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -35,27 +33,6 @@ TABLE_ROWS = [
     ("sale", 1, "sale_pkey", "growing", "page", "rowstore", "id", None, None, 0),
     ("sale", 2, "sale_number_key", "indexes", "page", "rowstore", "number", None, None, 0),
 ]
-SETTINGS_COLUMNS = [
-    Column("recovery", TEXT),
-    Column("read_committed_snapshot", BIT),
-    Column("snapshot_isolation", TEXT),
-    Column("compatibility_level", INT),
-    Column("target_recovery_time_s", INT),
-    Column("delayed_durability", TEXT),
-    Column("page_verify", TEXT),
-    Column("legacy_cardinality_estimation", BIT),
-    Column("auto_update_statistics", TEXT),
-]
-TABLE_COLUMNS = [
-    Column("table_name", TEXT),
-    Column("index_id", INT),
-    *(
-        Column(name, TEXT)
-        for name in ("index_name", "filegroup", "compression", "storage", "ordered_by", "partitioned_by")
-    ),
-    Column("partitions", INT),
-    Column("fill_factor", INT),
-]
 
 
 def answer(script: Script, files=FILE_ROWS, settings=SETTINGS_ROW, tables=TABLE_ROWS) -> None:
@@ -72,8 +49,8 @@ def test_a_database_as_designed(script, engine):
 def test_another_fill_factor_is_a_difference(script, engine):
     answer(script, tables=changed(TABLE_ROWS, 2, 9, 1))
     wanted = replace(DESIGN, tables=tuple(replace(group, fill_factor=1) for group in DESIGN.tables))
-    found = mssql_existing.differences(wanted, mssql_existing.read(engine, "bank"), shop())
-    assert found == ["the fill factor of the index sale_number_key of sale is 100, not 1"]
+    found = mssql_existing.differences(wanted, mssql_existing.read(engine, ["bank"]), shop())
+    assert found == ["the fill factor of the index sale_number_key of bank.sale is 100, not 1"]
 
 
 def changed(rows: list[tuple], number: int, position: int, value: object) -> list[tuple]:
@@ -98,17 +75,20 @@ def changed(rows: list[tuple], number: int, position: int, value: object) -> lis
         ({"settings": ("simple", False, *SETTINGS_ROW[2:])}, "read_committed_snapshot is off, not on"),
         ({"settings": ("simple", True, "ON", *SETTINGS_ROW[3:])}, "snapshot_isolation is on, not off"),
         ({"settings": (*SETTINGS_ROW[:4], 0, *SETTINGS_ROW[5:])}, "target_recovery_time_s is 0, not 60"),
-        ({"tables": changed(TABLE_ROWS, 2, 3, "PRIMARY")}, "the table sale lies in PRIMARY, not in growing"),
-        ({"tables": changed(TABLE_ROWS, 3, 3, "growing")}, "sale_number_key of sale lies in growing, not in indexes"),
-        ({"tables": changed(TABLE_ROWS, 1, 3, "growing")}, "the table other lies in growing, not in PRIMARY"),
-        ({"tables": changed(TABLE_ROWS, 0, 4, "none")}, "the compression of the table history is none, not page"),
-        ({"tables": changed(TABLE_ROWS, 2, 5, "columnstore")}, "the table sale is a columnstore, not a rowstore"),
-        ({"tables": changed(TABLE_ROWS, 2, 6, "number")}, "the rows of sale lie by number, not by id"),
+        ({"tables": changed(TABLE_ROWS, 2, 3, "PRIMARY")}, "the table bank.sale lies in PRIMARY, not in growing"),
+        (
+            {"tables": changed(TABLE_ROWS, 3, 3, "growing")},
+            "sale_number_key of bank.sale lies in growing, not in indexes",
+        ),
+        ({"tables": changed(TABLE_ROWS, 1, 3, "growing")}, "the table bank.other lies in growing, not in PRIMARY"),
+        ({"tables": changed(TABLE_ROWS, 0, 4, "none")}, "the compression of the table bank.history is none, not page"),
+        ({"tables": changed(TABLE_ROWS, 2, 5, "columnstore")}, "the table bank.sale is a columnstore, not a rowstore"),
+        ({"tables": changed(TABLE_ROWS, 2, 6, "number")}, "the rows of bank.sale lie by number, not by id"),
     ],
 )
 def test_every_difference_is_named(script, engine, there, phrase):
     answer(script, **there)
-    found = mssql_existing.differences(DESIGN, mssql_existing.read(engine, "bank"), shop())
+    found = mssql_existing.differences(DESIGN, mssql_existing.read(engine, ["bank"]), shop())
     assert len(found) == 1 and found[0].endswith(phrase)
     with pytest.raises(
         StallmarkError, match=r"is there, but not as the scenario designs it: .*Drop it to have it made"
@@ -118,7 +98,7 @@ def test_every_difference_is_named(script, engine, there, phrase):
 
 def test_what_the_design_leaves_open_is_right(script, engine):
     answer(script, files=changed(FILE_ROWS, 0, 4, 50 * GIB))
-    found = mssql_existing.read(engine, "bank")
+    found = mssql_existing.read(engine, ["bank"])
     assert mssql_existing.differences(DESIGN, found, shop()) == [], "a file that has grown is right"
     assert (
         mssql_existing.differences(
@@ -139,7 +119,7 @@ def test_capitals_are_another_file_on_linux_alone():
 def test_a_view_that_may_not_be_read_is_a_sentence(script, engine):
     script.sql("sys.databases", Error(229, "The SELECT permission was denied on the object 'databases'"))
     with pytest.raises(StallmarkError, match=r"cannot be read: The SELECT permission was denied .*'databases'\.$"):
-        mssql_existing.read(engine, "bank")
+        mssql_existing.read(engine, ["bank"])
 
 
 def test_a_database_is_made_in_master_and_one_statement_at_a_time(script, server, engine):
@@ -182,7 +162,7 @@ def test_on_a_server():
     mssql_placement.make_database(engine, Design())
     try:
         deploy.create_tables(engine, mssql_placement.place_tables(ddl_of(shop()), Design()).tables)
-        found = mssql_existing.read(engine, "bank")
+        found = mssql_existing.read(engine, ["bank"])
         assert [index.table for index in found.indexes] == ["history", "other", "sale"]
         mssql_existing.refuse_other(engine, Design(settings=replace(found.settings, page_verify=None)), shop())
         with pytest.raises(StallmarkError, match="the file bank is not there"):

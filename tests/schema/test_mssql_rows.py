@@ -134,7 +134,9 @@ def test_postgres_has_none_of_it(database: EmbeddedEngine, how: dict, said: str)
 
 def as_found(storage="rowstore", ordered_by=None, partitioned_by=None, partitions=None) -> FoundIndex:
     compression = "none" if storage == "rowstore" else "columnstore"
-    return FoundIndex("lineitem", 1, "x", "PRIMARY", compression, storage, ordered_by, partitioned_by, partitions)
+    return FoundIndex(
+        "warehouse.lineitem", 1, "x", "PRIMARY", compression, storage, ordered_by, partitioned_by, partitions
+    )
 
 
 BY_KEY = as_found(ordered_by="l_orderkey")
@@ -147,19 +149,19 @@ BY_KEY = as_found(ordered_by="l_orderkey")
         (BY_DATE, as_found(ordered_by="l_shipdate"), None),
         (IN_YEARS, as_found("rowstore", "l_shipdate", "l_shipdate", 7), None),
         (COLUMNS_IN_MONTHS, as_found("columnstore", None, "l_shipdate", 84), None),
-        (BY_DATE, BY_KEY, "the rows of lineitem lie by l_orderkey, not by l_shipdate"),
-        ({}, as_found(ordered_by="l_shipdate"), "the rows of lineitem lie by l_shipdate, not by l_orderkey"),
-        (IN_COLUMNS, BY_KEY, "the table lineitem is a rowstore, not a columnstore"),
-        ({}, as_found("columnstore"), "the table lineitem is a columnstore, not a rowstore"),
+        (BY_DATE, BY_KEY, "the rows of warehouse.lineitem lie by l_orderkey, not by l_shipdate"),
+        ({}, as_found(ordered_by="l_shipdate"), "the rows of warehouse.lineitem lie by l_shipdate, not by l_orderkey"),
+        (IN_COLUMNS, BY_KEY, "the table warehouse.lineitem is a rowstore, not a columnstore"),
+        ({}, as_found("columnstore"), "the table warehouse.lineitem is a columnstore, not a rowstore"),
         (
             COLUMNS_IN_MONTHS,
             as_found("columnstore", None, "l_shipdate", 7),
-            "the table lineitem has 7 partitions by l_shipdate, not 84 partitions by l_shipdate",
+            "the table warehouse.lineitem has 7 partitions by l_shipdate, not 84 partitions by l_shipdate",
         ),
         (
             IN_YEARS,
             as_found(ordered_by="l_shipdate"),
-            "the table lineitem has no partitions, not 7 partitions by l_shipdate",
+            "the table warehouse.lineitem has no partitions, not 7 partitions by l_shipdate",
         ),
     ],
 )

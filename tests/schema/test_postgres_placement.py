@@ -131,7 +131,7 @@ def test_the_tablespace_of_the_database_is_one_like_others(engine, refused):
     try:
         make(moved, Design())
         postgres_placement.refuse_other(moved, in_tablespaces("accounts", FAST), bank.METADATA)
-        with pytest.raises(StallmarkError, match=f"the table accounts lies in {FAST}, not in pg_default"):
+        with pytest.raises(StallmarkError, match=f"the table bank.accounts lies in {FAST}, not in pg_default"):
             postgres_placement.refuse_other(moved, in_tablespaces("accounts", "pg_default"), bank.METADATA)
         assert f"tablespace {FAST}" in moved.settings().placement
     finally:
@@ -141,10 +141,10 @@ def test_the_tablespace_of_the_database_is_one_like_others(engine, refused):
 def test_what_lies_elsewhere_is_named(engine, refused):
     make(engine, in_tablespaces("accounts", FAST))
     said = refused(in_tablespaces("accounts", NASTY, "pg_default"))
-    assert f"the table accounts lies in {FAST}, not in {NASTY}; " in said
-    assert f"the index accounts_pkey of accounts lies in {FAST}, not in pg_default. Move" in said
+    assert f"the table bank.accounts lies in {FAST}, not in {NASTY}; " in said
+    assert f"the index accounts_pkey of bank.accounts lies in {FAST}, not in pg_default. Move" in said
     assert "history" not in said
-    assert f"the table history lies in pg_default, not in {FAST}" in refused(in_tablespaces(GROWING, FAST))
+    assert f"the table bank.history lies in pg_default, not in {FAST}" in refused(in_tablespaces(GROWING, FAST))
     # What is said of nothing may lie anywhere, and so may tables that are not the workload's.
     run(engine, "CREATE TABLE bank.foreigner (id int PRIMARY KEY) TABLESPACE {}", NASTY)
     postgres_placement.refuse_other(engine, in_tablespaces("accounts", None), bank.METADATA)

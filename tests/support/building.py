@@ -12,6 +12,7 @@ from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD
+from stallmark.transactions.workload import Workload
 
 SCALE = {"branches": 1}
 """Three batches: accounts, tellers, branches."""
@@ -43,10 +44,10 @@ def copy_of(built: EmbeddedEngine, name: str) -> EmbeddedEngine:
     return EmbeddedEngine(built.server, name)
 
 
-def checksums(database: PostgresEngine) -> dict[str, tuple]:
+def checksums(database: PostgresEngine, workload: Workload = WORKLOAD) -> dict[str, tuple]:
     """Rows and an order-free checksum of every table's logical rows."""
     question = "SELECT count(*), sum(hashtextextended(t::text, 0)::numeric) FROM {} t"
-    return {table.name: database.query(question.format(table))[0] for table in WORKLOAD.metadata.sorted_tables}
+    return {table.name: database.query(question.format(table))[0] for table in workload.metadata.sorted_tables}
 
 
 def loaders_of(process: psutil.Process) -> list[psutil.Process]:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from stallmark.collectors.base import Row
-from stallmark.driver.timeline import Timeline
+from stallmark.driver.load import LoadSpec
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from support.driving import Load
@@ -128,8 +128,8 @@ def user(engine: ClusterEngine) -> Iterator[psycopg.Connection]:
 def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[..., Load]]:
     made: list[Load] = []
 
-    def make(load: Timeline, **changes: Any) -> Load:
-        made.append(Load(bank, tmp_path / "run", load, **changes))
+    def make(seconds: float, *loads: LoadSpec) -> Load:
+        made.append(Load(bank, tmp_path / "run", loads, seconds))
         return made[-1]
 
     yield make

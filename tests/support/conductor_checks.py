@@ -8,11 +8,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from gevent import monkey
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
 from locust.env import Environment
 from locust.rpc import Message
+from locust.runners import WorkerNode
 
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.cluster.master import MachinesMissing, Master
+from stallmark.driver.dispatcher import LoadsDispatcher
+from stallmark.driver.executor_pool import Executors
 from stallmark.driver.machines import ExpectedMachines, RunFacts
 from stallmark.driver.messages import (
     ExecutorSilent,
@@ -20,6 +25,8 @@ from stallmark.driver.messages import (
     MachineFacts,
     MachineLost,
     MessagesLost,
+    Quit,
+    Rate,
     Refused,
     Report,
     Stopped,
@@ -29,14 +36,11 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.driver.pacing import Arrivals
 from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
 
-
-def timeline(users: list[int], ramp_s: float) -> Timeline:
-    return Timeline(consecutive_steps(users, ramp_s=ramp_s, warm_up_s=5, measure_s=10), Arrivals(), seed=1)
+BANK, MAIL = conductor.user_class(0), conductor.user_class(1)
 
 
 def test_this_process_is_patched():
@@ -44,26 +48,84 @@ def test_this_process_is_patched():
 
 
 @pytest.mark.parametrize(
-    ("users", "ramp_s", "rates"),
-    [([30], 10, [3]), ([30], 0, [30]), ([30], 0.5, [30]), ([1, 11, 5], 5, [0.2, 2, 1.2]), ([5, 5], 5, [1, 0.2])],
+    ("before", "users", "ramp_s", "rate"),
+    [
+        ({}, {BANK: 30}, 10, 3),
+        ({}, {BANK: 30}, 0, 30),
+        ({}, {BANK: 30}, 0.5, 30),
+        ({BANK: 1}, {BANK: 11}, 5, 2),
+        ({BANK: 11}, {BANK: 5}, 5, 1.2),
+        ({BANK: 5}, {BANK: 5}, 5, 0.2),
+        ({BANK: 5, MAIL: 0}, {BANK: 0, MAIL: 5}, 5, 2),  # as many, and others
+    ],
 )
-def test_users_are_there_when_the_ramp_ends(users, ramp_s, rates):
-    steps = timeline(users, ramp_s)
-    assert [conductor.spawn_rate(steps, step) for step in steps.steps] == pytest.approx(rates)
+def test_users_are_there_when_the_ramp_ends(before, users, ramp_s, rate):
+    assert conductor.spawn_rate(before, users, ramp_s) == pytest.approx(rate)
 
 
 def test_the_shape_follows_the_plan_and_ends_with_it(monkeypatch):
     shape = conductor.PlannedShape()
-    monkeypatch.setattr(conductor.PlannedShape, "timeline", timeline([10, 30], 2), raising=False)
+    timeline = Timeline(consecutive_steps([10, 30, 30], ramp_s=2, warm_up_s=5, measure_s=10))
+    users = [{BANK: 10, MAIL: 0}, {BANK: 10, MAIL: 20}, {BANK: 20, MAIL: 10}]
+    monkeypatch.setattr(conductor.PlannedShape, "timeline", timeline, raising=False)
+    monkeypatch.setattr(conductor.PlannedShape, "users", users, raising=False)
     monkeypatch.setattr(conductor.PlannedShape, "start_ns", 0, raising=False)
 
     def tick(second: float):
         monkeypatch.setattr(time, "monotonic_ns", lambda: int(second * 1e9))
         return shape.tick()
 
-    assert [tick(second) for second in (0, 16.9, 17, 33.9, 34, 35.9, 36, 1000)] == [
-        (10, 5), (10, 5), (30, 10), (30, 10), (30, 10), (30, 10), None, None,
+    told = [(10, 5, users[0]), (30, 10, users[1]), (30, 10, users[2])]
+    assert [tick(second) for second in (0, 16.9, 17, 33.9, 34, 52.9, 53, 1000)] == [
+        told[0], told[0], told[1], told[1], told[2], told[2], None, None,
     ]  # fmt: skip
+
+
+class Dispatched:
+    """The users of each load on each of so many machines, as the dispatcher tells of them time after time."""
+
+    def __init__(self, machines: int):
+        self.dispatcher = LoadsDispatcher([WorkerNode(f"m{number}") for number in range(machines)], [BANK, MAIL])
+
+    def __call__(self, bank: int, mail: int, rate: float = 100) -> list[list[tuple[int, int]]]:
+        self.dispatcher.new_dispatch(bank + mail, rate, {BANK: bank, MAIL: mail})
+        return [[(here["Load0"], here["Load1"]) for here in told.values()] for told in self.dispatcher]
+
+
+@pytest.fixture
+def no_pause(monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr("stallmark.driver.dispatcher.gevent.sleep", slept.append)
+    return slept
+
+
+STEPS = some.lists(some.tuples(some.integers(0, 40), some.integers(0, 40)), min_size=1, max_size=6)
+
+
+@given(machines=some.integers(1, 4), steps=STEPS, rate=some.floats(0.1, 1000))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_load_has_its_number_after_each_step_evenly_on_all_machines(machines, steps, rate, no_pause):
+    dispatched = Dispatched(machines)
+    for bank, mail in steps:
+        *_, last = dispatched(bank, mail, rate)
+        for wanted, here in zip((bank, mail), zip(*last, strict=True), strict=True):
+            assert sum(here) == wanted and max(here) - min(here) <= 1
+
+
+def test_users_of_one_load_go_while_those_of_another_come_at_the_rate(no_pause):
+    dispatched = Dispatched(1)
+    dispatched(4, 0)
+    told = dispatched(0, 4, rate=2)
+    assert [bank + mail for [(bank, mail)] in told] == [4, 4, 4, 4] and told[0] == [(3, 1)] and told[-1] == [(0, 4)]
+    assert no_pause == [1.0] * 3
+    assert dispatched(0, 4) == [[(0, 4)]]  # nothing to do is told, too: Locust waits for one
+
+
+def test_a_machine_that_has_gone_has_no_users_and_nobody_gets_its_own(no_pause):
+    dispatched = Dispatched(2)
+    dispatched(6, 2)
+    dispatched.dispatcher.remove_worker(WorkerNode("m1"))
+    assert dispatched.dispatcher._users_on_workers == {"m0": {"Load0": 3, "Load1": 1}}
 
 
 def test_reports_are_passed_on_as_they_came():
@@ -71,7 +133,7 @@ def test_reports_are_passed_on_as_they_came():
     here = conductor.Conductor.__new__(conductor.Conductor)
     here._parent = SimpleNamespace(send=sent.append)
     histogram = hdr.encode(np.array([1000], np.int64))
-    rows = Rows([TransactionRow(0, "transfer", 1, 0, 0, 0, 1000, 1000, histogram, histogram)])
+    rows = Rows([TransactionRow(0, "bank", "transfer", 1, 0, 0, 0, 1000, 1000, histogram, histogram)])
     report = decode(encode(Report.of(rows)))
     here._deliver(report)
     assert sent == [report] and sent[0].rows() == rows
@@ -84,7 +146,7 @@ class Net:
     """A master, and what it delivers and sends; messages of machines are put into its hand."""
 
     def __init__(self, count: int, within_s: float = 60):
-        environment = Environment(user_classes=[conductor.VirtualUserHandle])
+        environment = Environment(user_classes=[BANK, MAIL], dispatcher_class=LoadsDispatcher)
         self.delivered: list[OurMessage] = []
         self.sent: list[tuple[str, OurMessage]] = []
         expected = ExpectedMachines(count, "127.0.0.1", 0, FACTS, within_s)
@@ -179,11 +241,31 @@ def test_a_message_that_is_missing_is_noticed(net):
     assert here.delivered == [ExecutorSilent(number), MessagesLost(number), ExecutorSilent(number)]
 
 
+def test_a_new_rate_reaches_every_machine_and_every_executor(net):
+    here = net(2)
+    for id in "ab":
+        here.join(id)
+    here.together()
+    rate = Rate(1, 12.5)
+    here.master.take_rate(rate)
+    assert here.sent[-2:] == [("a", rate), ("b", rate)]
+    told: list[OurMessage] = []
+    executors = Executors.__new__(Executors)
+    others = SimpleNamespace(places={0})
+    executors._executors = [others, *[SimpleNamespace(places={0, 1}, tell=told.append)] * 3]
+    alone = conductor.Conductor.__new__(conductor.Conductor)
+    alone._load = executors
+    alone._parent = SimpleNamespace(receive=iter([rate, Quit()]).__next__)
+    alone._follow_changes()
+    assert told == [rate] * 3
+
+
 def test_every_machine_knows_how_many_users_the_others_have(net):
     here = net(3)
     for id in "abc":
         here.join(id)
     here.together()
-    here.say("a", 2, UsersHere(4))
-    here.say("c", 2, UsersHere(2))
-    assert here.sent[-3:] == [(id, UsersElsewhere(users)) for id, users in zip("abc", (2, 6, 4), strict=True)]
+    here.say("a", 2, UsersHere(0, 4))
+    here.say("a", 3, UsersHere(1, 9))
+    here.say("c", 2, UsersHere(0, 2))
+    assert here.sent[-3:] == [(id, UsersElsewhere(0, users)) for id, users in zip("abc", (2, 6, 4), strict=True)]

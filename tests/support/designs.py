@@ -10,7 +10,7 @@ from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup
-from support.tds.datatypes import BIGINT, INT, nvarchar
+from support.tds.datatypes import BIGINT, BIT, INT, nvarchar
 from support.tds.tokens import Column
 
 ROWS = {"bank.accounts": 10_000_000, "bank.tellers": 1_000, "bank.branches": 100}
@@ -31,6 +31,27 @@ FILE_COLUMNS = [  # of existing_files.mssql.sql
     Column("size_bytes", BIGINT),
     Column("growth_bytes", BIGINT),
     Column("growth_percent", INT),
+]
+SETTINGS_COLUMNS = [  # of existing_settings.mssql.sql
+    Column("recovery", TEXT),
+    Column("read_committed_snapshot", BIT),
+    Column("snapshot_isolation", TEXT),
+    Column("compatibility_level", INT),
+    Column("target_recovery_time_s", INT),
+    Column("delayed_durability", TEXT),
+    Column("page_verify", TEXT),
+    Column("legacy_cardinality_estimation", BIT),
+    Column("auto_update_statistics", TEXT),
+]
+TABLE_COLUMNS = [  # of existing_tables.mssql.sql
+    Column("table_name", TEXT),
+    Column("index_id", INT),
+    *(
+        Column(name, TEXT)
+        for name in ("index_name", "filegroup", "compression", "storage", "ordered_by", "partitioned_by")
+    ),
+    Column("partitions", INT),
+    Column("fill_factor", INT),
 ]
 
 

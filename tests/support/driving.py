@@ -1,7 +1,6 @@
 """A run's load on the bank, from end to end, for tests to begin and to disturb."""
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,12 @@ import psutil
 from msgspec.structs import replace
 
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
-from stallmark.driver.messages import ExecutorOrder, LoadSpec
+from stallmark.driver.load import LoadPart, LoadSpec
+from stallmark.driver.messages import ExecutorOrder
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.experiment.manifest import steps_of
+from stallmark.experiment.work import steps_of
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from support.manifests import a_manifest
@@ -22,19 +22,24 @@ THINKING = Arrivals(think_ms=20)
 """Of users who leave the machine some time."""
 
 
-def load_spec(bank: EmbeddedEngine, **changes: Any) -> LoadSpec:
-    return replace(LoadSpec(bank.spec(), "bank", {"branches": 1}, {"transfer": 1}, call_timeout_s=30.0), **changes)
+def load_spec(*users: int, **changes: Any) -> LoadSpec:
+    """Return a load of the bank with so many users in each step."""
+    load = LoadSpec("bank", "bank", {"branches": 1}, {"transfer": 1}, users, seed=1, call_timeout_s=30.0)
+    return replace(load, **{"arrivals": THINKING} | changes)
 
 
 def executor_order(bank: EmbeddedEngine, load: dict[str, Any] | None = None, **changes: Any) -> ExecutorOrder:
-    """Order one executor that is alone; `load` changes its LoadSpec."""
-    alone = ExecutorOrder(load_spec(bank, **load or {}), Arrivals(), seed=1, background_sessions=0)
-    return replace(alone, **changes)
+    """Order one executor that is alone; `load` changes its LoadSpec, `changes` its part and its place."""
+    part = LoadPart(load_spec(1, **{"arrivals": Arrivals()} | (load or {})), background_sessions=0)
+    of_part = {name: value for name, value in changes.items() if name in LoadPart.__struct_fields__}
+    place = {name: value for name, value in changes.items() if name in ExecutorOrder.__struct_fields__}
+    return ExecutorOrder(bank.spec(), [replace(part, **of_part)], **place)
 
 
-def timeline(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Timeline:
-    steps = consecutive_steps(users, ramp_s=0, warm_up_s=0, measure_s=seconds)
-    return Timeline(steps, arrivals or THINKING, seed=1)
+def timeline(loads: Sequence[LoadSpec], seconds: float) -> Timeline:
+    """Return steps that each last so long."""
+    users = map(sum, zip(*(load.users for load in loads), strict=True))
+    return Timeline(consecutive_steps(users, ramp_s=0, warm_up_s=0, measure_s=seconds))
 
 
 def history_rows(bank: EmbeddedEngine) -> int:
@@ -49,9 +54,9 @@ def total(record: Record, table: str, column: str) -> int:
 class Load:
     """A drive with its record, and what became of its processes."""
 
-    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Timeline, **changes: Any):
+    def __init__(self, bank: EmbeddedEngine, folder: Path, loads: Sequence[LoadSpec], seconds: float):
         self.writer = RecordWriter(folder, a_manifest())
-        self.drive = Drive(load, load_spec(bank, **changes), self.writer)
+        self.drive = Drive(timeline(loads, seconds), bank.spec(), loads, self.writer)
         self.conductor = psutil.Process(self.drive._process.pid)
         self.seen: set[psutil.Process] = {self.conductor}
         self.progress: list[Any] = []
@@ -82,19 +87,17 @@ class Load:
         return Record(self.writer.folder)
 
 
-def with_background(users: int, seconds: float) -> Timeline:
-    return dataclasses.replace(timeline([users], seconds), background_per_user=0.5)
-
-
 def drive_to_the_end(
     bank: EmbeddedEngine,
     folder: Path,
     timeline: Timeline,
+    arrivals: Arrivals,
     meanwhile: Callable[[LoadProgress], None] = lambda progress: None,
 ) -> Record:
     """`bank` holds one branch; `meanwhile` is called several times a second."""
-    writer = RecordWriter(folder, a_manifest(steps=steps_of(timeline)))
-    drive = Drive(timeline, load_spec(bank), writer)
+    writer = RecordWriter(folder, a_manifest(steps=steps_of(timeline, arrivals)))
+    load = load_spec(*(step.users for step in timeline.steps), arrivals=arrivals)
+    drive = Drive(timeline, bank.spec(), [load], writer)
     try:
         drive.start()
         drive.follow(meanwhile, lambda: None)

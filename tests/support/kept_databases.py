@@ -208,10 +208,10 @@ def _alone(place: Path, wait: bool = False) -> Iterator[None]:
 
 
 def _sweep(server: MssqlEngine | None, folder: Path, name: str, key: str) -> None:
-    """Drop what earlier code has built."""
+    """Drop what earlier code has built. Another process may be doing the same: what is gone needs no dropping."""
     for place in folder.glob(f"{name}_*"):
         if not place.name.startswith(f"{name}_{key}_"):
-            with suppress(BlockingIOError), _alone(place):
+            with suppress(BlockingIOError, FileNotFoundError), _alone(place):
                 _drop(server, place)
                 shutil.rmtree(place)
 

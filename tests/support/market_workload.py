@@ -14,7 +14,7 @@ SWEEP_EVERY_S = 0.2
 
 class _Payment(Transfer):
     def __init__(self, around: WorkloadContext):
-        super().__init__(around.scale)
+        super().__init__(around.part(around.scale["branches"]))
         self._post = around.post
 
 

@@ -175,10 +175,10 @@ def manifest(steps: list[StepSummary], **more: Any) -> Manifest:
                 "interval_s": 0.1,
                 "unavailable": None,
             },
-            "user_io": {
-                "title": "I/O per user",
+            "load_io": {
+                "title": "I/O per load",
                 "help": "pg_stat_get_backend_io",
-                "interval_s": 5.0,
+                "interval_s": 1.0,
                 "unavailable": "PostgreSQL 16 has no I/O counters per session; 18 has.",
             },
         },

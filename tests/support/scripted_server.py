@@ -40,7 +40,7 @@ class Server:
     own_ios: list[tuple] = field(default_factory=list)
     """The rows that were reported."""
 
-    def session(self, call_timeout_s: float) -> "Server":
+    def session(self, call_timeout_s: float, application: str = "stallmark-user") -> "Server":
         assert call_timeout_s == CALL_TIMEOUT_S
         self.sessions += 1
         if self.sessions > 1 and self.refuses:

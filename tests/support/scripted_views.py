@@ -6,6 +6,7 @@ from stallmark.collectors.base import Collector, Row
 from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import (
+    LoadIO,
     LogSpace,
     Performance,
     Procedures,
@@ -49,8 +50,16 @@ WAITS = [
 ]
 ANSWERS: dict[type[MssqlCollector], Rows] = {
     ServerIO: rows(ServerIO.columns.names, *FILES),
-    UserWaits: rows(["status", "wait_type", "users"], ("suspended", "PAGEIOLATCH_SH", 3), (None, None, 2)),
+    UserWaits: rows(
+        ["application", "status", "wait_type", "users"],
+        ("stallmark-user-mail", "suspended", "PAGEIOLATCH_SH", 3), ("stallmark-user-bank", None, None, 2),
+        ("stallmark-user-bank", "suspended", "PAGEIOLATCH_SH", 1),
+    ),
     ServerWaits: rows(["server_time", "epoch", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"], *WAITS),
+    LoadIO: rows(
+        ["epoch", *LoadIO.columns.names[1:]],
+        (START, "stallmark-user", "57 since 2026-03-02T09:00:00,58 since 2026-03-02T09:00:00", 4200, 130, 800_000),
+    ),
     SessionWaits: rows(
         ["server_time", "epoch", "session", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"],
         *[(t, epoch, "57 since 2026-03-02T09:00:00", *rest) for t, epoch, *rest in WAITS],
@@ -135,7 +144,8 @@ def words_of(kind: type[MssqlCollector]) -> str:
     return {
         UserWaits: r"FROM sys\.dm_exec_sessions AS session\s+LEFT JOIN sys\.dm_exec_requests",
         ServerIO: "dm_io_virtual_file_stats", ServerWaits: "dm_os_wait_stats|dm_db_wait_stats",
-        SessionWaits: "dm_exec_session_wait_stats", Performance: "dm_os_performance_counters AS counters",
+        LoadIO: "STRING_AGG.*login_time", SessionWaits: "dm_exec_session_wait_stats",
+        Performance: "dm_os_performance_counters AS counters",
         Procedures: r"cached\.total_worker_time", Statements: "dm_exec_query_stats AS used",
         RowLocks: "dm_db_index_operational_stats",
         Blocking: "holder.most_recent_sql_handle", Deadlocks: "xml_deadlock_report",

@@ -43,6 +43,7 @@ COLLECTOR_TABLES: dict[str, pa.Schema] = {
         [
             ("t", pa.float64()),
             ("second", pa.int32()),
+            ("application", pa.string()),
             ("wait_class", pa.string()),
             ("event", pa.string()),
             ("samples", pa.int32()),
@@ -232,7 +233,7 @@ class Tables:
             "foreign": truth.foreign_reads_per_second * t,
         }
 
-    def _waits(self, second: int) -> list[dict[str, Any]]:
+    def _waits(self, second: int, application: str = "stallmark-user") -> list[dict[str, Any]]:
         events = {
             "io": "IO:DataFileRead", "wal": "LWLock:WALWrite", "lock": "Lock:transactionid",
             "client": "Client:ClientRead", "other": "LWLock:BufferContent", "cpu": "CPU",
@@ -242,8 +243,8 @@ class Tables:
         observed = self.rng.multinomial(10 * self.users[second], list(shares.values()))
         return [
             {
-                "t": second + 1.0, "second": second, "wait_class": name, "event": events[name],
-                "samples": int(samples), "polls": 10,
+                "t": second + 1.0, "second": second, "application": application, "wait_class": name,
+                "event": events[name], "samples": int(samples), "polls": 10,
             }
             for name, samples in zip(shares, observed, strict=True)
             if samples

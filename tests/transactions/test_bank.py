@@ -21,7 +21,7 @@ from stallmark.transactions.workload import Outcome
 
 @given(branches=st.integers(1, 20_000), seed=st.integers())
 def test_inputs_name_rows_that_exist(branches: int, seed: int) -> None:
-    transfer = Transfer({"branches": branches})
+    transfer = Transfer(range(branches))
     rng = random.Random(seed)
     for _ in range(20):
         account, teller, branch, delta = transfer.inputs(rng)
@@ -32,13 +32,13 @@ def test_inputs_name_rows_that_exist(branches: int, seed: int) -> None:
 
 
 def test_inputs_are_a_function_of_the_generator() -> None:
-    one, two = (Transfer({"branches": 5}) for _ in range(2))
+    one, two = (Transfer(range(5)) for _ in range(2))
     a, b = random.Random(3), random.Random(3)
     assert [one.inputs(a) for _ in range(100)] == [two.inputs(b) for _ in range(100)]
 
 
 def test_shares() -> None:
-    transfer, rng, draws = Transfer({"branches": 4}), random.Random(1), 40_000
+    transfer, rng, draws = Transfer(range(4)), random.Random(1), 40_000
     homes: Counter = Counter()
     tellers: Counter = Counter()
     for _ in range(draws):
@@ -60,14 +60,14 @@ def test_extremes_are_drawn() -> None:
         def random(self) -> float:
             return self.value
 
-    transfer, edge = Transfer({"branches": 2}), Edge()
+    transfer, edge = Transfer(range(2)), Edge()
     assert transfer.inputs(edge) == (100_001, 1, 1, -LARGEST_DELTA)  # 0 is below 15 %: remote
     edge.value = 1 - 2**-53
     assert transfer.inputs(edge) == (200_000, 20, 2, LARGEST_DELTA)
 
 
 def test_one_branch_has_no_remote_account() -> None:
-    transfer, rng = Transfer({"branches": 1}), random.Random(1)
+    transfer, rng = Transfer(range(1)), random.Random(1)
     assert all(transfer.inputs(rng)[0] <= 100_000 for _ in range(1_000))
 
 
@@ -87,7 +87,7 @@ def user(bank: EmbeddedEngine, transactions: int, seed: int) -> list[Outcome]:
     session = bank.session(60)
     for frame, parameters in Transfer.frames.items():
         session.prepare(frame, WORKLOAD.call(frame, parameters, bank.dialect))
-    transfer, rng = Transfer({"branches": 2}), random.Random(seed)
+    transfer, rng = Transfer(range(2)), random.Random(seed)
     outcomes = [transfer.execute(session, transfer.inputs(rng)) for _ in range(transactions)]
     session.close()
     return outcomes
@@ -106,7 +106,7 @@ def test_one_transfer(bank: EmbeddedEngine) -> None:
     assert bank.query("SELECT tid, tbalance FROM bank.tellers WHERE tbalance <> 0 ORDER BY tid") == [(3, 70), (4, -100)]
     assert bank.query("SELECT bid, bbalance FROM bank.branches ORDER BY bid") == [(1, -30), (2, 0)]
     with pytest.raises(CallFailed, match="no account 900000"):
-        Transfer({"branches": 2}).execute(session, (900_000, 1, 1, 5))
+        Transfer(range(2)).execute(session, (900_000, 1, 1, 5))
     session.close()
 
 

@@ -68,7 +68,7 @@ def used(embedded_server) -> EmbeddedEngine:
     """A bank on which some transfers have run."""
     bank = EmbeddedEngine(embedded_server, DATABASE)
     build(bank, WORKLOAD, SCALE, 1, workers=1)
-    transfer, rng = Transfer(SCALE), random.Random(1)
+    transfer, rng = Transfer(range(SCALE["branches"])), random.Random(1)
     with bank.cursor() as cursor:
         for _ in range(200):
             cursor.execute("SELECT bank.transfer(%s, %s, %s, %s)", transfer.inputs(rng))

@@ -21,6 +21,7 @@ from stallmark.transactions.mail.background_scan import BackgroundScan
 from stallmark.transactions.mail.context import open_context
 from stallmark.transactions.mail.delete_message import DeleteMessage
 from stallmark.transactions.mail.deliver_message import DeliverMessage, Inputs
+from stallmark.transactions.mail.list_folder import ListFolder
 from stallmark.transactions.mail.move_message import MoveMessage
 from stallmark.transactions.mail.read_message import ReadMessage
 from stallmark.transactions.mail.update_message import UpdateMessage
@@ -92,6 +93,9 @@ def test_what_reads_is_a_call(session, server: Responder, script: Script, contex
     script.procedure("mail.read_message", Rows(columns, [(5, True, 4, "one.")]))
     assert ReadMessage(context).execute(session, (7, 500_000)) is Outcome.COMMITTED
     assert [each.value for each in server.requests[-1].parameters[-2:]] == [7, 500_000]
+    script.procedure("mail.list_folder", Rows(columns[:3], [(5, True, 4)]))
+    assert ListFolder(context).execute(session, (7, 1)) is Outcome.COMMITTED
+    assert [each.value for each in server.requests[-1].parameters[-3:]] == [7, 1, 50]
     scanned = [Column("last_id", INT), Column("bytes", BIGINT), Column("checksum", BIGINT)]
     script.procedure("mail.background_scan", Rows(scanned, [(9, 262_145, 77)]))
     scan = BackgroundScan(context)

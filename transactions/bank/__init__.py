@@ -7,9 +7,14 @@ branches with throughput. It says how fast a server commits small writes over ra
 from functools import partial
 
 from stallmark.transactions.bank.transfer import Transfer
-from stallmark.transactions.workload import Condition, UserLoad, Workload
+from stallmark.transactions.workload import Condition, UserLoad, Workload, WorkloadContext
 
 _condition = partial(Condition.of_file, __name__)
+
+
+def _share(around: WorkloadContext) -> range:
+    return around.part(around.scale["branches"])
+
 
 WORKLOAD = Workload(
     name="bank",
@@ -26,5 +31,6 @@ WORKLOAD = Workload(
         _condition("belongs", "tellers and accounts belong to their branch"),
     ),
     package=__name__,
-    users=UserLoad({Transfer: 1}, counted={Transfer: "SELECT COUNT(*) FROM bank.history"}),
+    cells_by="branches",
+    users=UserLoad({Transfer: 1}, share=_share, counted={Transfer: "SELECT COUNT(*) FROM bank.history"}),
 )

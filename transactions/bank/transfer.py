@@ -1,8 +1,7 @@
 """The bank's transaction: a customer of one branch moves an amount at a teller."""
 
 import random
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
@@ -19,9 +18,11 @@ class Transfer(Transaction):
     name = "transfer"
     frames: ClassVar = {"transfer": 4}
 
-    def __init__(self, scale: Mapping[str, Any]):
-        super().__init__(scale)
-        self._branches: int = scale["branches"]
+    def __init__(self, branches: range):
+        """Take the branches whose customers and tellers they are, counted from 0."""
+        super().__init__(branches)
+        self._first = branches.start
+        self._branches = len(branches)
         self._tellers = self._branches * TELLERS_PER_BRANCH
         self._remote_share = REMOTE_SHARE if self._branches > 1 else 0.0
 
@@ -31,10 +32,10 @@ class Transfer(Transaction):
         15 % of the accounts belong to another branch than the teller, drawn evenly from all others.
         """
         draw = rng.random  # `randint` costs four times as much
-        teller = int(draw() * self._tellers) + 1
+        teller = self._first * TELLERS_PER_BRANCH + int(draw() * self._tellers) + 1
         branch = home = (teller - 1) // TELLERS_PER_BRANCH + 1
         if draw() < self._remote_share:
-            home = int(draw() * (self._branches - 1)) + 1
+            home = self._first + int(draw() * (self._branches - 1)) + 1
             home += home >= branch
         account = (home - 1) * ACCOUNTS_PER_BRANCH + int(draw() * ACCOUNTS_PER_BRANCH) + 1
         delta = int(draw() * (2 * LARGEST_DELTA + 1)) - LARGEST_DELTA

@@ -107,6 +107,7 @@ WORKLOAD = Workload(
     schema="brokerage",
     tables="stallmark.schema.brokerage.tables",
     package=__name__,
+    cells_by="customers",
     conditions=CONDITIONS,
     numbers=_numbers,
     users=UserLoad(

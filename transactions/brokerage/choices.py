@@ -36,38 +36,38 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalUnits:
-    """The load units of one load machine, from `first` to before `end`. It takes the share `locality` of its customers
-    from there, the others from everywhere."""
+    """The load units of a cell, and of these one load machine's `own`. It takes the share `locality` of its customers
+    from there, the others from all of the cell."""
 
-    first: int
-    end: int
+    cell: range
+    own: range
     locality: float
 
     @classmethod
-    def of(cls, units: int, machine: int, machines: int, locality: float) -> "LocalUnits":
+    def of(cls, cell: range, machine: int, machines: int, locality: float) -> "LocalUnits":
         """Return the units of `machine`, 1 to `machines`; a single one has all. Where there are fewer units than
         machines, machines share them."""
         if machines < 2:
-            return cls(0, units, 0.0)
-        first = (machine - 1) * units // machines
-        return cls(first, max(first + 1, machine * units // machines), locality)
+            return cls(cell, cell, 0.0)
+        first = (machine - 1) * len(cell) // machines
+        return cls(cell, cell[first : max(first + 1, machine * len(cell) // machines)], locality)
 
 
 def choices(population: Population, part: LocalUnits, rng: random.Random) -> Iterator[Choice]:
     """Yield choices without end."""
     while True:
         bits = np.frombuffer(rng.randbytes(8 * 4 * AT_ONCE), np.uint64).reshape(4, AT_ONCE)
-        customer = _customers(population, part, bits[0], bits[1])
+        customer = _customers(part, bits[0], bits[1])
         account = account_key(customer, below(accounts_of(customer), bits[2]))
         number = below(held_by(account), bits[3])
         security = security_of(account, number, population.securities)
         yield from map(Choice, customer.tolist(), account.tolist(), security.tolist())
 
 
-def _customers(population: Population, part: LocalUnits, where: Numbers, who: Numbers) -> Ints:
-    everywhere = below(population.units, where)
+def _customers(part: LocalUnits, where: Numbers, who: Numbers) -> Ints:
+    units = part.cell.start + below(len(part.cell), where)
     if part.locality:
-        here = part.first + below(part.end - part.first, where)
+        here = part.own.start + below(len(part.own), where)
         at_home = unit(where << np.uint64(32)) < part.locality
-        everywhere = np.where(at_home, here, everywhere)
-    return customer_at(everywhere, busy_rank(who))
+        units = np.where(at_home, here, units)
+    return customer_at(units, busy_rank(who))

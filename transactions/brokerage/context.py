@@ -1,6 +1,10 @@
 """The context that all transactions of a load process share, made once before the load begins.
 
 Names that the loaders made of words are read from the database; all else follows from the scale.
+
+A cell has customers, accounts, brokers and past trades of its own. Securities and their companies are the market, which
+all cells share: what names a security may find trades, orders or news of any cell, and a limit order goes to the market
+on the report of whichever process. So each cell has market emulators and maintenance of its own, as machines have.
 """
 
 import random
@@ -11,7 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from stallmark.schema.brokerage.population import Population, symbol
+from stallmark.schema.brokerage.population import BROKERS, UNIT, Population, symbol
 from stallmark.schema.brokerage.prices import cents_at, phase_s, price_second
 from stallmark.transactions.brokerage.choices import Choice, LocalUnits, choices
 from stallmark.transactions.brokerage.market_emulator import MarketEmulator
@@ -28,7 +32,7 @@ class Context:
     company_names: list[str]
     """Names by company."""
     broker_names: list[str]
-    """Names by broker."""
+    """Names of the cell's brokers."""
     sector_names: list[str]
     industry_names: list[str]
     next_trade_id: Callable[[], int]
@@ -41,6 +45,11 @@ class Context:
     market: MarketEmulator
     seed: int
     """The seed of the data."""
+
+    @property
+    def customers(self) -> range:
+        """Return the customers of the cell."""
+        return range(self.part.cell.start * UNIT, self.part.cell.stop * UNIT)
 
     def choices(self, rng: random.Random) -> Iterator[Choice]:
         return choices(self.population, self.part, rng)
@@ -62,12 +71,15 @@ def open_context(
     def names(query: str) -> list[str]:
         return [name for (name,) in around.query(query)]
 
+    cell = around.part(population.units)
+    brokers = names("SELECT b_name FROM brokerage.broker ORDER BY b_id")
+
     return Context(
         population,
-        LocalUnits.of(population.units, around.machine, around.machines, around.locality),
+        LocalUnits.of(cell, around.machine, around.machines, around.locality),
         symbols,
         company_names=names("SELECT co_name FROM brokerage.company ORDER BY co_id"),
-        broker_names=names("SELECT b_name FROM brokerage.broker ORDER BY b_id"),
+        broker_names=brokers[cell.start * BROKERS : cell.stop * BROKERS],
         sector_names=names("SELECT sc_name FROM brokerage.sector ORDER BY sc_id"),
         industry_names=names("SELECT in_name FROM brokerage.industry ORDER BY in_id"),
         next_trade_id=ids.__next__,

@@ -52,8 +52,7 @@ def _account(context: Context, rng: random.Random, table: str) -> Inputs:
 
 
 def _address(context: Context, rng: random.Random, table: str) -> Inputs:
-    customer = rng.randrange(context.population.customers)
-    return Inputs(table, address_key_of_customer(context.population, customer))
+    return Inputs(table, address_key_of_customer(context.population, rng.choice(context.customers)))
 
 
 def _company(context: Context, rng: random.Random, table: str) -> Inputs:
@@ -61,11 +60,11 @@ def _company(context: Context, rng: random.Random, table: str) -> Inputs:
 
 
 def _customer(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, customer_key(rng.randrange(context.population.customers)))
+    return Inputs(table, customer_key(rng.choice(context.customers)))
 
 
 def _watch_lists(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, customer_key(rng.randrange(context.population.customers - WATCH_LISTS + 1)))
+    return Inputs(table, customer_key(rng.choice(context.customers[: 1 - WATCH_LISTS])))
 
 
 def _security(context: Context, rng: random.Random, table: str) -> Inputs:

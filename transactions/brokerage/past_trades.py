@@ -54,7 +54,7 @@ class PastTrades:
         population = context.population
         self._symbols = context.symbols
         self._choices = context.choices(rng)
-        self._ids = ids(population, rng)
+        self._ids = ids(population, context.part.cell, rng)
         self._since_of_account = since(population, population.accounts, TRADES, rng)
         self._since_of_security = since(population, population.securities, TRADES, rng)
         self._since_of_first = since(population, population.accounts, _TO_FIND_ONE, rng)
@@ -76,12 +76,12 @@ class PastTrades:
         return next(self._choices).account, next(self._since_of_first)
 
 
-def ids(population: Population, rng: random.Random) -> Iterator[list[int]]:
-    """Yield lists of `TRADES` ids; fewer only where there are hardly as many trades."""
+def ids(population: Population, units: range, rng: random.Random) -> Iterator[list[int]]:
+    """Yield lists of `TRADES` ids of these load units; fewer only where there are hardly as many trades."""
     while True:
         bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
         number = (_later(bits[0]) * population.unit_trades).astype(np.int64)
-        for keys in trade_key(population, below(population.units, bits[1]), number).tolist():
+        for keys in trade_key(population, units.start + below(len(units), bits[1]), number).tolist():
             yield sorted(list(dict.fromkeys(keys))[:TRADES])
 
 

@@ -117,7 +117,8 @@ class TradeOrder(Transaction):
         customer = it.another[int(draw() * it.others)]
         if draw() < NOT_PERMITTED_SHARE:
             known = (it.choice.customer, *it.another)
-            while (customer := int(draw() * self._context.population.customers)) in known:
+            customers = self._context.customers
+            while (customer := customers[int(draw() * len(customers))]) in known:
                 pass
         return tax_id(customer)
 

@@ -13,6 +13,7 @@ from stallmark.transactions.mail.background_scan import EVERY_S, BackgroundScan
 from stallmark.transactions.mail.context import open_context
 from stallmark.transactions.mail.delete_message import DeleteMessage
 from stallmark.transactions.mail.deliver_message import DeliverMessage
+from stallmark.transactions.mail.list_folder import ListFolder
 from stallmark.transactions.mail.move_message import MoveMessage
 from stallmark.transactions.mail.read_message import ReadMessage
 from stallmark.transactions.mail.update_message import UpdateMessage
@@ -48,10 +49,12 @@ def _contention(scale: Mapping[str, Any], users: int) -> str | None:
 
 WORKLOAD = Workload(
     name="mail",
-    version=1,
+    version=2,
     schema="mail",
     tables="stallmark.schema.mail.tables",
     package=__name__,
+    called=("message_at",),
+    cells_by="mailboxes",
     conditions=(
         _condition("folder_totals", "a folder's totals are those of its messages"),
         _condition("mailbox_totals", "a mailbox counts its messages, from the oldest on"),
@@ -64,8 +67,9 @@ WORKLOAD = Workload(
     ),
     numbers=_numbers,
     users=UserLoad(
-        # About 60 % of the I/Os are reads, what Jetstress tunes its mix for; as many messages go as come.
-        deck={ReadMessage: 52, DeliverMessage: 17, DeleteMessage: 17, UpdateMessage: 9, MoveMessage: 5},
+        # About 60 % of the I/Os are reads, what Jetstress tunes its mix for; as many messages go as come. Of what a
+        # folder shows between two and three messages are read.
+        deck={ReadMessage: 52, ListFolder: 20, DeliverMessage: 17, DeleteMessage: 17, UpdateMessage: 9, MoveMessage: 5},
         share=open_context,
         counted={
             DeliverMessage: "SELECT SUM(CAST(mb_next AS bigint)) FROM mail.mailbox",
@@ -73,6 +77,7 @@ WORKLOAD = Workload(
             UpdateMessage: "SELECT SUM(mb_updates) FROM mail.mailbox",
             MoveMessage: "SELECT SUM(mb_moves) FROM mail.mailbox",
         },
+        profiled_by="mailboxes",
         contention=_contention,
     ),
     background=Background(

@@ -1,4 +1,5 @@
-"""Background-Scan: all bodies are read one after the other for a checksum, over and over, at a limited rate.
+"""Background-Scan: all bodies are read one after the other for a checksum, over and over, at a limited rate; each cell
+has a scan of its own mailboxes.
 
 A mail server does so to find damage. The rate holds over time: bodies are read whole, and what one had beyond its turn
 is left out of the next ones.
@@ -29,11 +30,12 @@ class BackgroundScan(Transaction):
         return ()
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
-        at = self._context.scan
+        at, mailboxes = self._context.scan, self._context.mailboxes
         budget = max(1, CHUNK_BYTES - at.ahead)
         [(last, size, _)] = session.call("background_scan", (at.mailbox, at.message, budget), commits=False)
         if last is None:
-            at.mailbox, at.message = at.mailbox % self._context.mailboxes + 1, 1
+            following = at.mailbox + 1
+            at.mailbox, at.message = following if following in mailboxes else mailboxes.start, 1
             return Outcome.COMMITTED
         at.message = last + 1
         at.ahead = max(0, at.ahead + size - CHUNK_BYTES)

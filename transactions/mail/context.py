@@ -1,7 +1,7 @@
 """The context that all transactions of a load process share."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from stallmark.transactions.clock import Clock, RunClock
 from stallmark.transactions.mail.new_messages import NewMessages
@@ -15,20 +15,21 @@ _PLACES = 1_000_000
 class ScanPosition:
     """The position of the background scan: what it reads next, and how many bytes it has read beyond its rate."""
 
-    mailbox: int = 1
+    mailbox: int
     message: int = 1
     ahead: int = 0
 
 
 @dataclass(frozen=True)
 class Context:
-    mailboxes: int
+    mailboxes: range
+    """The mailboxes of the cell, by their numbers from 1."""
     new: NewMessages
     clock: Clock
-    scan: ScanPosition = field(default_factory=ScanPosition)
+    scan: ScanPosition
 
     def mailbox(self, rng: random.Random) -> int:
-        return 1 + int(rng.random() * self.mailboxes)
+        return self.mailboxes[int(rng.random() * len(self.mailboxes))]
 
     def place(self, rng: random.Random) -> tuple[int, int]:
         """Return a mailbox and a place in it: all are drawn alike."""
@@ -37,4 +38,6 @@ class Context:
 
 def open_context(around: WorkloadContext, clock: Clock | None = None) -> Context:
     new = NewMessages(around.seed, around.scale["compressibility"])
-    return Context(around.scale["mailboxes"], new, clock or RunClock())
+    part = around.part(around.scale["mailboxes"])
+    mailboxes = range(part.start + 1, part.stop + 1)
+    return Context(mailboxes, new, clock or RunClock(), ScanPosition(mailboxes.start))

@@ -21,20 +21,18 @@ BEGIN
     DECLARE @read bit;
     DECLARE @bytes integer;
 
+    UPDATE mail.mailbox
+       SET mb_deletes = mb_deletes + CASE WHEN mb_messages > mb_least THEN 1 ELSE 0 END
+     WHERE mb_id = @mailbox;
     SELECT @first = mb_first,
            @next = mb_next,
            @to_go = CASE WHEN mb_messages > mb_most THEN 2 WHEN mb_messages > mb_least THEN 1 ELSE 0 END
-      FROM mail.mailbox WITH (UPDLOCK)
+      FROM mail.mailbox
      WHERE mb_id = @mailbox;
 
     WHILE @gone < @to_go
     BEGIN
-        SET @message = (SELECT MIN(me_id)
-                          FROM mail.message
-                         WHERE me_mb_id = @mailbox
-                           AND me_id >= @first + CAST(@next - @first AS bigint) * @place / 1000000);
-        IF @message IS NULL
-            SET @message = (SELECT MAX(me_id) FROM mail.message WHERE me_mb_id = @mailbox);
+        EXEC mail.message_at @mailbox, @first, @next, @place, @message OUTPUT;
 
         SELECT @folder = me_fo_id, @read = me_read, @bytes = me_bytes
           FROM mail.message
@@ -57,8 +55,7 @@ BEGIN
     IF @gone > 0
         UPDATE mail.mailbox
            SET mb_first = (SELECT MIN(me_id) FROM mail.message WHERE me_mb_id = @mailbox AND me_id >= @first),
-               mb_messages = mb_messages - @gone,
-               mb_deletes = mb_deletes + 1
+               mb_messages = mb_messages - @gone
          WHERE mb_id = @mailbox;
 
     SELECT @gone AS deleted;

@@ -19,10 +19,10 @@ BEGIN
     DECLARE @bytes integer = DATALENGTH(@body);
 
     UPDATE mail.mailbox
-       SET @message = mb_next,
-           mb_next = mb_next + 1,
+       SET mb_next = mb_next + 1,
            mb_messages = mb_messages + 1
      WHERE mb_id = @mailbox;
+    SET @message = (SELECT mb_next - 1 FROM mail.mailbox WHERE mb_id = @mailbox);
 
     INSERT INTO mail.message (me_mb_id, me_id, me_fo_id, me_received, me_sender, me_subject, me_read, me_bytes)
     VALUES (@mailbox, @message, @folder, @received, @sender, @subject, 0, @bytes);

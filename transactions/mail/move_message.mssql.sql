@@ -20,18 +20,10 @@ BEGIN
     DECLARE @unread integer;
     DECLARE @bytes integer;
 
-    UPDATE mail.mailbox
-       SET @first = mb_first,
-           @next = mb_next,
-           mb_moves = mb_moves + 1
-     WHERE mb_id = @mailbox;
+    UPDATE mail.mailbox SET mb_moves = mb_moves + 1 WHERE mb_id = @mailbox;
+    SELECT @first = mb_first, @next = mb_next FROM mail.mailbox WHERE mb_id = @mailbox;
 
-    SET @message = (SELECT MIN(me_id)
-                      FROM mail.message
-                     WHERE me_mb_id = @mailbox
-                       AND me_id >= @first + CAST(@next - @first AS bigint) * @place / 1000000);
-    IF @message IS NULL
-        SET @message = (SELECT MAX(me_id) FROM mail.message WHERE me_mb_id = @mailbox);
+    EXEC mail.message_at @mailbox, @first, @next, @place, @message OUTPUT;
 
     SELECT @from = me_fo_id, @unread = CASE me_read WHEN 1 THEN 0 ELSE 1 END, @bytes = me_bytes
       FROM mail.message

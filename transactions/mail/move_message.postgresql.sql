@@ -20,13 +20,7 @@ BEGIN
      WHERE mb_id = p_mailbox
     RETURNING mb_first, mb_next INTO first_id, next_id;
 
-    SELECT MIN(me_id) INTO chosen
-      FROM mail.message
-     WHERE me_mb_id = p_mailbox
-       AND me_id >= first_id + CAST(next_id - first_id AS bigint) * p_place / 1000000;
-    IF chosen IS NULL THEN
-        SELECT MAX(me_id) INTO chosen FROM mail.message WHERE me_mb_id = p_mailbox;
-    END IF;
+    chosen := mail.message_at(p_mailbox, first_id, next_id, p_place);
 
     SELECT me_fo_id, CASE WHEN me_read THEN 0 ELSE 1 END, me_bytes INTO from_folder, unread, bytes
       FROM mail.message

@@ -17,12 +17,7 @@ BEGIN
 
     SELECT @first = mb_first, @next = mb_next FROM mail.mailbox WHERE mb_id = @mailbox;
 
-    SET @message = (SELECT MIN(me_id)
-                      FROM mail.message
-                     WHERE me_mb_id = @mailbox
-                       AND me_id >= @first + CAST(@next - @first AS bigint) * @place / 1000000);
-    IF @message IS NULL
-        SET @message = (SELECT MAX(me_id) FROM mail.message WHERE me_mb_id = @mailbox);
+    EXEC mail.message_at @mailbox, @first, @next, @place, @message OUTPUT;
 
     SELECT me_id, me_fo_id, me_received, me_sender, me_subject, me_read, me_bytes, bo_text
       FROM mail.message

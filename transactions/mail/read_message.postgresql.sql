@@ -21,13 +21,7 @@ DECLARE
 BEGIN
     SELECT mb_first, mb_next INTO first_id, next_id FROM mail.mailbox WHERE mb_id = p_mailbox;
 
-    SELECT MIN(me_id) INTO chosen
-      FROM mail.message
-     WHERE me_mb_id = p_mailbox
-       AND me_id >= first_id + CAST(next_id - first_id AS bigint) * p_place / 1000000;
-    IF chosen IS NULL THEN
-        SELECT MAX(me_id) INTO chosen FROM mail.message WHERE me_mb_id = p_mailbox;
-    END IF;
+    chosen := mail.message_at(p_mailbox, first_id, next_id, p_place);
 
     RETURN QUERY
     SELECT me_id, me_fo_id, me_received, me_sender, me_subject, me_read, me_bytes, bo_text

@@ -18,18 +18,10 @@ BEGIN
     DECLARE @folder smallint;
     DECLARE @read bit;
 
-    UPDATE mail.mailbox
-       SET @first = mb_first,
-           @next = mb_next,
-           mb_updates = mb_updates + 1
-     WHERE mb_id = @mailbox;
+    UPDATE mail.mailbox SET mb_updates = mb_updates + 1 WHERE mb_id = @mailbox;
+    SELECT @first = mb_first, @next = mb_next FROM mail.mailbox WHERE mb_id = @mailbox;
 
-    SET @message = (SELECT MIN(me_id)
-                      FROM mail.message
-                     WHERE me_mb_id = @mailbox
-                       AND me_id >= @first + CAST(@next - @first AS bigint) * @place / 1000000);
-    IF @message IS NULL
-        SET @message = (SELECT MAX(me_id) FROM mail.message WHERE me_mb_id = @mailbox);
+    EXEC mail.message_at @mailbox, @first, @next, @place, @message OUTPUT;
 
     SELECT @folder = me_fo_id, @read = me_read
       FROM mail.message
@@ -67,18 +59,10 @@ BEGIN
     DECLARE @before integer;
     DECLARE @bytes integer = DATALENGTH(@body);
 
-    UPDATE mail.mailbox
-       SET @first = mb_first,
-           @next = mb_next,
-           mb_updates = mb_updates + 1
-     WHERE mb_id = @mailbox;
+    UPDATE mail.mailbox SET mb_updates = mb_updates + 1 WHERE mb_id = @mailbox;
+    SELECT @first = mb_first, @next = mb_next FROM mail.mailbox WHERE mb_id = @mailbox;
 
-    SET @message = (SELECT MIN(me_id)
-                      FROM mail.message
-                     WHERE me_mb_id = @mailbox
-                       AND me_id >= @first + CAST(@next - @first AS bigint) * @place / 1000000);
-    IF @message IS NULL
-        SET @message = (SELECT MAX(me_id) FROM mail.message WHERE me_mb_id = @mailbox);
+    EXEC mail.message_at @mailbox, @first, @next, @place, @message OUTPUT;
 
     SELECT @folder = me_fo_id, @before = me_bytes
       FROM mail.message

@@ -29,6 +29,7 @@ class CautionKind(Kind):
     DERIVED = "derived_workload"
     LOCAL_DRIVER = "driver_on_the_server"
     OWN_ADDRESS = "server_at_the_drivers_address"
+    BESIDE = "figures_of_all_loads"
     RESTORED = "restored_before_every_run"
     COLD_START = "cold_start"
     GREW = "database_grew"
@@ -47,6 +48,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
         *statistics,
         *_steadiness(runs),
         *_load(runs),
+        *_beside(runs),
         *_storage(runs),
         *_times(runs),
     ]
@@ -106,6 +108,13 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.LOCAL_DRIVER)
     elif any(one.server.at_own_address for one in alone):
         yield caution(CautionKind.OWN_ADDRESS)
+
+
+def _beside(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    if mixed := [step for step in _steps(runs) if step.beside]:
+        others = list(dict.fromkeys(name for step in mixed for name in step.beside))
+        sampled = any(step.waits.share for step in mixed)
+        yield caution(CautionKind.BESIDE, loads=others, steps=_names(mixed, runs), sampled=sampled)
 
 
 def _is_seen(host: Collector | None) -> bool:

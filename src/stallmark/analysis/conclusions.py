@@ -7,6 +7,7 @@ from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, group, labels, points
+from stallmark.analysis.profile import profiles
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
@@ -37,24 +38,41 @@ def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterato
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     found = points(valid)
+    yield from profiles(found)
+    compared = _company(axis, found)
     yield from _unsteady(steps)
     if axis == "users":
-        yield from knee(found)
+        yield from knee(compared)
     if axis == "buffer_pool":
-        yield from _pools(found)
+        yield from _pools(compared)
     if axis in ("buffer_pool", "device"):
-        yield from _devices(found)
+        yield from _devices(compared)
     yield from _flash(found)
     if axis == "variant" and not judged:
-        yield from _variants(found)
-    yield from _streams(found)
-    yield from _disturbed(found)
+        yield from _variants(compared)
+    yield from _streams(compared)
+    yield from _disturbed(compared)
     yield from _limits(found)
     yield from _bottleneck(found)
     if bound := [point for point in found if any(step.validity.driver_bound for step in point.steps)]:
         yield caution(ExperimentKind.DRIVER_LIMITS, steps=labels(bound, found))
     if len(found) > 1:
         yield _certainty(found)
+
+
+def _company(axis: str, found: Sequence[Point]) -> list[Point]:
+    """Return the points of every variant that may be compared: those beside the most other loads, in the most copies.
+    Of several that differ by the other loads alone it is the last."""
+    chosen = []
+    for same in group(found, lambda point: point.first.variant):
+        most = max(_beside(point) for point in same)
+        fullest = [point for point in same if _beside(point) == most]
+        chosen += fullest[-1:] if axis == "variant" else fullest
+    return chosen
+
+
+def _beside(point: Point) -> tuple[int, int]:
+    return point.first.cells or 0, len(point.first.beside)
 
 
 def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:

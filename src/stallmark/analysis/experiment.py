@@ -72,6 +72,10 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
             f"{probes[0].folder} is a probe of raw storage, which has no transactions: `stallmark report` shows probes "
             "by themselves."
         )
+    if several := [record for record in records if record.manifest.loads]:
+        raise StallmarkError(
+            f"{several[0].folder} is a run of several loads: `stallmark report` and `stallmark compare` show each."
+        )
     variants = Counter(_variant(record) for record in records)
     keys = [f"run{number}" for number in range(1, len(records) + 1)]
     runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))
@@ -143,8 +147,10 @@ def find_axis(steps: Sequence[StepSummary]) -> str:
     """Return what varies between steps: "users", "buffer_pool", "device" or "variant", the first that applies.
 
     Users come first because a ramp is within a run. The buffer pool comes before the device because a sweep of pools
-    usually ends with one variant on another device.
+    usually ends with one variant on another device. Steps beside unlike loads have no common axis.
     """
+    if len({step.beside for step in steps}) > 1:
+        return "variant"
     for axis, values in (
         ("users", {step.users for step in steps}),
         ("buffer_pool", {step.buffer_pool_bytes for step in steps}),

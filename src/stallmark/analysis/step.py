@@ -15,6 +15,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.profile import apart_iops, summarise_profile
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.throughput import Load
@@ -75,6 +76,8 @@ def summarise_step(
     cpu, cpu_own = cpu_busy(over(io.host, interval)), cpu_share(load, io, waits, interval)
     if cpu is None and state:
         cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
+    if step.beside:  # whose CPU time that of other sessions is cannot be told
+        cpu_own = None
     devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
@@ -180,7 +183,12 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
+        profile=None  # of several loads it is said of the one that was steered
+        if manifest.loads
+        else summarise_profile(step.steered, data, apart_iops(load, manifest.workload.transactions, interval)),
         cause=None if manifest.queries else step_cause(figures, manifest, load, io, wait_parts, interval),
+        beside=step.beside,
+        cells=step.cells,
     )
 
 

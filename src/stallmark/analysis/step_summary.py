@@ -11,6 +11,7 @@ from stallmark.analysis.read.concurrent_streams import StreamsSummary
 from stallmark.analysis.read.errors import ErrorSummary
 from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.maintenance import MaintenanceSummary
+from stallmark.analysis.read.profile import ProfileSummary
 from stallmark.analysis.read.server_summary import (
     FileSummary,
     IoLatencySummary,
@@ -172,6 +173,9 @@ class StepSummary:
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users
+    profile: ProfileSummary | None = None  # that its rate was steered to
+    beside: tuple[str, ...] = ()  # the other loads that ran
+    cells: int | None = None  # copies of every load, where an experiment varies them
 
     @property
     def emulated(self) -> bool:

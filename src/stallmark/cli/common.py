@@ -139,14 +139,14 @@ def workload_options(command: Callable) -> Callable:
         "scale",
         default="",
         metavar="MEASURE=N[,…]",
-        help="How large, for example branches=100, or customers=5000,days=1.",
+        help="How large, for example branches=100, or customers=5000,days=1; of several, the measures of all.",
     )
     @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
     @wraps(command)
     def with_choice(workload, scale, seed, **others):
         from stallmark.transactions import WORKLOADS
 
-        if workload in WORKLOADS:
+        if set(workload.split("+")) <= set(WORKLOADS):
             return command(choice=_choice(workload, scale, seed), scenario=None, **others)
         given = click.get_current_context().get_parameter_source
         if scale or given("seed") is ParameterSource.COMMANDLINE:
@@ -158,7 +158,7 @@ def workload_options(command: Callable) -> Callable:
         from stallmark.scenarios.read import read_scenario
 
         chosen = read_scenario(workload)
-        return command(choice=chosen.workload, scenario=chosen, **others)
+        return command(choice=chosen.contents, scenario=chosen, **others)
 
     return with_choice
 
@@ -166,15 +166,16 @@ def workload_options(command: Callable) -> Callable:
 def _choice(workload: str, scale: str, seed: int):
     from pydantic import ValidationError
 
-    from stallmark.loaders.plan import loader_for
+    from stallmark.loaders.find import loader_for
     from stallmark.scenarios.model import WorkloadChoice
+    from stallmark.transactions import known_name
 
     measures = {}
     for part in filter(None, scale.split(",")):
         measure, _, number = (word.strip() for word in part.partition("="))
         wrong = "is no measure" if not number.replace(".", "", 1).isdecimal() else ""
         if wrong := wrong or ("is one too many" if measure in measures else ""):
-            example = loader_for(workload).example
+            example = loader_for(known_name(workload)).example
             raise click.BadParameter(f"{part!r} {wrong}: write --scale {example}", param_hint="--scale")
         measures[measure] = float(number) if "." in number else int(number)
     try:

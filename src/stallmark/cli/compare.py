@@ -35,12 +35,13 @@ def compare(
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.cli.fail_if import FailIf
-    from stallmark.cli.summaries import summarise_folders
+    from stallmark.cli.summaries import of_each, summarise_each
     from stallmark.report.comparison.markdown import summary_for_a_ticket
     from stallmark.report.comparison.page import write_comparison
     from stallmark.report.comparison.terminal import verdicts
     from stallmark.report.file import refuse_target
     from stallmark.report.in_json import dumped, in_json
+    from stallmark.report.loads.page import page_of
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
@@ -50,23 +51,33 @@ def compare(
     ticket = Path(markdown) if markdown is not None and markdown != "-" else None
     if ticket:
         refuse_target(ticket, replace=False)
-    experiment = summarise_folders(runs)
-    found = compare_runs(experiment.runs, between, baseline)  # type: ignore[arg-type]
+    experiments = summarise_each(runs)
+    compared, failed = of_each(experiments, lambda one: compare_runs(one.runs, between, baseline))  # type: ignore[arg-type]
+    for name, error in failed.items():
+        tell(err, escape(f"{name}: {error}"))
     target = target or runs[0] / "comparison.html"
-    write_comparison(experiment, found, target)
+    pages = {name: page_of(target, name) if name else target for name in compared}
+    for name, found in compared.items():
+        refuse_target(pages[name])
+        write_comparison(experiments[name], found, pages[name])
+    said = "\n\n".join(summary_for_a_ticket(found, name) for name, found in compared.items())
     if markdown == "-":
-        click.echo(summary_for_a_ticket(found))
+        click.echo(said)
     elif ticket:
         ticket.parent.mkdir(parents=True, exist_ok=True)
-        ticket.write_text(summary_for_a_ticket(found) + "\n", encoding="utf-8")
+        ticket.write_text(said + "\n", encoding="utf-8")
     if as_json:
-        click.echo(dumped(in_json(found) | {"report": str(target.resolve())}))
+        each = {name: in_json(found) | {"report": str(pages[name].resolve())} for name, found in compared.items()}
+        click.echo(dumped(each.get("", {"loads": each})))
     elif markdown != "-":
-        out.print(verdicts(found))
-        out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+        for name, found in compared.items():
+            out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), verdicts(found), sep="")
+            out.print(f"Report: {pages[name].resolve()}", soft_wrap=True, highlight=False, markup=False)
     if failing:
-        for doubt in filter(None, map(failing.doubt, found.pairs)):
+        for doubt in (one for found in compared.values() for one in map(failing.doubt, found.pairs) if one):
             tell(err, escape(doubt))
-        if reasons := failing.reasons(found):
+        why = {name: failing.reasons(found) for name, found in compared.items()}
+        why |= {name: ["it was not compared"] for name in failed}
+        if reasons := [f"{name}: {one}" if name else one for name, some in why.items() for one in some]:
             tell(err, f"[bold red]Failed:[/] {escape('; '.join(reasons))}.")
             sys.exit(VERDICT)

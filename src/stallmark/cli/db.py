@@ -176,7 +176,7 @@ def _opened(url: str):
 def _drop(url: str, *, yes: bool) -> None:
     from stallmark.loaders import ledger
     from stallmark.schema.drop import drop_schemas
-    from stallmark.transactions import find_workload
+    from stallmark.transactions import find_workload, known_name
 
     with _opened(url) as engine:
         entry = ledger.read(engine)
@@ -184,9 +184,10 @@ def _drop(url: str, *, yes: bool) -> None:
             raise StallmarkError("The database holds nothing that Stallmark built: nothing was removed.")
         if not yes:
             raise StallmarkError(_unconfirmed(entry, engine))
+        workload = find_workload(known_name(entry.identity.workload))  # another version may have made it
         try:
             with engine.hold():
-                gone = drop_schemas(engine, [find_workload(entry.identity.workload).metadata])
+                gone = drop_schemas(engine, [workload.metadata])
         except CallFailed as error:
             raise StallmarkError(
                 f"Not all was dropped: {error.message.rstrip('.')}. Remove what keeps it, then give this command again."

@@ -38,7 +38,7 @@ def _takes(scenario, pace: float) -> dict[str, str | float]:
     from stallmark.report.text import takes
     from stallmark.scenarios.model import ProbeScenario
 
-    absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.workload)
+    absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.contents)
     expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace)
     said = takes.takes(expected.total_s, expected.build_s, at_most=expected.at_most, asks=expected.asks)
     return {"takes": said, "takes_s": round(expected.total_s)}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, json_option, out, runs_argument
+from stallmark.cli.common import Command, err, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
 
@@ -18,16 +18,19 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     With the probability of 80 % (power), by the test at 5 %, two-sided, that `compare` uses for such runs.
     """
     from stallmark.analysis.compare.plan import plan_runs
-    from stallmark.cli.summaries import summarise_folders
+    from stallmark.cli.summaries import of_each, summarise_each
     from stallmark.report.comparison.terminal import planned
     from stallmark.report.in_json import dumped, in_json
 
     wanted = _share(difference)
-    found = plan_runs(summarise_folders(runs).runs, wanted)
+    plans, failed = of_each(summarise_each(runs), lambda one: plan_runs(one.runs, wanted))
+    for name, error in failed.items():
+        tell(err, escape(f"{name}: {error}"))
     if as_json:
-        click.echo(dumped(in_json(found)))
-    else:
-        out.print(planned(found))
+        click.echo(dumped(in_json(plans.get("", {"loads": plans}))))
+        return
+    for name, found in plans.items():
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), planned(found), sep="")
 
 
 def _share(text: str) -> float:

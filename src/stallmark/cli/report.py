@@ -37,6 +37,7 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
     Return whether every threshold was kept.
     """
     from stallmark.analysis.experiment import summarise
+    from stallmark.analysis.loads.summary import has_loads
     from stallmark.record.reader import find_records
     from stallmark.report import write_report
     from stallmark.report.in_json import dumped, experiment_in_json
@@ -48,6 +49,8 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
             raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
         _show_probes(records, target, as_json)
         return True
+    if has_loads(records):
+        return _show_loads(records, target, as_json, slide)
     summary = summarise(records)
     write_report(summary, target)
     if slide:
@@ -62,6 +65,29 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
         if slide:
             _say_where(slide, "Summary")
     return all(one.holds for one in summary.thresholds)
+
+
+def _show_loads(records: Sequence["Record"], target: Path, as_json: bool, slide: Path | None) -> bool:
+    from stallmark.analysis.loads.summary import summarise_loads
+    from stallmark.report.in_json import dumped, loads_in_json
+    from stallmark.report.loads.page import write_loads_report
+    from stallmark.report.loads.terminal import loads_table
+
+    found = summarise_loads(records)
+    first, *others = write_loads_report(found, target)
+    if slide:
+        from stallmark.report.slide import write_loads_slide
+
+        write_loads_slide(found, slide)
+    if as_json:
+        pages = {name: str(path.resolve()) for name, path in zip(found.loads, others, strict=True)}
+        click.echo(dumped(loads_in_json(found) | {"report": str(first.resolve()), "reports": pages}))
+    else:
+        out.print(loads_table(found))
+        _say_where(target)
+        if slide:
+            _say_where(slide, "Summary")
+    return all(one.holds for one in found.thresholds)
 
 
 def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> None:

@@ -30,7 +30,7 @@ from stallmark.experiment.stopping import StopSignal, ask
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress
     from stallmark.live.server import LivePage
-    from stallmark.scenarios.model import QueryScenario, Scenario
+    from stallmark.scenarios.model import AnyScenario
 
 
 @click.command(cls=Command)
@@ -71,7 +71,7 @@ def run(
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = Show(err), None
-    model: Scenario | QueryScenario | ProbeScenario
+    model: AnyScenario | ProbeScenario
     if resume:
         if scenario or overrides or devices:
             raise click.UsageError(
@@ -97,7 +97,7 @@ def run(
         show.say(f"{len(begun.records)} of {len(model.run_order())} runs are there; going on in {begun.folder}")
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
-        with target.engine(model.workload, model) as engine:
+        with target.engine(model.contents, model) as engine:
             expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
             runner = Runner(model, engine, out_dir, show, expected, begun)
             if web:
@@ -136,7 +136,7 @@ def run(
         sys.exit(VERDICT)
 
 
-def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "PageAddress", show: Show) -> "LivePage":
+def _show_live(folder: Path, model: "AnyScenario", web: "PageAddress", show: Show) -> "LivePage":
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
 
@@ -145,10 +145,10 @@ def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "PageAddres
     return page
 
 
-def _say_how_to_resume(folder: Path, model: "Scenario | QueryScenario") -> None:
+def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     from stallmark.experiment.resume import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import live
 
     made = [record.manifest for record in find_records(with_records(folder))]
-    tell(err, escape(live.go_on(command(folder, model.workload, made))))
+    tell(err, escape(live.go_on(command(folder, model.contents, made))))

@@ -70,7 +70,7 @@ def _past(out_dir: Path) -> Iterator["Past"]:
             continue
         try:
             records = find_records([folder])
-            summary = None if any(record.is_probe for record in records) else summarise(records)
+            summary = None if any(record.is_probe or record.loads for record in records) else summarise(records)
         except StallmarkError as error:  # damaged, or of another version: the others are listed all the same
             tell(err, f"{escape(folder.name)}: {escape(in_words(error))}")
             continue

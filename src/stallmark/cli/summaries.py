@@ -1,21 +1,50 @@
 """Summaries of records already made, long ones on all cores."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.record.reader import find_records
+from stallmark.analysis.loads.summary import has_loads, views
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record, find_records
+
+T = TypeVar("T")
 
 LONG_BYTES = 100_000_000
 """Size of all records together from which on a process of its own for each is faster: it takes seconds to start."""
 
 
-def summarise_folders(folders: Sequence[Path]) -> ExperimentSummary:
-    """Summarise the records in the folders. Not for a process that Locust has patched: its pools hang."""
+def summarise_each(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
+    """Summarise the records in the folders: every load of users by its name where they have several, else all under an
+    empty name."""
     records = find_records(folders)
+    if not has_loads(records):
+        return {"": summarise_records(records)}
+    return {name: summarise_records(some) for name, some in views(records).items() if some}
+
+
+def of_each(
+    experiments: Mapping[str, ExperimentSummary], make: Callable[[ExperimentSummary], T]
+) -> tuple[dict[str, T], dict[str, StallmarkError]]:
+    """Return what is made of each load, and why nothing is of others. Raise StallmarkError where nothing is of any."""
+    made: dict[str, T] = {}
+    failed: dict[str, StallmarkError] = {}
+    for name, experiment in experiments.items():
+        try:
+            made[name] = make(experiment)
+        except StallmarkError as error:
+            failed[name] = error
+    if not made:
+        raise next(iter(failed.values()))
+    return made, failed
+
+
+def summarise_records(records: Sequence[Record]) -> ExperimentSummary:
+    """Summarise records. Not for a process that Locust has patched: its pools hang."""
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1)
     if workers < 2 or stored < LONG_BYTES:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, json_option, out, runs_argument
+from stallmark.cli.common import Command, escape, json_option, out, runs_argument
 from stallmark.errors import StallmarkError
 
 
@@ -22,21 +22,22 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     predictions were off.
     """
     from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS
-    from stallmark.analysis.experiment import summarise
     from stallmark.analysis.what_if import what_if
-    from stallmark.record.reader import find_records
+    from stallmark.cli.summaries import summarise_each
     from stallmark.report.in_json import dumped, in_json
     from stallmark.report.terminal_what_if import what_ifs
     from stallmark.report.text import sentence
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
-    found = what_if(summarise(find_records(runs)).steps, times_ms)
-    if not found.found:
-        raise StallmarkError(" ".join(map(sentence, found.left_out)))
+    all_found = {name: what_if(one.steps, times_ms) for name, one in summarise_each(runs).items()}
+    if not any(found.found for found in all_found.values()):
+        left_out = [sentence(one) for found in all_found.values() for one in found.left_out]
+        raise StallmarkError(" ".join(dict.fromkeys(left_out)))
     if as_json:
-        click.echo(dumped(in_json(found)))
-    else:
-        out.print(what_ifs(found))
+        click.echo(dumped(in_json(all_found.get("", {"loads": all_found}))))
+        return
+    for name, found in all_found.items():
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), what_ifs(found), sep="")
 
 
 def _milliseconds(text: str) -> float:

@@ -8,6 +8,7 @@ from stallmark.collectors.base import Collector
 from stallmark.collectors.device import DeviceIO
 from stallmark.collectors.host import Host
 from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
+from stallmark.collectors.mssql.counters import LoadIO as MssqlLoadIO
 from stallmark.collectors.mssql.counters import (
     LogSpace,
     Performance,
@@ -28,7 +29,7 @@ from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
-from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
+from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -36,9 +37,9 @@ from stallmark.engines.mssql.engine import MssqlEngine
 __all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
 
 REGISTRY: dict[str, Sequence[type[Collector]]] = {
-    "postgresql": (ServerIO, Wal, UserWaits, RowLocks, UserIO, Database, Checkpoints, Relations, Host, DeviceIO),
+    "postgresql": (ServerIO, Wal, UserWaits, RowLocks, LoadIO, Database, Checkpoints, Relations, Host, DeviceIO),
     "mssql": (
-        *(MssqlServerIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures, Statements),
+        *(MssqlServerIO, MssqlLoadIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures, Statements),
         *(MssqlRowLocks, Blocking, Deadlocks, PendingIO, Schedulers, Cpu, LogSpace, LogLatency, Replicas, TempDb),
         StatisticsUpdates,
         *(BufferPool, ErrorLog, Host, DeviceIO),

@@ -108,7 +108,12 @@ STALLS = (
     column("write_bytes", COUNT, "bytes written so far"),
     column("write_stall_ms", MS, "what these writes took, summed"),
 )
-WAITS = {"wait_class": "io, wal, lock, cpu, client and so on", "event": "the server's name of the wait"}
+NAME_OF_SESSIONS = '"stallmark-user-mail": the name of the sessions of a load'
+WAITS = {
+    "application": NAME_OF_SESSIONS,
+    "wait_class": "io, wal, lock, cpu, client and so on",
+    "event": "the server's name of the wait",
+}
 
 
 def polled_columns(texts: Mapping[str, str]) -> pa.Schema:

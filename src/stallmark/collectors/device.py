@@ -28,12 +28,14 @@ class DeviceIO(Collector):
         "device counts what the server did on it, and the real one under it is then called underlying; the "
         "block device of an emulated array is an emulated one. "
         "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "
-        "spindles. queue_ms is the integral of the I/Os under way over time. `late`: I/Os for which the real "
+        "spindles. queue_ms is the integral of all I/Os under way over time. `late`: I/Os for which the real "
         "device was slower than the emulated one. The rest is of emulated devices alone. spindle_reads and "
-        "spindle_writes: what reached the spindles, migration included. flash_reads: callers' reads served by "
-        "flash; flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
-        "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that were read or "
-        "written since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
+        "spindle_writes: what reached the spindles, migration included. raw_reads, raw_writes and the like: of raw "
+        "loads. They are not in reads and writes, but in what there is of all I/O: busy_ms, queue_ms, late, "
+        "evictions, migration. flash_reads: the server's reads served by flash, flash_raw_reads those of raw loads; "
+        "flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
+        "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that the server read "
+        "or wrote since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
         "load began."
     )
     columns = pa.schema(
@@ -55,7 +57,14 @@ class DeviceIO(Collector):
             column("late", pa.int64(), "emulated: for which the real device was slower", "I/Os"),
             column("spindle_reads", pa.int64(), "emulated: that reached the spindles, migration included", "I/Os"),
             column("spindle_writes", pa.int64(), "emulated: that reached the spindles, migration included", "I/Os"),
+            column("raw_reads", pa.int64(), "emulated: reads of raw loads, beside those of the server", "I/Os"),
+            column("raw_read_bytes", pa.int64(), "emulated: their bytes"),
+            column("raw_read_ms", pa.float64(), "emulated: what they took, summed"),
+            column("raw_writes", pa.int64(), "emulated: writes of raw loads, beside those of the server", "I/Os"),
+            column("raw_write_bytes", pa.int64(), "emulated: their bytes"),
+            column("raw_write_ms", pa.float64(), "emulated: what they took, summed"),
             column("flash_reads", pa.int64(), "emulated: callers' reads served by flash", "I/Os"),
+            column("flash_raw_reads", pa.int64(), "emulated: reads of raw loads served by flash", "I/Os"),
             column("flash_read_ms", pa.float64(), "emulated: what these reads took, summed"),
             column("flash_writes", pa.int64(), "emulated: what a cache was filled with, or a tier got", "I/Os"),
             column("flash_busy_ms", pa.float64(), "emulated: time that flash was busy"),
@@ -180,12 +189,12 @@ def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
         "role": name,
         "emulated": True,
         "epoch": epoch,
-        "reads": counters.reads,
-        "read_bytes": counters.read_bytes,
-        "read_ms": counters.read_ns / NS_PER_MS,
-        "writes": counters.writes,
-        "write_bytes": counters.write_bytes,
-        "write_ms": counters.write_ns / NS_PER_MS,
+        "reads": counters.reads - counters.raw_reads,
+        "read_bytes": counters.read_bytes - counters.raw_read_bytes,
+        "read_ms": (counters.read_ns - counters.raw_read_ns) / NS_PER_MS,
+        "writes": counters.writes - counters.raw_writes,
+        "write_bytes": counters.write_bytes - counters.raw_write_bytes,
+        "write_ms": (counters.write_ns - counters.raw_write_ns) / NS_PER_MS,
         "syncs": counters.syncs,
         "sync_ms": counters.sync_ns / NS_PER_MS,
         "busy_ms": counters.busy_ns / NS_PER_MS,
@@ -193,6 +202,12 @@ def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
         "late": counters.late,
         "spindle_reads": counters.spindle_reads,
         "spindle_writes": counters.spindle_writes,
+        "raw_reads": counters.raw_reads,
+        "raw_read_bytes": counters.raw_read_bytes,
+        "raw_read_ms": counters.raw_read_ns / NS_PER_MS,
+        "raw_writes": counters.raw_writes,
+        "raw_write_bytes": counters.raw_write_bytes,
+        "raw_write_ms": counters.raw_write_ns / NS_PER_MS,
     }
 
 
@@ -200,8 +215,9 @@ def _flash(counters: FlashCounters | None) -> Row:
     if counters is None:
         return dict.fromkeys(_FLASH)
     return {
-        "flash_reads": counters.reads,
-        "flash_read_ms": counters.read_ns / NS_PER_MS,
+        "flash_reads": counters.reads - counters.raw_reads,
+        "flash_raw_reads": counters.raw_reads,
+        "flash_read_ms": (counters.read_ns - counters.raw_read_ns) / NS_PER_MS,
         "flash_writes": counters.writes,
         "flash_busy_ms": counters.busy_ns / NS_PER_MS,
         "flash_used_bytes": counters.used_bytes,

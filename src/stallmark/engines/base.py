@@ -194,8 +194,12 @@ class Engine(ABC):
         """Open a control connection (DB-API, autocommit) for DDL, checks and collectors."""
 
     @abstractmethod
-    def session(self, call_timeout_s: float) -> Session:
-        """Open the connection of one virtual user; the server gives up calls that take longer than the timeout."""
+    def session(self, call_timeout_s: float, application: str = "stallmark-user") -> Session:
+        """Open the connection of one virtual user; the server gives up calls that take longer than the timeout.
+
+        Every name that begins with `stallmark-user` is of a user: collectors find users by it. The server keeps no
+        more of a name than 63 bytes (PostgreSQL) or 128 characters (SQL Server).
+        """
 
     @abstractmethod
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> QuerySession:

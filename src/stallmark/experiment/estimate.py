@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from stallmark.experiment import rates
+from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import expected_bytes
-from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, Scenario, Variant
-from stallmark.storage.probe.measurement import SHORT_STEPS
+from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, TimedScenario, Variant
+from stallmark.scenarios.raw_load import RawLoad
 from stallmark.transactions import find_workload
 
 
@@ -54,38 +55,52 @@ def estimate(
     it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time."""
     if isinstance(scenario, ProbeScenario):
         return _of_probe(scenario, pace)
-    data_bytes = expected_bytes(dialect, find_workload(scenario.workload.name), scenario.workload.scale)
-    build_s = to_build * (rates.BEGIN_S + data_bytes / rates.BUILD_BYTES_PER_S[scenario.workload.name])
+    contents = scenario.contents
+    by_part = {
+        part.name: expected_bytes(dialect, part, loader_for(part.name).own(contents.scale))
+        for part in find_workload(contents.name).parts
+    }
+    data_bytes = sum(by_part.values())
+    check_s = _time_of(by_part, rates.CHECK_BYTES_PER_S)
+    build_s = to_build * (rates.BEGIN_S + _time_of(by_part, rates.BUILD_BYTES_PER_S))
     if to_copy and scenario.reset == "restore":
         build_s += data_bytes / rates.COPY_BYTES_PER_S
     order = scenario.run_order()
-    timeline = scenario.timeline() if isinstance(scenario, Scenario) else None
-    load_s = timeline.end_s if timeline else 0.0
+    timelines = [scenario.timeline(one) for one in scenario.variants] if isinstance(scenario, TimedScenario) else []
+    load_s = max((timeline.end_s for timeline in timelines), default=0.0)
     return Estimate(
         build_s=pace * build_s,
         runs_s=tuple(
             load_s
-            + pace * _beside_s(scenario, one.variant, data_bytes)
+            + pace * (check_s + _beside_s(scenario, one.variant, data_bytes))
             + _writes_s(scenario, data_bytes) * (before is None or before.variant is not one.variant)
             for before, one in zip([None, *order], order, strict=False)
         ),
         load_s=load_s,
-        at_most=bool(timeline and timeline.warm_up_limits),
+        at_most=any(timeline.warm_up_limits for timeline in timelines),
         asks=any(variant.before and variant.before.ask for variant in scenario.variants),
     )
 
 
+def _time_of(bytes_of: Mapping[str, int], bytes_per_s: Mapping[str, float]) -> float:
+    """Return what it takes to go through the data of several workloads, each at its own rate."""
+    return sum(size / bytes_per_s[workload] for workload, size in bytes_of.items())
+
+
 def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
-    """Return what belongs to a run beside a load that is planned by time."""
-    seconds = rates.RUN_S + data_bytes / rates.CHECK_BYTES_PER_S
+    """Return what belongs to a run beside a load that is planned by time, and the check of its data."""
+    seconds = rates.RUN_S
     if scenario.reset == "restore":
         seconds += data_bytes / rates.COPY_BYTES_PER_S
     if scenario.start_cache == "prefilled":
         pool = scenario.pool_of(variant)
         seconds += min(data_bytes, pool.resolve(data_bytes) if pool else data_bytes) / rates.PREFILL_BYTES_PER_S
     if probe := scenario.probe:
-        steps_s = len(SHORT_STEPS) * (probe.seconds + rates.STEP_S)
+        steps_s = len(probe.steps()) * (probe.seconds + rates.STEP_S)
         seconds += 2 * (probe.size.resolve(data_bytes) / rates.WRITE_BYTES_PER_S + steps_s)
+    if isinstance(scenario, TimedScenario):
+        raw = [load for load in scenario.loads_of(variant).values() if isinstance(load, RawLoad)]
+        seconds += scenario.most_cells * sum(load.size for load in raw) / rates.WRITE_BYTES_PER_S
     if isinstance(scenario, QueryScenario):
         seconds += _queries_s(scenario, variant, data_bytes)
     return seconds

@@ -12,13 +12,13 @@ from stallmark.record.machine import facts
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.manifest_file import FILE, read_manifest
-from stallmark.scenarios.model import QueryScenario, Scenario
+from stallmark.scenarios.model import AnyScenario
 
 NEWEST = 3
 """Experiments that are looked at, the newest: a machine changes."""
 
 
-def estimate_for(scenario: Scenario | QueryScenario, out: Path, made: Manifest) -> Estimate:
+def estimate_for(scenario: AnyScenario, out: Path, made: Manifest) -> Estimate:
     """Estimate the runs of an experiment whose database is there, of which one was `made` on a machine that may have
     made others in `out`."""
     by = pace(out, made.machine) if made.devices.built_in else 1.0

@@ -7,7 +7,8 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import LoadPlan, loader_for
+from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import LoadPlan
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql as mssql_placement
@@ -32,7 +33,7 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
                 "it out here; the embedded server is placed with --data-dir and --wal-dir."
             )
         postgres_placement.refuse_impossible(engine, design)
-        postgres_placement.refuse_other(engine, design, find_workload(scenario.workload.name).metadata)
+        postgres_placement.refuse_other(engine, design, find_workload(scenario.contents.name).metadata)
         return
     assert isinstance(engine, MssqlEngine)
     if any(group.tablespace or group.index_tablespace for group in design.tables):
@@ -45,7 +46,7 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
     if why := master.placement.refusal():
         raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
     with master.hold():  # two runs never change one server at once
-        _place(engine, scenario.workload, design)
+        _place(engine, scenario.contents, design)
 
 
 def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:

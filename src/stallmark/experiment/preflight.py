@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 from stallmark.collectors import ON_REQUEST
@@ -9,10 +10,13 @@ from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.experiment import hooks
+from stallmark.experiment import hooks, raw_loads
+from stallmark.experiment.load_specs import sessions
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes, of_others
-from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario
+from stallmark.scenarios.load import UsersLoad
+from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
+from stallmark.scenarios.raw_load import RawLoad
 from stallmark.transactions import find_workload
 
 _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
@@ -29,7 +33,8 @@ def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, mach
     refuse_restoring_others(scenario, engine)
     refuse_pool_sizes(scenario, engine)
     refuse_places(scenario, engine)
-    if isinstance(scenario, Scenario):
+    if isinstance(scenario, TimedScenario):
+        _refuse_raw(scenario, engine)
         _refuse_more_users_than_sessions(scenario, engine, machines)
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
@@ -42,17 +47,37 @@ def advice(scenario: AnyScenario, machines: int) -> list[str]:
 
     `machines`: how many machines the load comes from.
     """
-    if not isinstance(scenario, Scenario):
+    if not isinstance(scenario, TimedScenario):
         return []
-    choice = scenario.workload
-    contention = find_workload(choice.name).users.contention(choice.scale, max(scenario.users))
-    sentences = [contention] if contention else []
+    return list(dict.fromkeys(said for load in _users_loads(scenario) for said in _advice_on(load, machines)))
+
+
+def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
+    """Refuse raw loads that cannot run: those of the variant that has most, as its files are there at once."""
+    for variant in scenario.variants:
+        plans = {
+            name: (load.plan(), scenario.most_cells)
+            for name, load in scenario.loads_of(variant).items()
+            if isinstance(load, RawLoad)
+        }
+        raw_loads.refuse_impossible(plans, engine, scenario.emulates(variant))
+
+
+def _users_loads(scenario: TimedScenario) -> list[UsersLoad]:
+    """Return all loads of any variant that have users."""
+    loads = {name: load for variant in scenario.variants for name, load in scenario.loads_of(variant).items()}
+    return [load for load in loads.values() if isinstance(load, UsersLoad)]
+
+
+def _advice_on(load: UsersLoad, machines: int) -> Iterator[str]:
+    choice = load.choice()
+    if contention := find_workload(choice.name).users.contention(choice.scale, max(load.users)):
+        yield contention
     if choice.locality and machines < 2:
-        sentences.append(
+        yield (
             f"locality {choice.locality:g} has no effect: the load comes from one machine, which has all customers; "
             "several machines (--expect-workers 2 or more) each have a part of them."
         )
-    return sentences
 
 
 def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None) -> list[str]:
@@ -107,7 +132,7 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
 
 
 def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine.dialect, find_workload(scenario.workload.name), scenario.workload.scale)
+    return expected_bytes(engine.dialect, find_workload(scenario.contents.name), scenario.contents.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
@@ -121,7 +146,7 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
 
 def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: ExpectedMachines) -> None:
     """Refuse load machines that could not reach the server or this machine, or would have nothing to do."""
-    if not isinstance(scenario, Scenario):
+    if not isinstance(scenario, TimedScenario):
         raise StallmarkError(
             f"{scenario.name} runs queries, which take next to no time of this machine: leave out --expect-workers."
         )
@@ -130,7 +155,7 @@ def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: Expect
             "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
             "--server."
         )
-    if (users := max(scenario.users)) < expected.count:
+    if (users := min(max(load.users) for load in _users_loads(scenario))) < expected.count:
         raise StallmarkError(
             f"{users:,} users cannot be spread over {expected.count:,} load machines: ask for more users, or for "
             "fewer machines with --expect-workers."
@@ -143,7 +168,7 @@ def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
     if loaded.driven:
         data = engine.directories().get("data")
         raise StallmarkError(
-            f"Load has been driven against {scenario.workload} since it was loaded, and no copy from before is kept, "
+            f"Load has been driven against {scenario.contents} since it was loaded, and no copy from before is kept, "
             f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
             "it loaded anew, or use `reset: continue`."
         )
@@ -156,7 +181,7 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
     """
     if scenario.reset != "restore" or engine.is_local:
         return
-    if other := of_others(engine, find_workload(scenario.workload.name)):
+    if other := of_others(engine, find_workload(scenario.contents.name)):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database holds {other}, which Stallmark did not make: "
             "every restore would take back what others have changed since. Name a database of its own, or use `reset: "
@@ -197,15 +222,16 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
             )
 
 
-def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machines: int) -> None:
-    most, timeline = engine.most_users(), scenario.timeline()
-    users, background = timeline.most_users, timeline.all_background_sessions([timeline.executors(machines)] * machines)
-    streams = max(map(scenario.streams_of, scenario.variants))
-    if most is None or users + background + streams <= most:
+def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, machines: int) -> None:
+    if (most := engine.most_users()) is None:
+        return
+    users, background, streams = max((sessions(scenario, one, machines) for one in scenario.variants), key=sum)
+    if users + background + streams <= most:
         return
     remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
-    workload = find_workload(scenario.workload.name)
-    others = f" and {background:,} sessions of {workload.background.executed_by}" if background else ""
+    all_background = [find_workload(load.workload).background for load in _users_loads(scenario)]
+    executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
+    others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "

@@ -11,8 +11,8 @@ from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwa
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress
 from stallmark.experiment.drawn_query import drawn_query
-from stallmark.experiment.manifest import Work, of_queries, phase_step
 from stallmark.experiment.run import AnyRun
+from stallmark.experiment.work import Work, of_queries, phase_step
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario, Variant
@@ -58,7 +58,7 @@ class QueryRun(AnyRun):
         phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
         total = sum(len(steps) for _, streams in phases for _, steps in streams)
         clock = Stopwatch()
-        drive = QueryDrive(self._engine, writer, self._queries.timeout, clock)
+        drive = QueryDrive(self._engine, writer, self._queries.timeout, clock, self._scenario.workload.name)
         sampler = Sampler(self._collectors, writer.append, clock)
         try:
             with (

@@ -20,7 +20,7 @@ from stallmark.experiment.target import Target
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import FILE, write_manifest
 from stallmark.record.reader import Record, find_records, recorded_seconds
-from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario, WorkloadChoice, model_for
+from stallmark.scenarios.model import AnyScenario, ProbeScenario, WorkloadChoice, model_for
 
 INTERRUPTED = "interrupted"
 """The folder in an experiment's own that keeps its incomplete runs, out of sight of reports."""
@@ -31,7 +31,7 @@ class EarlierExperiment:
     """An experiment begun earlier. `records` are its whole runs, by their number from 1."""
 
     folder: Path
-    scenario: Scenario | QueryScenario
+    scenario: AnyScenario
     last: Manifest
     records: dict[int, Record]
 
@@ -166,7 +166,7 @@ def refuse_run(folder: Path) -> None:
         raise StallmarkError(f"{folder} is a run of an experiment: name the folder above it.")
 
 
-def scenario_of(folder: Path, manifest: Manifest) -> Scenario | QueryScenario:
+def scenario_of(folder: Path, manifest: Manifest) -> AnyScenario:
     """Return the scenario of an experiment from the manifest of one of its runs. Raise StallmarkError for a probe."""
     said = manifest.scenario.facts()
     model = model_for(said)

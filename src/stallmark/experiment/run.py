@@ -3,6 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,21 +16,25 @@ from stallmark.driver.controller import Interrupted
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
-from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
+from stallmark.experiment.manifest import Place, PreparedStorage, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Outage, Took
 from stallmark.record.manifest.server import Memory
-from stallmark.record.manifest.workload import Counted, Opening
+from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.schema.deploy import schemas_of
+from stallmark.storage.emulator import PROBE_FOLDER
+from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
 
 WATCH_EVERY_S = 15.0
@@ -61,7 +66,7 @@ class AnyRun(ABC):
         self._scenario = scenario
         self._variant = variant
         self._engine = engine
-        self._workload = find_workload(scenario.workload.name)
+        self._workload = find_workload(scenario.contents.name)
         self._folder = folder
         self._place = place
         self._title = title
@@ -73,8 +78,8 @@ class AnyRun(ABC):
         self._show = show
         self._began = time.monotonic() if began is None else began
         self._notes = list(notes)
-        self._opening: Opening | None = None
-        self._counted: dict[str, int] = {}
+        self._openings: dict[str, Opening | None] = {}
+        self._counted: dict[str, dict[str, int]] = {}
         self.conditions_hold = True
 
     @abstractmethod
@@ -122,11 +127,14 @@ class AnyRun(ABC):
         if scenario.reset == "restore":
             self._restore()
         drop_left_behind(engine)
+        for folder in engine.directories().values():
+            remove_leftovers(folder / PROBE_FOLDER)  # of a probe or a raw load that was killed
         self._mend()
         ledger.note_driven(engine)
-        choice = scenario.workload
-        self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
-        self._counted = counted(engine, self._workload)
+        contents = scenario.contents
+        for part in self._workload.parts:
+            self._openings[part.name] = open_run(engine, part, contents.scale, contents.seed)
+            self._counted[part.name] = counted(engine, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
         wanted = None
         if pool := scenario.pool_of(self._variant):
@@ -155,7 +163,7 @@ class AnyRun(ABC):
         found = ledger.read(self._engine)
         if found is None or found.driven or found.label != self._loaded.label:
             raise StallmarkError(
-                f"The copy that {self._scenario.workload} was restored from is not of the database as loaded: "
+                f"The copy that {self._scenario.contents} was restored from is not of the database as loaded: "
                 "drop it (the embedded one: remove its folder) and run again."
             )
 
@@ -173,14 +181,17 @@ class AnyRun(ABC):
             collectors=collectors,
             notes=self._notes,
         )
-        counted = {name: Counted(before=number) for name, number in self._counted.items()}
-        workload = described.workload.changed(opening=self._opening, counted=counted)
-        writer = RecordWriter(self._folder, described.changed(workload=workload))
+        writer = RecordWriter(self._folder, _of_each(described, self._before))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
             collector.step_ends = [step.end_s for step in described.steps]
             writer.add_table(collector.name, pa.schema([*SAMPLED, *collector.columns]))
         return writer
+
+    def _before(self, workload: Workload) -> Workload:
+        """Return a workload with what was counted in the database before it began."""
+        counted = {name: Counted(before=number) for name, number in self._counted.get(workload.name, {}).items()}
+        return workload.changed(opening=self._openings.get(workload.name), counted=counted)
 
     def _probe(self, writer: RecordWriter, when: str) -> None:
         if found := self._storage.probe(self._title, self._loaded.loaded_bytes or 0):
@@ -219,14 +230,32 @@ class AnyRun(ABC):
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]
         made = writer.manifest
-        after = counted(self._engine, self._workload)
-        numbers = {name: one.changed(after=after.get(name)) for name, one in made.workload.counted.items()}
+        after = {part.name: counted(self._engine, part) for part in self._workload.parts}
+
+        def at_end(workload: Workload) -> Workload:
+            known = after.get(workload.name, {})
+            numbers = {name: one.changed(after=known.get(name)) for name, one in workload.counted.items()}
+            return workload.changed(counted=numbers)
+
+        checked = _of_each(made, at_end)
         writer.update(
             conditions=[Condition(**vars(finding)) for finding in findings],
-            workload=made.workload.changed(counted=numbers),
+            workload=checked.workload,
+            loads=checked.loads,
             database=made.database.changed(bytes_after=self._engine.bytes_used()),
         )
         self.conditions_hold = all(finding.holds is not False for finding in findings)
+
+
+def _of_each(made: Manifest, change: Callable[[Workload], Workload]) -> Manifest:
+    """Return a manifest with the workload of every load changed. Where two loads have one workload, nobody can tell
+    whose the commits are that the database counts."""
+    names = Counter(load.workload.name for load in made.loads if load.workload)
+    loads = [
+        load.changed(workload=change(load.workload)) if load.workload and names[load.workload.name] == 1 else load
+        for load in made.loads
+    ]
+    return made.changed(workload=change(made.workload), loads=loads)
 
 
 def _since(began: float) -> float:

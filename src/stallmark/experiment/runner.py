@@ -42,7 +42,7 @@ from stallmark.loaders.load import build, missing
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of, note_end
 from stallmark.report.text import takes
-from stallmark.scenarios.model import QueryScenario, Scenario, Variant
+from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
 from stallmark.transactions import find_workload
 
 
@@ -59,7 +59,7 @@ class Runner:
 
     def __init__(
         self,
-        scenario: Scenario | QueryScenario,
+        scenario: AnyScenario,
         engine: Engine,
         out: Path,
         show: Show,
@@ -182,11 +182,12 @@ class Runner:
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
             return QueryRun(self._scenario, variant, self._engine, **common)
+        assert isinstance(self._scenario, TimedScenario)
         return Run(self._scenario, variant, self._engine, expected=self._expected, **common)
 
     def _expect(self) -> Estimate:
         """Say how long all of it will take, before the load."""
-        scenario, choice = self._scenario, self._scenario.workload
+        scenario, choice = self._scenario, self._scenario.contents
         to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
         restores = scenario.reset == "restore"
         expected = estimate(
@@ -208,7 +209,7 @@ class Runner:
 
     def _prepare_database(self, said: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""
-        choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"
+        choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         with show_build(self._show, f"Loading {choice}") as progress:
             workers = os.cpu_count() or 1
             built = build(

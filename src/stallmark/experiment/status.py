@@ -16,7 +16,7 @@ from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record, find_records
-from stallmark.scenarios.model import QueryScenario, Scenario
+from stallmark.scenarios.model import AnyScenario
 
 SILENT_S = 60
 """A run that lives writes its record every second; longer pauses are a busy disk's, or a slow network folder's."""
@@ -91,7 +91,7 @@ def status(folder: Path) -> Status:
 
 def status_of(
     folder: Path,
-    scenario: Scenario | QueryScenario,
+    scenario: AnyScenario,
     expected: Estimate,
     records: Sequence[Record],
     lately: Lately = lambda record: {},
@@ -117,12 +117,12 @@ def status_of(
         now=now,
         left_s=_left_s(expected, made, to_make, now, silent_s or 0.0) if live else None,
         refined=bool(_took_s(made)),
-        resume=command(folder, scenario.workload, made) if len(whole) < planned else None,
+        resume=command(folder, scenario.contents, made) if len(whole) < planned else None,
         asks=_asks(scenario, {one.sequence for one in whole}) if state is State.BETWEEN else None,
     )
 
 
-def _asks(scenario: Scenario | QueryScenario, whole: set[int | None]) -> tuple[str, str] | None:
+def _asks(scenario: AnyScenario, whole: set[int | None]) -> tuple[str, str] | None:
     order = scenario.run_order()
     number, variant = next((n, run.variant) for n, run in enumerate(order, 1) if n not in whole)
     same = number > 1 and order[number - 2].variant is variant

@@ -90,7 +90,7 @@ class StorageWork:
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
-                return probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
+                return probe.in_steps(folder, choice.steps(), devices, seconds=choice.seconds, size_bytes=size_bytes)
 
     def _precondition(self, variant: Variant) -> Precondition:
         choice = self._scenario.precondition

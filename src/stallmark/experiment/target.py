@@ -16,7 +16,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.placing import place
 from stallmark.loaders import ledger
-from stallmark.loaders.plan import loader_for
+from stallmark.loaders.find import loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 
 FSTAB = Path("/etc/fstab")

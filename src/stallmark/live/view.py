@@ -15,10 +15,8 @@ from stallmark.experiment.status import State, Status, status_of
 from stallmark.live.followed import FollowedRun
 from stallmark.record.manifest_file import FILE
 from stallmark.record.reader import Record, find_records
-from stallmark.scenarios.model import QueryScenario, Scenario
+from stallmark.scenarios.model import AnyScenario
 from stallmark.scenarios.run_order import PlannedRun
-
-AnyScenario = Scenario | QueryScenario
 
 
 @dataclass(frozen=True)

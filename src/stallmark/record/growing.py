@@ -38,6 +38,7 @@ class RecentRecord(Record):
 
     def __init__(self, record: Record, added: Mapping[str, Sequence[pa.RecordBatch]]):
         self.folder, self.manifest, self._layouts = record.folder, record.manifest, {}
+        self.loads = record.loads
         self._tables = {name: pa.Table.from_batches(batches) for name, batches in added.items() if batches}
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

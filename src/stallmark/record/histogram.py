@@ -36,12 +36,25 @@ EMPTY = Histogram(b"", b"")
 
 def encode(values_us: np.ndarray) -> Histogram:
     """Return the histogram of values in µs; those beyond the range count at its ends."""
-    places = np.searchsorted(VALUES_US, np.clip(values_us, LOWEST_US, HIGHEST_US), side="right") - 1
+    places = _places(values_us)
     if len(places) <= _FEW:
         return _encode(*np.unique(places, return_counts=True))
-    counted = np.bincount(places)
+    return of_counts(np.bincount(places))
+
+
+def count(values_us: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the counts of all BUCKETS for values in µs that each come so many times."""
+    return np.bincount(_places(values_us), counts, minlength=BUCKETS).astype(np.int64)
+
+
+def of_counts(counted: np.ndarray) -> Histogram:
+    """Return the histogram with these counts of all BUCKETS."""
     used = np.flatnonzero(counted)
     return _encode(used, counted[used])
+
+
+def _places(values_us: np.ndarray) -> np.ndarray:
+    return np.searchsorted(VALUES_US, np.clip(values_us, LOWEST_US, HIGHEST_US), side="right") - 1
 
 
 def _encode(places: np.ndarray, counts: np.ndarray) -> Histogram:

@@ -21,9 +21,13 @@ SMALL_BYTES = 1 << 20
 class Record:
     """A record opened for reading, complete or cut short."""
 
+    ended_s: int | None = None
+    """The whole seconds after which its load ended although others went on."""
+
     def __init__(self, folder: Path):
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
+        self.loads = self.manifest.loads  # of the run, also where this is the record of one of them
         self._layouts: dict[tuple[Path, int], tuple[pa.Schema, pq.FileMetaData]] = {}
         self._small: dict[tuple[Path, int], list[pa.RecordBatch]] = {}
         self._ends: dict[Path, int] = {}
@@ -185,7 +189,10 @@ def recorded_seconds(record: Record) -> int:
         _latest(record, "users", "second"),
         _latest(record, "transactions", "second"),
         _latest(record, "queries", "started_s"),
+        _latest(record, "raw_io", "second"),
     )
+    if record.ended_s is not None:
+        return record.ended_s
     if record.incomplete_because is None:
         return int(last) + 1
     sampled = math.floor(_latest(record, "collector_cost", "t"))

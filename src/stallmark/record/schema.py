@@ -31,12 +31,14 @@ def meaning_of(field: pa.Field) -> str:
 
 
 SECOND = column("second", pa.int32(), "in which it ended", "s")
+_LOAD = column("load", pa.string(), "name of the load; of a run of one load, its workload")
 _DUE = column("second", pa.int32(), "the whole second", "s")
 _MACHINE = column("machine", pa.int16(), "number in the manifest's load_machines; 0: the one that Stallmark ran on")
 _EXECUTOR = column("executor", pa.int16(), "number of the executor; no number is on two machines")
 TRANSACTIONS = pa.schema(
     [
         SECOND,
+        _LOAD,
         column("transaction", pa.string(), "type of transaction"),
         column("committed", pa.int32(), "committed", "transactions"),
         column("rolled_back", pa.int32(), "rolled back as intended, part of the workload", "transactions"),
@@ -53,6 +55,7 @@ TRANSACTIONS = pa.schema(
 USERS = pa.schema(
     [
         _DUE,
+        _LOAD,
         _MACHINE,
         _EXECUTOR,
         column("running", pa.float32(), "virtual users alive, averaged over the second", "users"),
@@ -60,12 +63,15 @@ USERS = pa.schema(
         column("think_us", pa.int64(), "intended think and pacing time that passed, summed over users"),
         column("lag_us", pa.int64(), "started − scheduled where a user was free to start, summed: the driver's delay"),
         column("lag_max_us", pa.int64(), "largest of these delays"),
-        column("cpu_us", pa.int64(), "CPU time of the executor process"),
+        column(
+            "cpu_us", pa.int64(), "CPU time of the executor process; of one of several loads, by their transactions"
+        ),
     ]
 )
 DEFERRED_QUEUE = pa.schema(
     [
         _DUE,
+        _LOAD,
         _MACHINE,
         _EXECUTOR,
         column("taken", pa.int32(), "ended in this second, of those that no virtual user starts", "transactions"),
@@ -77,6 +83,7 @@ DEFERRED_QUEUE = pa.schema(
 ERRORS = pa.schema(
     [
         _DUE,
+        _LOAD,
         column("transaction", pa.string(), "type of transaction"),
         column("error_class", pa.string(), "deadlock, timeout, connection lost and so on, the same on both engines"),
         column("code", pa.string(), "the server's own code"),
@@ -88,6 +95,7 @@ ERRORS = pa.schema(
 TRANSACTION_IO = pa.schema(
     [
         SECOND,
+        _LOAD,
         column("transaction", pa.string(), "type of transaction"),
         column(
             "sampled", pa.int32(), "sampled, of those not given up; the other columns are their sums", "transactions"
@@ -104,6 +112,7 @@ QUERIES = pa.schema(
         column(
             "phase", pa.string(), "power, throughput or each; concurrent: beside virtual users (older records: beside)"
         ),
+        _LOAD,
         column("stream", pa.int16(), "0 in a power run; else from 1, the refresh stream comes last"),
         column("position", pa.int16(), "within the stream, from 1"),
         column("query", pa.string(), "Q1 to Q22, RF1, RF2"),
@@ -135,6 +144,22 @@ MAINTENANCE = pa.schema(
     ]
 )
 """Maintenance beside the users, one row for each time; the table is there where a variant asks for it."""
+RAW_IO = pa.schema(
+    [
+        SECOND,
+        column("load", pa.string(), "name of the raw load"),
+        column("cell", pa.int16(), "number of its cell, from 1"),
+        column("reads", pa.int64(), "reads that ended", "I/Os"),
+        column("read_bytes", pa.int64(), "bytes read"),
+        column("writes", pa.int64(), "writes that ended", "I/Os"),
+        column("write_bytes", pa.int64(), "bytes written"),
+        column("latency_us", pa.int64(), "from issuing an I/O to its end, summed over reads and writes"),
+        column("latency_gaps", pa.list_(pa.int16()), "histogram of latency in µs: distances of its buckets", "buckets"),
+        column("latency_counts", pa.list_(pa.int32()), "histogram of latency: count of each bucket", "I/Os"),
+    ]
+)
+"""Raw loads beside the users, a row for each second in which a cell's program ran; the table is there where a run has
+such loads. The program reports about every second, and its I/Os are taken to be spread evenly between two reports."""
 _PATTERN = column("pattern", pa.string(), 'as the scenario names it: "8k-random-read"')
 _OUTSTANDING = column("outstanding", pa.int32(), "under way at once", "I/Os")
 PROBE_STEPS = pa.schema(

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.analysis.probe.experiment import ProbeExperiment
 from stallmark.analysis.probe.saturation import Saturation
 from stallmark.analysis.step_summary import (
@@ -66,6 +67,37 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
         for step in run["steps"]:
             step["emulated"] = bool(step["emulated_roles"])
     return result
+
+
+def loads_in_json(found: LoadsSummary) -> dict[str, Any]:
+    """Return every load of users as an experiment of its own, and what belongs to all loads."""
+    points = [
+        in_json(point.first) | {"runs": [in_json(run) for run in point.runs], "rate": in_json(point.rate)}
+        for point in found.points
+    ]
+    return {
+        **{name: in_json(getattr(found.whole, name)) for name in _OF_ALL},
+        "loads": {name: experiment_in_json(view) for name, view in found.loads.items()},
+        "overview": {
+            "points": points,
+            "penalties": in_json(found.penalties),
+            "cells": [
+                {
+                    "variant": step.variant,
+                    "cells": step.cells,
+                    "met": step.met,
+                    "loads": [
+                        {"load": x.load, "rate": in_json(x.point.rate), "scaling": x.scaling} for x in step.loads
+                    ],
+                }
+                for step in found.cells
+            ],
+            "steps": [in_json(run) for point in found.steps for run in point.runs],
+        },
+    }
+
+
+_OF_ALL = ("scenario", "title", "answers", "emulated", "answer", "findings", "cautions")
 
 
 def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:

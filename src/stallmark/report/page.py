@@ -40,7 +40,7 @@ from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import experiment as words
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import loads, reading, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.terms import term
 
@@ -279,6 +279,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {"format": format, "reading": reading, "sentence": sentence, "term": term}
+    found.globals |= {"loads_words": loads}
     found.globals |= {"causes": cause_tables, "array": array_tables, "probes": probes}
     found.globals |= {"drawn": drawn, "first_lines": first_lines}
     return found

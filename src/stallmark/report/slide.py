@@ -1,13 +1,18 @@
 """The summary of an experiment on one page for a slide: answer, picture and cautions, as SVG or PNG."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 
 from markupsafe import Markup
 
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.errors import StallmarkError
 from stallmark.report.file import refuse_target, write_whole
+from stallmark.report.loads.picture import drawing as loads_drawing
+from stallmark.report.loads.picture import picture_of_loads
 from stallmark.report.page import answer_of, banner, first_lines, headline
 from stallmark.report.picture import WIDE, box, drawing, elements, picture_of, text
 from stallmark.report.style import FONT
@@ -31,9 +36,15 @@ def refuse_slide(target: Path) -> None:
 
 def write_slide(experiment: ExperimentSummary, target: Path) -> Path:
     """Write the summary to `target`, by its suffix, and return it."""
-    refuse_slide(target)
-    drawn = slide(experiment)
-    return write_whole(drawn if target.suffix.lower() == ".svg" else _png(drawn), target)
+    return _write(slide(experiment), target)
+
+
+def write_loads_slide(found: LoadsSummary, target: Path) -> Path:
+    """Write the summary of several loads to `target`, by its suffix, and return it."""
+    made = picture_of_loads(found)
+    if made is None:
+        raise StallmarkError("There is no summary of these runs: no load was measured in any step.")
+    return _write(_slide(found.whole, partial(loads_drawing, made, WIDE.width)), target)
 
 
 def slide(experiment: ExperimentSummary) -> str:
@@ -41,6 +52,16 @@ def slide(experiment: ExperimentSummary) -> str:
     made = picture_of(experiment)
     if made is None:
         raise StallmarkError("There is no summary of these runs: it shows the throughput and response time of users.")
+    return _slide(experiment, partial(drawing, made, WIDE))
+
+
+def _write(drawn: str, target: Path) -> Path:
+    refuse_slide(target)
+    return write_whole(drawn if target.suffix.lower() == ".svg" else _png(drawn), target)
+
+
+def _slide(experiment: ExperimentSummary, draw: Callable[[int], tuple[list[dict], int]]) -> str:
+    """Return a slide; `draw` returns the shapes of its picture from so many px on, and its height."""
     shapes: list[dict] = []
     y = 0
 
@@ -58,7 +79,7 @@ def slide(experiment: ExperimentSummary) -> str:
     y += 14
     lines("answer", answer_of(experiment), font_weight=700)
     y += 24
-    picture, height = drawing(made, WIDE, y)
+    picture, height = draw(y)
     shapes += picture
     y += height + 8
     if said := banner(experiment):

@@ -197,6 +197,19 @@ CORRELATION_PAIRS = 10
 SAME = 0.05
 """Throughputs closer than this are called alike; single runs on one machine differ by 2-5 % on their own."""
 
+PROFILE_NEAR = 0.2
+"""I/Os per mailbox this near to a profile are called those of it, and are said as they were measured. Steering settles
+within some percent; but one operation in a hundred reads a megabyte, so that those of a minute scatter by 10 %."""
+
+LOADS_READ = 0.02
+"""Share of the server's reads by which the sum of the loads' may differ and still account for them."""
+LEAST_DONE = 20
+"""Transactions of a load in a step for a rate that is compared with others: those of fewer scatter by more than 22 %,
+as independent events do."""
+HOST_FREE = 0.10
+"""Share of the host's CPUs or memory in use up to which they do not limit a test of storage, as ESG Lab kept them (IBM
+System Storage DS5020 with mixed real-world workloads, 2010)."""
+
 READS_DIFFER = 0.2
 """Relative difference of physical reads per transaction between devices at one buffer pool. They are a matter of pool
 and transactions alone, so they should agree; a pool that is still filling makes them differ by some percent."""

@@ -169,7 +169,7 @@ def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> 
     texts = {statement(kind.name, version) for version in VERSIONS} | {azure_statement(kind.name) or ""}
     for sql in filter(None, texts):
         if kind is UserWaits:
-            assert answered(sql) == ["status", "wait_type", "users"]
+            assert answered(sql) == ["application", "status", "wait_type", "users"]
         elif issubclass(kind, LogLatency):
             assert answered(sql) == ["server_time", "epoch", "session", "dropped", "histogram"]
         elif kind is Cpu:

@@ -137,17 +137,19 @@ def test_counters_without_our_database_say_so(server: Server) -> None:
     )
 
 
-def test_waits_count_each_user_once_per_poll(server: Server) -> None:
+def test_waits_count_each_user_of_a_load_once_per_poll(server: Server) -> None:
     collector = answered(server, UserWaits)
     with opened(collector):
         for tick in range(10):
             assert collector.sample(5 + tick / 10) == []
         second, rest = collector.sample(6.0), collector.finish()
-    assert [(r["second"], r["wait_class"], r["event"], r["samples"], r["polls"]) for r in second] == [
-        (5, "client", "idle", 20, 10),
-        (5, "io", "PAGEIOLATCH_SH", 30, 10),
+    assert [tuple(row.values()) for row in second] == [
+        (5, "stallmark-user-bank", "client", "idle", 20, 10),
+        (5, "stallmark-user-bank", "io", "PAGEIOLATCH_SH", 10, 10),
+        (5, "stallmark-user-mail", "io", "PAGEIOLATCH_SH", 30, 10),
     ]
-    assert {row["second"] for row in rest} == {6} and sum(row["samples"] for row in rest) == 5
+    assert [tuple(second[0])] == [tuple(collector.columns.names)]
+    assert {row["second"] for row in rest} == {6} and sum(row["samples"] for row in rest) == 6
     assert collector.finish() == []
 
 

@@ -183,6 +183,13 @@ def test_users_have_the_options_of_whoever_looks_at_their_plans(engine, server):
     assert asked.count("SET ARITHABORT ON") == 2
 
 
+def test_a_session_is_known_by_the_name_of_its_load(engine, server):
+    engine.session(10).close()
+    engine.session(10, "stallmark-user-mail").close()
+    names = [login.application for login in server.logins if login.application != "stallmark-collector"]
+    assert names == ["stallmark-user", "stallmark-user-mail"]
+
+
 # Types of parameters
 
 DECLARED = [

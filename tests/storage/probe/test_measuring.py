@@ -14,7 +14,7 @@ from stallmark.record.manifest.scenario import Scenario, Variant
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
-from stallmark.storage.probe import PATTERNS, Asked, ProbeFile, can_probe, measure, own_file, short
+from stallmark.storage.probe import PATTERNS, SHORT_STEPS, Asked, ProbeFile, can_probe, in_steps, measure, own_file
 from stallmark.storage.probe.probe_file import LEAST_BYTES
 from stallmark.storage.probe.recording import ProbePlace, record_probe
 
@@ -118,7 +118,7 @@ def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "needs fio, which is not on the PATH: install it (Debian and Ubuntu: apt install fio" in (can_probe() or "")
     with pytest.raises(StallmarkError, match="needs fio"):
-        short(tmp_path / "new", seconds=1, size_bytes=LEAST_BYTES)
+        in_steps(tmp_path / "new", SHORT_STEPS, seconds=1, size_bytes=LEAST_BYTES)
     assert not (tmp_path / "new").exists(), "no file is written for nothing"
 
 
@@ -147,14 +147,14 @@ def test_memory_is_no_storage(fake, monkeypatch):
     with pytest.raises(
         StallmarkError, match=r"is in memory \(tmpfs\): no device is behind it, and a probe would measure"
     ):
-        short(fake / "new", seconds=1, size_bytes=LEAST_BYTES)
+        in_steps(fake / "new", SHORT_STEPS, seconds=1, size_bytes=LEAST_BYTES)
     assert not (fake / "new").exists()
 
 
 @needs_fio
 def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
     monkeypatch.setattr("stallmark.storage.probe.measurement.refuse_memory", lambda folder: None)
-    found = short(tmp_path / "new", seconds=0.4, size_bytes=LEAST_BYTES)
+    found = in_steps(tmp_path / "new", SHORT_STEPS, seconds=0.4, size_bytes=LEAST_BYTES)
     assert [(step.pattern.name, step.outstanding) for step in found.steps] == [
         ("8k-random-read", 1), ("8k-random-read", 8), ("8k-random-read", 32), ("256k-sequential-read", 1),
         ("8k-random-write", 8),

@@ -83,7 +83,7 @@ def test_what_goes_wrong_with_other_files_is_not_blamed_on_its_own(tmp_path):
     ("free", "sentence"),
     [
         (10 * 2**30, r"give it at most 5120MiB, or make room\.$"),
-        (5 * 2**30, r"too little for a probe's file of 8.0 GiB .*: make room\.$"),
+        (5 * 2**30, r"too little for 8.0 GiB to read and write .*: make room\.$"),
     ],
 )
 def test_too_little_space_is_said_before_anything_is_written(tmp_path, monkeypatch, free, sentence):

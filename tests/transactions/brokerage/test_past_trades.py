@@ -27,7 +27,7 @@ def all_keys(population: Population) -> np.ndarray:
 def test_trades_exist_and_are_different(units: int, days: float, seed: int) -> None:
     population = Population(units * 1_000, days)
     keys = set(all_keys(population).tolist())
-    for drawn in islice(ids(population, random.Random(seed)), 70):
+    for drawn in islice(ids(population, range(population.units), random.Random(seed)), 70):
         assert drawn == sorted(set(drawn)) and keys.issuperset(drawn)
         assert {type(each) for each in drawn} == {int}
         if population.trades > 500:
@@ -38,13 +38,13 @@ def test_fewer_where_there_are_not_as_many() -> None:
     population = Population(1_000, 0.0001)
     keys = set(all_keys(population).tolist())
     assert len(keys) == 6
-    for drawn in islice(ids(population, random.Random(1)), 70):
+    for drawn in islice(ids(population, range(population.units), random.Random(1)), 70):
         assert drawn == sorted(set(drawn)) and keys.issuperset(drawn) and drawn
 
 
 def test_later_trades_are_asked_for_more_often() -> None:
     population = Population(4_000, 1.0)
-    drawn = np.array(list(islice(ids(population, random.Random(1)), DRAWS))).ravel()
+    drawn = np.array(list(islice(ids(population, range(population.units), random.Random(1)), DRAWS))).ravel()
     unit, within = np.divmod(drawn - 200_000_000_000_001, population.unit_trade_ids)
     assert np.bincount(unit) / len(drawn) == pytest.approx(0.25, abs=0.01)
     tenth = np.bincount(within * 10 // population.unit_trade_ids) / len(drawn)
@@ -81,7 +81,7 @@ def test_normally_as_many_follow(of_accounts: bool, following: int, normally: fl
 
     rng = random.Random(1)
     among = population.accounts if of_accounts else population.securities
-    drawn = choices(population, LocalUnits.of(1, 0, 1, 0.0), rng)
+    drawn = choices(population, LocalUnits.of(range(1), 0, 1, 0.0), rng)
     enough = 0
     times = list(islice(since(population, among, following, rng), DRAWS))
     for start in times:

@@ -12,6 +12,7 @@ from stallmark.transactions.mail.background_scan import CHUNK_BYTES, BackgroundS
 from stallmark.transactions.mail.context import ScanPosition
 from stallmark.transactions.mail.delete_message import DeleteMessage
 from stallmark.transactions.mail.deliver_message import DeliverMessage, Inputs
+from stallmark.transactions.mail.list_folder import ListFolder
 from stallmark.transactions.mail.move_message import MoveMessage
 from stallmark.transactions.mail.read_message import ReadMessage
 from stallmark.transactions.mail.update_message import UpdateMessage
@@ -118,6 +119,16 @@ def test_a_message_moves_to_another_folder(mail: Engine, session: Session, conte
     assert mailbox(mail, "mb_moves, mb_messages") == (5, 20)
 
 
+def test_a_folder_shows_its_newest_messages(mail: Engine, session: Session, context) -> None:
+    asked = "me_id, me_sender, me_subject, CAST(me_read AS integer), me_bytes"
+    lying = [row for folder, *row in messages(mail, f"me_fo_id, {asked}") if folder == 1]
+    assert ListFolder(context).execute(session, (MAILBOX, 1)) is Outcome.COMMITTED
+    for most in (3, 50):
+        found = session.call("list_folder", (MAILBOX, 1, most))
+        shown = [[number, sender, subject, int(read), size] for number, _, sender, subject, read, size in found]
+        assert shown == lying[::-1][:most]
+
+
 def test_a_message_is_deleted(mail: Engine, session: Session, context, broken) -> None:
     delete = DeleteMessage(context)
     assert delete.execute(session, (MAILBOX, FIRST)) is Outcome.COMMITTED
@@ -145,7 +156,7 @@ def test_a_mailbox_keeps_its_size(mail: Engine, session: Session, context, broke
 
 
 def test_the_scan_reads_every_body_whole_and_begins_again(mail: Engine, session: Session, context) -> None:
-    context = replace(context, scan=ScanPosition())
+    context = replace(context, scan=ScanPosition(1))
     scan, read = BackgroundScan(context), 0
     bodies = dict(mail.query("SELECT me_mb_id, SUM(CAST(me_bytes AS bigint)) FROM mail.message GROUP BY me_mb_id"))
     turns = 0

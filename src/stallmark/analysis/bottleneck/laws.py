@@ -25,16 +25,16 @@ def laws(
     manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
     """Return the laws whose sides are both known."""
-    concurrent = manifest.concurrent_streams
+    step = manifest.steps[interval.index]
     seen, _ = waits.over(interval) if waits else ({}, 0)
     found = [_users(load, interval)] if arrivals == "closed" else []
     return [
         law
         for law in (
             *found,
-            _readers(io, seen, interval, streams=bool(concurrent and concurrent.streams)),
+            _readers(io, seen, interval, streams=bool(step.streams or step.beside)),
             *_devices(manifest, io, interval),
-            _cpu(load, io, seen, interval),
+            None if step.beside else _cpu(load, io, seen, interval),
         )
         if law
     ]
@@ -49,8 +49,8 @@ def _users(load: Load, interval: Interval) -> Law | None:
 
 
 def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
-    """Compare readers. With concurrent `streams` of queries the counters hold their reads too, while sessions seen
-    are users'."""
+    """Compare readers. With concurrent `streams` of queries, or another load, the counters hold their reads too, while
+    sessions seen are users'."""
     server = over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None
@@ -83,12 +83,14 @@ def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
 
 
 def _asked(delta: Delta, model: EmulatedArray) -> float:
-    """Return the busy share of the spindles that the I/Os' number and size ask for."""
-    positioning = sum(
-        delta.values.get(count, 0.0) * (each_ms or 0.0)
-        for count, each_ms in (("reads", model.read_ms), ("writes", model.write_ms), ("syncs", model.sync_ms))
-    )
-    moved = delta.values.get("read_bytes", 0.0) + delta.values.get("write_bytes", 0.0)
+    """Return the busy share of the spindles that the I/Os' number and size ask for, those of raw loads among them."""
+
+    def all_of(count: str) -> float:
+        return delta.values.get(count, 0.0) + delta.values.get(f"raw_{count}", 0.0)
+
+    times = ("reads", model.read_ms), ("writes", model.write_ms), ("syncs", model.sync_ms)
+    positioning = sum(all_of(count) * (each_ms or 0.0) for count, each_ms in times)
+    moved = all_of("read_bytes") + all_of("write_bytes")
     transfer_ms = moved / model.mb_per_s / 1000 if model.mb_per_s else 0.0
     return float((positioning + transfer_ms) / 1000 / delta.seconds / model.spindles)
 

@@ -32,13 +32,15 @@ def step_cause(
     step: StepFigures, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
 ) -> StepCause:
     """Return what limits a step of transactions."""
-    arrivals = manifest.steps[interval.index].arrivals
+    arrivals, beside = manifest.steps[interval.index].arrivals, manifest.steps[interval.index].beside
     budget = make_budget(load, io, waits, interval)
     cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None
     notes = []
     demands: Demands | None = None
     if budget is None:
-        notes.append(info(NoteKind.NOT_LOOKED_AT))
+        notes.append(info(NoteKind.OTHER_USERS if beside else NoteKind.NOT_LOOKED_AT))
+    elif beside:
+        notes.append(info(NoteKind.OTHER_LOADS))
     elif arrivals == "closed" and cycle_ms is None:
         notes.append(info(NoteKind.NOTHING_ENDED))
     elif cycle_ms is None:
@@ -53,7 +55,7 @@ def step_cause(
         budget,
         [
             *laws(manifest, load, io, waits, interval, arrivals),
-            *wait_laws(step.server_waits, waits.over(interval)[0] if waits else {}),
+            *wait_laws([] if beside else step.server_waits, waits.over(interval)[0] if waits else {}),
         ],
         associations(load, io, waits, interval, budget, cycle_ms),
         demands,

@@ -37,6 +37,8 @@ class NoteKind(Kind):
     NOT_LOOKED_AT = "sessions_not_looked_at"
     NOTHING_ENDED = "no_transaction_of_users_ended"
     OPEN_LOOP = "no_prediction_in_open_loop"
+    OTHER_LOADS = "no_prediction_beside_other_loads"
+    OTHER_USERS = "sessions_of_several_loads"
     NO_READS = "no_reads_counted"
     CPU_UNKNOWN = "cpu_unknown_to_predictions"
     QUERIES = "no_prediction_of_queries"

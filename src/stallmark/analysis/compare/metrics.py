@@ -59,10 +59,17 @@ def declared(run: RunSummary) -> str:
 
 
 def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:
-    """Return B ÷ A over runs; `paired`: the n-th of each belong together. Without interval below two runs on a side."""
+    """Return B ÷ A over runs, as `ratio_of`."""
     values_a, values_b = ([what.value(step) for step in steps] for steps in (a, b))
-    found = Ratio(title or what.title, what.unit, what.better, None, None, len(a), len(b))
-    known = [value for value in (*values_a, *values_b) if value is not None and value > 0]
+    return ratio_of(title or what.title, what.unit, what.better, values_a, values_b, paired)
+
+
+def ratio_of(
+    title: str, unit: str, better: Direction | None, a: Sequence[float | None], b: Sequence[float | None], paired: bool
+) -> Ratio:
+    """Return B ÷ A over runs; `paired`: the n-th of each belong together. Without interval below two runs on a side."""
+    found = Ratio(title, unit, better, None, None, len(a), len(b))
+    known = [value for value in (*a, *b) if value is not None and value > 0]
     if not a or not b or len(known) < len(a) + len(b):
         return found
     log_a, log_b = np.log(known[: len(a)]), np.log(known[len(a) :])

@@ -31,11 +31,11 @@ class StreamsSummary:
 
 def streams_within(record: Record, intervals: Sequence[Interval]) -> dict[int, StreamsSummary]:
     """Return the work of a run's concurrent streams, by the index of the step; none of a run without them."""
-    asked = record.manifest.concurrent_streams
-    if asked is None or not asked.streams:
+    asked = {interval: record.manifest.steps[interval.index].streams for interval in intervals}
+    if record.manifest.queries or not any(asked.values()):
         return {}
     executions = executions_of(record)
-    return {interval.index: _within(interval, asked.streams, executions) for interval in intervals}
+    return {one.index: _within(one, streams, executions) for one, streams in asked.items() if streams}
 
 
 def _within(interval: Interval, streams: int, executions: Sequence[Execution]) -> StreamsSummary:

@@ -6,6 +6,7 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.reader import Record
@@ -16,6 +17,7 @@ _SERVER += ["syncs", "sync_stall_ms", "hits"]
 _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE += ["busy_ms", "late", "flash_reads", "flash_read_ms", "cache_evictions", "tier_bytes_up", "tier_bytes_down"]
+_DEVICE += ["raw_reads", "raw_read_bytes", "raw_writes", "raw_write_bytes"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Io:
     host: Counters | None
     checkpoints: Counters | None
     foreign: Counters | None = None  # files of other databases on the same server
+    raw_bytes: np.ndarray | None = None  # read by raw loads beside the server, per second; NaN where not known
 
 
 def read_io(record: Record) -> Io:
@@ -92,7 +95,19 @@ def read_io(record: Record) -> Io:
         host=read_counters(record, "host", ["user_s", "system_s", "iowait_s", "idle_s", "steal_s"]).get(""),
         checkpoints=read_counters(record, "checkpoints", ["timed", "requested", "done"]).get(""),
         foreign=server.get("foreign"),
+        raw_bytes=_raw_bytes(record) if any(load.kind == "raw" for load in record.loads) else None,
     )
+
+
+def _raw_bytes(record: Record) -> np.ndarray:
+    """Return the bytes that raw loads read per second. A load with a folder of its own may lie on another device:
+    with one, it is not known."""
+    second, read = numbers(record, "raw_io", "second"), numbers(record, "raw_io", "read_bytes")
+    if second is None or read is None or not len(second):
+        return np.zeros(0)
+    total = np.bincount(second.astype(np.int64), weights=read)
+    apart = any(load.raw and load.raw.folder for load in record.loads)
+    return np.full(len(total), np.nan) if apart else total
 
 
 def over(counters: Counters | None, interval: Interval) -> Delta | None:

@@ -42,6 +42,7 @@ class Execution:
     plan_hash: str | None = None
     error_class: str | None = None
     error: str | None = None
+    load: str = ""  # that its stream belongs to; empty in older records
 
     @property
     def failed(self) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
@@ -19,7 +21,7 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Find
     for machine, executors in sorted(load.executors.items()):
         running = float(interval.of(load.user_sum("running", machine)).sum()) * 1e6
         if arrivals == "closed" and running:
-            used = float(interval.of(load.user_sum("busy_us", machine) + load.user_sum("think_us", machine)).sum())
+            used = float(interval.of(_used_us(load, machine)).sum())
             if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
                 yield invalid(ValidityKind.DRIVER_OVERHEAD, machine=machine, share=overhead)
         cpu = max(float(interval.of(load.users[executor]["cpu_us"]).mean()) / 1e6 for executor in executors)
@@ -35,10 +37,34 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Find
 
 def little_gap(load: Load, interval: Interval) -> Finding | None:
     """Return by how much users ≈ TPS × (latency + think time) does not close in a closed loop; None when it closes."""
-    users = float(interval.of(load.user_sum("running")).mean())
+    running = load.user_sum("running")
+    users = float(interval.of(running).mean())
     if not users:
         return None
-    accounted = float(interval.of(load.of_users("latency_us") + load.user_sum("think_us")).mean()) / 1e6
-    if abs(accounted / users - 1) <= LITTLE:
+    spent_us = load.of_users("latency_us") + load.user_sum("think_us")
+    accounted = float(interval.of(spent_us).mean()) / 1e6
+    spread_us, left_us = _spread_back(spent_us, running * 1e6)
+    passed = float(interval.of(spread_us).mean()) / 1e6
+    if min(abs(accounted / users - 1), abs(passed / users - 1) + left_us / running.sum() / 1e6) <= LITTLE:
         return None
     return invalid(ValidityKind.LITTLES_LAW, users=users, accounted_users=accounted)
+
+
+def _used_us(load: Load, machine: int) -> np.ndarray:
+    """Return the users' time per second that was think time or inside a call."""
+    used_us = load.user_sum("busy_us", machine) + load.user_sum("think_us", machine)
+    return _spread_back(used_us, load.user_sum("running", machine) * 1e6)[0]
+
+
+def _spread_back(spent_us: np.ndarray, users_us: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return time by the second in which it passed, and what is left that no second has room for.
+
+    Time is counted in the second in which a call ended. What is more than the users of a second have lies in the
+    seconds before: a call of many seconds, such as one that ends after an interval, must not pass for an idle user.
+    """
+    passed, before = spent_us.astype(float), 0.0
+    for second in reversed(range(len(passed))):
+        passed[second] += before
+        before = max(0.0, passed[second] - users_us[second])
+        passed[second] -= before
+    return passed, before

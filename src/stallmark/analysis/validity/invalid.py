@@ -1,5 +1,6 @@
 """The reasons why a step is invalid."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, invalid
@@ -29,6 +30,8 @@ def invalid_findings(
     """Yield the reasons why the figures of an interval must not be compared; nothing when they may."""
     if interval.cut:
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
+    if step.missed:
+        yield invalid(ValidityKind.LOADS_MISSED, loads=list(step.missed))
     for which, counters in (
         (CounterSource.DATA_FILES, io.data),
         (CounterSource.LOG, io.wal),
@@ -103,14 +106,18 @@ def _bytes_per_second(delta: Delta) -> float:
 
 
 def _of_device(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes read from a real device beyond the server's own. An emulated array serves the
-    server alone."""
+    """Return the share of bytes read from a real device beyond the server's own and those of raw loads. An emulated
+    array serves these alone."""
     server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
     if io.emulated or server is None or device is None or server.broken or device.broken:
         return None
     if not device["read_bytes"]:
         return 0.0
     ours = server["read_bytes"] / server.seconds + (temp["read_bytes"] / temp.seconds if temp else 0)
+    if io.raw_bytes is not None:
+        ours += float(interval.of(io.raw_bytes).sum()) / interval.seconds
+        if math.isnan(ours):
+            return None
     share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))
     busy = device.values.get("busy_ms", 0.0) / 1000 / device.seconds
     return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share

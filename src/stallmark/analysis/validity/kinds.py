@@ -10,6 +10,7 @@ class ValidityKind(Kind):
 
     RUN_INCOMPLETE = "run_incomplete"
     ENDED_EARLY = "ended_early"
+    LOADS_MISSED = "loads_missed"
     COUNTERS_BEGAN_AGAIN = "counters_began_again"
     COUNTERS_INCOMPLETE = "counters_incomplete"
     FOREIGN_IO = "foreign_io"

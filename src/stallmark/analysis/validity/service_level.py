@@ -80,8 +80,8 @@ def judge_reads(
     percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
     kept = next((one for one in histograms if one.operation == "read"), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
-    outcome = _outcome(figure, figure_ms, limit)
-    of_ideal = LevelOutcome.NOT_KNOWN if ideal is None else _outcome(figure, figure_ms, ideal)
+    outcome = outcome_of(figure, figure_ms, limit)
+    of_ideal = LevelOutcome.NOT_KNOWN if ideal is None else outcome_of(figure, figure_ms, ideal)
     ideal_met = {LevelOutcome.MET: True, LevelOutcome.NOT_MET: False}.get(of_ideal)
     return ServiceLevel(
         name=asked.name,
@@ -110,7 +110,8 @@ def judge_reads(
     )
 
 
-def _outcome(figure: str, figure_ms: float | None, limit_ms: float) -> LevelOutcome:
+def outcome_of(figure: str, figure_ms: float | None, limit_ms: float) -> LevelOutcome:
+    """Return the outcome of a figure, a percentile or MEAN_ONLY."""
     if figure_ms is None:
         return LevelOutcome.NOT_KNOWN
     if figure_ms > limit_ms:

@@ -10,4 +10,4 @@ SELECT COALESCE(OBJECT_SCHEMA_NAME(asked.objectid, asked.dbid) + '.' + OBJECT_NA
     ON holder.session_id = request.blocking_session_id AND holder.parent_connection_id IS NULL
  OUTER APPLY sys.dm_exec_sql_text(request.sql_handle) AS asked
  OUTER APPLY sys.dm_exec_sql_text(holder.most_recent_sql_handle) AS held
- WHERE request.blocking_session_id > 0 AND session.program_name = 'stallmark-user'
+ WHERE request.blocking_session_id > 0 AND session.program_name LIKE 'stallmark-user%'

@@ -4,9 +4,11 @@ from functools import cache, cached_property
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, MS, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
+from stallmark.collectors.base import COUNT, EPOCH, MS, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
+from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
 from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
+from stallmark.engines.base import Engine
 from stallmark.engines.mssql.server import AZURE
 from stallmark.record.schema import column
 
@@ -94,6 +96,33 @@ class SessionWaits(_WaitTypes):
             *_OF_WAIT_TYPE,
         ]
     )
+
+
+class LoadIO(MssqlCollector):
+    name = "load_io"
+    title = TITLE
+    help = (
+        "Reads and writes by the sessions of users and of streams, by load, as the server counts them for a session "
+        "(sys.dm_exec_sessions). A request is counted when it ends."
+    )
+    interval_s = 2.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            EPOCH,
+            *APPLICATION,
+            column("reads", COUNT, "physical reads so far", "I/Os"),
+            column("writes", COUNT, "writes so far", "I/Os"),
+            column("logical_reads", COUNT, "pages asked for so far", "pages"),
+        ]
+    )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._sessions = EndedSessions()
+
+    def sample(self, now: float) -> list[Row]:
+        return self._sessions.noted(super().sample(now))
 
 
 _NAMED, _PHYSICAL = (

@@ -7,11 +7,18 @@ last second of work of a busy session. Sums over longer intervals are exact.
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, EPOCH, MS, SERVER_CLOCK, STALLS, TEXT, Row
+from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
 from stallmark.collectors.postgres.collector import PostgresCollector
+from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
 FILE_TIMING = {"track_io_timing": "reads and writes"}
 WAL_TIMING = {"track_wal_io_timing": "writes and syncs of WAL"}
+
+_EXTENDS = (
+    column("extends", COUNT, "extensions of files so far", "I/Os"),
+    column("extend_bytes", COUNT, "bytes that files were extended by"),
+)
 
 
 class ServerIO(PostgresCollector):
@@ -29,8 +36,7 @@ class ServerIO(PostgresCollector):
             column("entity", TEXT, '"client backend/relation/normal": process, object and context'),
             column("kind", TEXT, "data, wal or temp"),
             *STALLS,
-            column("extends", COUNT, "extensions of files so far", "I/Os"),
-            column("extend_bytes", COUNT, "bytes that files were extended by"),
+            *_EXTENDS,
             column("extend_stall_ms", MS, "what these extensions took, summed"),
             column("syncs", COUNT, "syncs so far", "syncs"),
             column("sync_stall_ms", MS, "what these syncs took, summed"),
@@ -82,23 +88,28 @@ class Wal(PostgresCollector):
         return WAL_TIMING if self.major < 18 else {}
 
 
-class UserIO(PostgresCollector):
-    name = "user_io"
-    title = "I/O per virtual user"
-    help = "Reads and writes of data and temporary tables by each user's own session (pg_stat_get_backend_io)."
-    interval_s = 5.0
+class LoadIO(PostgresCollector):
+    name = "load_io"
+    title = TITLE
+    help = (
+        "Reads and writes of data and temporary tables by the sessions of users and of streams, by load "
+        "(pg_stat_get_backend_io). What parallel workers read for a session is not in it."
+    )
+    interval_s = 2.0
     needs = "does not count I/O per session"
     columns = pa.schema(
-        [
-            EPOCH,
-            column("pid", pa.int32(), "the session's process"),
-            *STALLS,
-            column("hits", COUNT, "found in the pool so far", "blocks"),
-        ]
+        [EPOCH, *APPLICATION, *STALLS, *_EXTENDS, column("hits", COUNT, "found in the pool so far", "blocks")]
     )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._sessions = EndedSessions()
 
     def timed(self) -> dict[str, str]:
         return FILE_TIMING
+
+    def sample(self, now: float) -> list[Row]:
+        return self._sessions.noted(super().sample(now))
 
 
 class Database(PostgresCollector):

@@ -10,6 +10,6 @@ SELECT coalesce(home.relnamespace::regnamespace || '.' || home.relname, 'unknown
         HAVING NOT bool_and(granted)) waiting
   JOIN pg_stat_activity session ON session.pid = waiting.pid
   LEFT JOIN pg_class home ON home.oid = waiting.relation
- WHERE session.application_name = 'stallmark-user'
+ WHERE session.application_name LIKE 'stallmark-user%'
    AND session.datname = current_database()
  GROUP BY home.relnamespace, home.relname

@@ -63,7 +63,7 @@ class UserWaits(PostgresCollector):
             raise StallmarkError(f"{_HIDDEN}: run GRANT pg_monitor TO its role")
         users: Counter[tuple[str | None, ...]] = Counter()
         for row in sessions:
-            users[wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
+            users[row["application"], *wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
         return self._polled.add(now, users)
 
     def finish(self) -> list[Row]:

@@ -72,8 +72,8 @@ class MssqlEngine(Server, Engine):
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)
 
-    def session(self, call_timeout_s: float) -> MssqlSession:
-        connection = self._connect_user()
+    def session(self, call_timeout_s: float, application: str = "stallmark-user") -> MssqlSession:
+        connection = self._connect_user(application)
         connection.timeout = max(1, round(call_timeout_s))
         is_microsofts = not self.driver.freetds and not self.is_babelfish
         return MssqlSession(connection, is_microsofts, self._types if is_microsofts else None)
@@ -81,7 +81,7 @@ class MssqlEngine(Server, Engine):
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> MssqlQueries:
         return MssqlQueries(self._connect_user(application), timeout_s, self.connect, self.has_version(SQL_SERVER_2019))
 
-    def _connect_user(self, application: str = "stallmark-user") -> Any:
+    def _connect_user(self, application: str) -> Any:
         try:
             connection = self.connect(application)
         except StallmarkError as error:

@@ -143,13 +143,13 @@ class PostgresEngine(Engine):
         kind = classify(code) if code else ErrorClass.CONNECTION_LOST
         return CallFailed(kind, code or "08006", first_line(error))
 
-    def session(self, call_timeout_s: float) -> PostgresSession:
-        return PostgresSession(self._user_conninfo(call_timeout_s))
+    def session(self, call_timeout_s: float, application: str = "stallmark-user") -> PostgresSession:
+        return PostgresSession(self._user_conninfo(call_timeout_s, application))
 
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> PostgresQueries:
         return PostgresQueries(self._user_conninfo(timeout_s, application))
 
-    def _user_conninfo(self, timeout_s: float, application: str = "stallmark-user") -> str:
+    def _user_conninfo(self, timeout_s: float, application: str) -> str:
         timeout = f"-c statement_timeout={round(timeout_s * 1000)}"
         options = f"{self._parameters.get('options', '')} {timeout}".strip()
         return make_conninfo(self.conninfo(application), options=options)

@@ -5,7 +5,7 @@ None or empty. Its parts are in the modules beside. `manifest.json` is replaced 
 else reads or writes it.
 """
 
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import model_validator
 
@@ -21,6 +21,7 @@ from stallmark.record.manifest.course import (
     Took,
     Unheard,
 )
+from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.part import ManifestPart, Moment
 from stallmark.record.manifest.scenario import Scenario, Variant
 from stallmark.record.manifest.server import Database, Memory, Server
@@ -33,7 +34,7 @@ from stallmark.record.manifest.storage import (
     Probes,
     ServiceLevelObjective,
 )
-from stallmark.record.manifest.workload import ConcurrentStreams, Queries, Step, Workload
+from stallmark.record.manifest.workload import Queries, Step, Workload
 from stallmark.record.probe import ProbeResult
 
 FORMAT: Final = 2
@@ -60,8 +61,9 @@ class Manifest(ManifestPart):
     variant: Variant = Variant()
     steps: tuple[Step, ...] = ()
     workload: Workload = Workload()
+    loads: tuple[Load, ...] = ()
+    """The loads of a run that has several; its `workload` then names those of the whole database."""
     queries: Queries | None = None
-    concurrent_streams: ConcurrentStreams | None = None
     server: Server = Server()
     memory: Memory = Memory()
     database: Database = Database()
@@ -88,8 +90,20 @@ class Manifest(ManifestPart):
     notes: tuple[str, ...] = ()
     ended: Ended | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _streams_of_steps(cls, given: Any) -> Any:
+        """Read a record that names the streams beside its users once for all steps, as older versions wrote it."""
+        if not isinstance(given, dict) or "concurrent_streams" not in given:
+            return given
+        streams = (given["concurrent_streams"] or {}).get("streams", 0)
+        rest = {key: value for key, value in given.items() if key != "concurrent_streams"}
+        return rest | {"steps": [dict(step) | {"streams": streams} for step in given.get("steps", ())]}
+
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> Self:
         if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
             raise ValueError(f"kind {self.kind} does not fit the rest")
+        if any(len(load.counts) != len(self.steps) for load in self.loads):
+            raise ValueError("a load does not say how large it is in every step")
         return self

@@ -15,9 +15,33 @@ class Waited(ManifestPart):
     steady: bool
 
 
+class Steered(ManifestPart):
+    """The steering of a step's rate of operations, while it warmed up, to a profile: reads and writes of data files for
+    each mailbox and second.
+
+    `outcome`: the profile was reached; reads took longer than the limit at any higher rate; operations that were asked
+    for were not done (unserved); the server did more by itself (alone); or the warm-up ended before one of them was
+    certain (time). `rate` is what the step was measured at. `iops` (of all mailboxes) and `read_ms` are what was seen
+    near it, and I/Os of an operation were known `within` this share (95 %).
+    """
+
+    profile: float
+    mailboxes: int
+    limit_ms: float
+    outcome: Literal["profile", "limit", "unserved", "alone", "time"]
+    rate: float
+    iops: float | None = None
+    read_ms: float | None = None
+    within: float | None = None
+    windows: int = 0
+
+
 class Step(ManifestPart):
     """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; `measure_s` to
-    `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together."""
+    `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together. `alone`: the
+    load that runs by itself in it; `cells`: the copies of every load; `beside`: in the record of one load, the others
+    that ran; `missed`: those of them that had not run to its end; `streams`: those of queries at the same time as its
+    users."""
 
     name: str
     users: int
@@ -29,6 +53,12 @@ class Step(ManifestPart):
     think_ms: float | None = None
     phase: str | None = None
     waited: Waited | None = None
+    steered: Steered | None = None
+    alone: str | None = None
+    cells: int | None = None
+    beside: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    streams: int = 0
 
 
 class Follows(ManifestPart):
@@ -92,11 +122,4 @@ class Queries(ManifestPart):
     streams: int | None = None
     refresh: bool = False
     dops: tuple[int | None, ...] = (None,)
-    timeout_s: float | None = None
-
-
-class ConcurrentStreams(ManifestPart):
-    """Streams of queries that ran at the same time as the users."""
-
-    streams: int
     timeout_s: float | None = None

@@ -10,9 +10,10 @@ from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
 
 
-def summary_for_a_ticket(found: ComparisonSummary) -> str:
-    """Return verdicts, figures and the evidence behind them; no line ends with a break."""
-    lines = ["## " + plain_markdown(f"Stallmark: {_title(found)}"), ""]
+def summary_for_a_ticket(found: ComparisonSummary, load: str = "") -> str:
+    """Return verdicts, figures and the evidence behind them, of one of several loads under its name. No line ends with
+    a break."""
+    lines = ["## " + plain_markdown(f"Stallmark: {f'{load}, ' if load else ''}{_title(found)}"), ""]
     for pair in found.pairs:
         lines += [*_pair(pair), ""]
     lines += [f"- {plain_markdown(sentence(one))}" for one in found.left_out]

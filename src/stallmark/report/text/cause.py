@@ -33,6 +33,22 @@ def _() -> str:
     )
 
 
+@says(NoteKind.OTHER_LOADS)
+def _() -> str:
+    return (
+        "Faster reads are not predicted beside other loads: these would take a part of what becomes free, and how much "
+        "is not known."
+    )
+
+
+@says(NoteKind.OTHER_USERS)
+def _() -> str:
+    return (
+        "Where response time went is not known beside other loads: this load’s own sessions were not sampled, or "
+        "nothing ended."
+    )
+
+
 @says(NoteKind.NO_READS)
 def _() -> str:
     return "Faster reads are not predicted: there were no reads, or they were not counted."

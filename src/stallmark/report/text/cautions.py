@@ -99,6 +99,15 @@ def _() -> str:
     return "The driver ran on the server’s machine and used its CPUs: a load from elsewhere would leave it more."
 
 
+@says(CautionKind.BESIDE)
+def _(loads: list[str], steps: list[str] | None, sampled: bool) -> str:
+    own = ["transactions", "response times", "errors", *(["what sessions were seen doing"] if sampled else [])]
+    return (
+        f"In {named(steps)} other loads ran as well ({listed(loads)}): I/O, waits that the server counts, CPU and the "
+        f"device’s counters are of all of them together; {listed(own)} are this load’s own."
+    )
+
+
 @says(CautionKind.OWN_ADDRESS)
 def _() -> str:
     return (

@@ -66,7 +66,7 @@ def _(left: float, right: float, closed: bool) -> str:
 @says(LawKind.READS)
 def _(left: float, right: float, closed: bool | None) -> str:
     if closed is None:
-        return f"Users were {number(right)} of the {number(left)} that read by the counters: queries read too."
+        return f"Users were {number(right)} of the {number(left)} that read by the counters: other loads read too."
     return "Sessions were seen reading for as long as the server counted." if closed else _sides(left, right)
 
 

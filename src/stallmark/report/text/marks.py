@@ -11,6 +11,7 @@ from stallmark.report.text.terms import term
 _WORDS: dict[Kind, str] = {
     ValidityKind.RUN_INCOMPLETE: "incomplete",
     ValidityKind.ENDED_EARLY: "cut short",
+    ValidityKind.LOADS_MISSED: "another load",
     ValidityKind.DRIVER_OVERHEAD: "driver-bound",
     ValidityKind.EXECUTOR_CPU: "driver-bound",
     ValidityKind.LATE_STARTS: "driver-bound",

@@ -4,7 +4,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.validity.kinds import CounterSource, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
-from stallmark.format import number, percent, spoken
+from stallmark.format import listed, number, percent, spoken
 from stallmark.report.text import NameFirst, clause, says
 
 _COUNTERS = {
@@ -24,6 +24,11 @@ def _(said: str) -> str:
 def _(measured_s: int, planned_s: float | None) -> str:
     planned = "" if planned_s is None else f" of the {planned_s:g} s planned"
     return f"The run ended early: this step was measured for {measured_s} s{planned}."
+
+
+@says(ValidityKind.LOADS_MISSED)
+def _(loads: list[str]) -> str:
+    return f"This step went on without {listed(loads)}, which had ended early: it is another load than was planned."
 
 
 @says(ValidityKind.COUNTERS_BEGAN_AGAIN)

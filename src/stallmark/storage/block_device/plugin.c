@@ -101,7 +101,7 @@ static int array_can_fua(void *handle)
 /* Holds the caller back as long as the array works on an I/O that has really been done. */
 static int serve(enum operation operation, bool through, uint64_t arrival, uint64_t offset, uint64_t bytes)
 {
-	struct request request = {operation, through, THE_FILE, offset, bytes};
+	struct request request = {operation, through, THE_FILE, offset, bytes, false};
 	hold(device, &request, arrival);
 	return 0;
 }

@@ -76,12 +76,14 @@ class EmulatedArrays:
             devices.set_model(name, model)
         return devices
 
-    def environment(self) -> dict[str, str]:
-        """Return the variables that the server process needs in its environment; no other process should have them."""
+    def environment(self, *, of_raw_load: bool = False) -> dict[str, str]:
+        """Return the variables that the server process needs in its environment, or a raw load beside it; no other
+        process should have them."""
         already = os.environ.get("LD_PRELOAD")
         return {
             "LD_PRELOAD": f"{self._library}:{already}" if already else str(self._library),
             "STALLMARK_EMULATED_ARRAYS": str(self._state_file),
+            **({"STALLMARK_RAW_LOAD": "1"} if of_raw_load else {}),
         }
 
     def set_model(self, name: str, model: ArrayModel | None) -> None:

@@ -93,7 +93,8 @@ static void fill(struct device *device, const struct request *request, uint64_t 
 {
 	if (!blocks)
 		return;
-	struct request write = {WRITE, false, request->identity, request->offset, blocks * BLOCK_BYTES};
+	struct request write = {WRITE, false, request->identity, request->offset, blocks * BLOCK_BYTES,
+				request->raw};
 	flash_serve(device, &write, arrival);
 }
 

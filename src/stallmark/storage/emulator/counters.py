@@ -17,7 +17,7 @@ class FlashCounters:
 
     `reads` are those of callers, `read_ns` the time they waited, queue included. `writes` covers fills of the cache,
     writes to extents on flash, and extents that moved up. `busy_ns` is the modelled service, summed over the channels.
-    Hits and misses are reads, evictions blocks of 8 KiB.
+    Hits and misses are reads, evictions blocks of 8 KiB. The `raw_` counters are the part of raw loads.
     """
 
     used_bytes: int
@@ -30,6 +30,8 @@ class FlashCounters:
     evictions: int
     bytes_up: int
     bytes_down: int
+    raw_reads: int = 0
+    raw_read_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class ArrayCounters:
     nanoseconds its callers waited, queue included (for a sync, also the flushed bytes). The sum of all three is the
     integral of the queue depth over time. `busy_ns` is the modelled service alone, summed over the spindles. `late`
     counts the I/Os for which the real device took longer than the model: if they are many, the model was not what was
-    measured. `flash` is None while the model has none.
+    measured. `flash` is None while the model has none. The `raw_` counters are the part of the reads and writes that
+    raw loads made beside the server.
     """
 
     reads: int
@@ -56,6 +59,12 @@ class ArrayCounters:
     spindle_reads: int = 0
     spindle_writes: int = 0
     flash: FlashCounters | None = None
+    raw_reads: int = 0
+    raw_read_bytes: int = 0
+    raw_read_ns: int = 0
+    raw_writes: int = 0
+    raw_write_bytes: int = 0
+    raw_write_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,12 @@ def all_counters_of(device: layout.EmulatedDevice) -> ArrayCounters:
         spindle_reads=device.spindle_reads,
         spindle_writes=device.spindle_writes,
         flash=_flash_counters(device.flash),
+        raw_reads=device.raw_reads.count,
+        raw_read_bytes=device.raw_reads.bytes,
+        raw_read_ns=device.raw_reads.ns,
+        raw_writes=device.raw_writes.count,
+        raw_write_bytes=device.raw_writes.bytes,
+        raw_write_ns=device.raw_writes.ns,
     )
 
 
@@ -109,6 +124,8 @@ def _flash_counters(flash: layout.Flash) -> FlashCounters:
         evictions=flash.evictions,
         bytes_up=flash.bytes_up,
         bytes_down=flash.bytes_down,
+        raw_reads=flash.raw_reads.count,
+        raw_read_ns=flash.raw_reads.ns,
     )
 
 

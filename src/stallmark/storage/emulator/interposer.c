@@ -18,6 +18,7 @@
  * Counted       is what the device sees, with or without a model. A failed I/O or a read at the end of the
  *               file does not reach it; buffered I/O reaches it at the sync, as one write. The times are
  *               what the callers waited: their sum is the integral of the queue depth over time.
+ * Raw loads     are the processes that have $STALLMARK_RAW_LOAD: what they do is also counted apart.
  * Not covered   posix_fallocate, ftruncate, unlink (metadata); sync_file_range (a hint: the sync pays);
  *               syncfs; copy_file_range (CREATE DATABASE with file_copy_method = clone); stdio; temporary
  *               files (never synced: they live in the page cache); io_uring (do not use it as io_method).
@@ -41,6 +42,7 @@
 _Static_assert(sizeof(off_t) == 8, "off_t and off64_t must be the same for the aliases below");
 
 static struct state *state; /* NULL: pass everything through */
+static bool raw;            /* this process is a raw load */
 
 /* A wrapper's view of the function it wraps. */
 #define REAL(name)                                      \
@@ -79,6 +81,7 @@ __attribute__((constructor)) static void attach(void)
 	if (access("/proc/self/fd", X_OK) != 0)
 		refuse("/proc/self/fd", "needed to tell which device a file is on");
 	REAL(close)(fd);
+	raw = getenv("STALLMARK_RAW_LOAD") != NULL;
 	state = map;
 }
 
@@ -88,7 +91,7 @@ __attribute__((constructor)) static void attach(void)
 static void serve(const struct file *file, enum operation operation, uint64_t arrival, uint64_t offset,
 		  uint64_t bytes)
 {
-	struct request request = {operation, file->write_through, file->identity, offset, bytes};
+	struct request request = {operation, file->write_through, file->identity, offset, bytes, raw};
 	hold(file->device, &request, arrival);
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import Structure, c_char, c_uint8, c_uint64, sizeof
 
-MAGIC = int.from_bytes(b"STALLSD5", "little")
+MAGIC = int.from_bytes(b"STALLSD6", "little")
 MAX_DEVICES = 8
 MAX_PLACES = 16
 MAX_SPINDLES = 64
@@ -51,6 +51,7 @@ class Flash(Structure):
     _fields_ = (
         *_counts("generation", "next_cycle", "used"),
         ("reads", Tally),
+        ("raw_reads", Tally),
         *_counts("writes", "busy_ns", "hits", "misses", "evictions", "bytes_up", "bytes_down"),
         ("_channel_free", c_uint64 * MAX_CHANNELS),
     )
@@ -86,6 +87,9 @@ class EmulatedDevice(Structure):
         ("reads", Tally),
         ("writes", Tally),
         ("syncs", Tally),
+        ("raw_reads", Tally),
+        ("raw_writes", Tally),
+        ("_raw_syncs", Tally),
         *_counts("busy_ns", "late", "path_ns", "spindle_reads", "spindle_writes"),
         ("_spindle", _Spindle * MAX_SPINDLES),
         ("flash", Flash),

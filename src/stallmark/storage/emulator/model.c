@@ -4,7 +4,7 @@
 struct completion device_serve(struct device *device, const struct request *request, uint64_t arrival)
 {
 	/* Which bytes a sync flushes is not known. */
-	if (request->operation != SYNC)
+	if (request->operation != SYNC && !request->raw)
 		active_set_touch(&device->active, request);
 	if (!device->model.spindles)
 		return (struct completion){arrival, false};
@@ -18,20 +18,34 @@ struct completion device_serve(struct device *device, const struct request *requ
 	}
 }
 
-void device_count(struct device *device, const struct request *request, bool by_flash, uint64_t waited)
+static void count(struct tally tallies[3], const struct request *request, uint64_t waited)
 {
-	struct tally *tally = &device->tally[request->operation];
+	struct tally *tally = &tallies[request->operation];
 	tally->count++;
 	tally->ns += waited;
 	if (request->operation == SYNC) {
-		tally = &device->tally[WRITE];
+		tally = &tallies[WRITE];
 		tally->count += request->bytes > 0;
 	}
 	tally->bytes += request->bytes;
+}
+
+static void count_read(struct tally *tally, const struct request *request, uint64_t waited)
+{
+	tally->count++;
+	tally->bytes += request->bytes;
+	tally->ns += waited;
+}
+
+void device_count(struct device *device, const struct request *request, bool by_flash, uint64_t waited)
+{
+	count(device->tally, request, waited);
+	if (request->raw)
+		count(device->raw, request, waited);
 	if (by_flash && request->operation == READ) {
-		device->flash.reads.count++;
-		device->flash.reads.bytes += request->bytes;
-		device->flash.reads.ns += waited;
+		count_read(&device->flash.reads, request, waited);
+		if (request->raw)
+			count_read(&device->flash.raw_reads, request, waited);
 	}
 }
 

@@ -26,8 +26,10 @@
  *               end of each cycle a quarter of all heat is lost and the hottest extents move up, into free room or in
  *               exchange for one that has less than two thirds of their heat, at most so many bytes each way. Reading
  *               and writing them is booked at once, on spindles and channels.
- * Active set    Extents of 64 KiB that are read or written, none counted twice in an interval. Of more than 32 GiB in
- *               one, some may find no room in the table, and are not counted.
+ * Active set    Extents of 64 KiB that the server reads or writes, none counted twice in an interval. Of more than
+ *               32 GiB in one, some may find no room in the table, and are not counted.
+ * Raw loads     share spindles and flash with the server. What they did and waited is also counted apart. Which of the
+ *               evictions and migrations were for them is not known.
  *
  * Another array may be engaged under I/O: the device is bare first, then its flash is emptied, then it is the other
  * (shared.py). What is on its way is served by the one, by the other or by neither. The fields are plain stores of
@@ -44,6 +46,7 @@ struct request {
 	bool write_through; /* the write is flushed: it pays a sync, too */
 	uint64_t identity;  /* of the file */
 	uint64_t offset, bytes;
+	bool raw;           /* of a raw load, and not of the server */
 };
 
 struct completion {

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAGIC UINT64_C(0x3544534c4c415453) /* "STALLSD5", little-endian */
+#define MAGIC UINT64_C(0x3644534c4c415453) /* "STALLSD6", little-endian */
 
 enum {
 	MAX_DEVICES = 8,
@@ -58,7 +58,8 @@ struct flash {
 	shared_u64 generation; /* what was written under an earlier one is gone; never 0 */
 	shared_u64 next_cycle; /* when extents migrate next */
 	shared_u64 used;       /* bytes; the upper 16 bits are the generation in which they were written */
-	struct tally reads; /* of callers */
+	struct tally reads;     /* of callers */
+	struct tally raw_reads; /* of these, of raw loads */
 	shared_u64 writes, busy_ns;
 	shared_u64 hits, misses, evictions;
 	shared_u64 bytes_up, bytes_down;
@@ -85,6 +86,7 @@ struct active_set {
 struct device {
 	struct model model;
 	struct tally tally[3];              /* by operation: what callers did, and waited */
+	struct tally raw[3];                /* of this, what raw loads did */
 	shared_u64 busy_ns, late;           /* busy: of the spindles */
 	shared_u64 path_ns;                 /* an I/O's way from its caller to us and back: we wait that much less */
 	shared_u64 spindle_reads, spindle_writes;

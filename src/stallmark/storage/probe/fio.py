@@ -41,7 +41,7 @@ def command(
     return [
         program,
         "--name=probe",
-        f"--filename={_escaped(file)}",
+        f"--filename={escaped(file)}",
         f"--offset={SKIP_BYTES}",
         f"--size={part_bytes(size_bytes, 1 if not sequential else threads, pattern.block_bytes)}",
         *sequential,
@@ -78,7 +78,7 @@ def part_bytes(size_bytes: int, parts: int, block_bytes: int) -> int:
     return (size_bytes - SKIP_BYTES) // parts // block_bytes * block_bytes
 
 
-def _escaped(file: Path) -> str:
+def escaped(file: Path) -> str:
     """Return the file's name for fio, which splits names at colons."""
     return str(file).replace("\\", "\\\\").replace(":", "\\:")
 

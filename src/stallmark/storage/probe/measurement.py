@@ -13,7 +13,6 @@ from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind
-from stallmark.storage.probe.patterns import SHORT_STEPS
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.tool import find_tool
 
@@ -129,8 +128,10 @@ def behind(path: Path) -> str | None:
         return None
 
 
-def short(folder: Path, devices: ProbedArrays | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
-    """Probe storage for changes within seconds (SHORT_STEPS), on a file of its own in `folder`.
+def in_steps(
+    folder: Path, steps: Sequence[Asked], devices: ProbedArrays | None = None, *, seconds: float, size_bytes: int
+) -> ProbeResult:
+    """Probe storage in steps of so many seconds, on a file of its own in `folder`.
 
     `devices`: the server's arrays, when emulated. Raise StallmarkError where it cannot be probed.
     """
@@ -139,7 +140,7 @@ def short(folder: Path, devices: ProbedArrays | None = None, *, seconds: float, 
     if devices is None:
         refuse_memory(folder)
     with own_file(folder, size_bytes) as file:
-        found = measure(file, SHORT_STEPS, seconds, devices)
+        found = measure(file, steps, seconds, devices)
         return result(file, found, started, devices)
 
 

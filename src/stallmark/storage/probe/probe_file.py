@@ -1,4 +1,4 @@
-"""The file that a probe works on: made by us, marked, and removed; nothing else is ever written to.
+"""The file that a probe or a raw load works on: made by us, marked, and removed; nothing else is ever written to.
 
 Its first MiB holds our mark, and no I/O goes there. A probe that was killed leaves its file. The next one in that
 folder finds it by name and mark, sees that its process is gone, and removes it.
@@ -54,7 +54,7 @@ def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     device. The file is removed afterwards. Raise StallmarkError where it cannot be made."""
     if size_bytes < LEAST_BYTES:
         raise StallmarkError(
-            f"A probe's file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
+            f"A file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
             f"least {LEAST_BYTES // 2**20} MiB."
         )
     made = not folder.exists()
@@ -67,8 +67,8 @@ def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
             _fill(path, size_bytes)
         except OSError as error:
             raise StallmarkError(
-                f"The probe's file in {folder} could not be made ({error.strerror or error}): choose another folder or "
-                "a smaller size."
+                f"The file for reads and writes in {folder} could not be made ({error.strerror or error}): choose "
+                "another folder or a smaller size."
             ) from None
         yield ProbeFile(path, size_bytes, ours=True)
     finally:
@@ -142,8 +142,9 @@ def refuse_little_space(folder: Path, size_bytes: int) -> None:
         most = max(0, room) // 2**20
         advice = f"give it at most {most}MiB, or make room" if most * 2**20 >= LEAST_BYTES else "make room"
         raise StallmarkError(
-            f"{folder} has {space.free / 2**30:.1f} GiB free, too little for a probe's file of "
-            f"{size_bytes / 2**30:.1f} GiB beside {_SPARE:.0%} of the file system that stay free: {advice}."
+            f"{folder} has {space.free / 2**30:.1f} GiB free, too little for "
+            f"{size_bytes / 2**30:.1f} GiB to read and write beside {_SPARE:.0%} of the file system that stay free: "
+            f"{advice}."
         )
 
 

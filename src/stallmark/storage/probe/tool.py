@@ -37,7 +37,7 @@ class Tool:
                 order = diskspd.command(self.program, file.path, file.bytes, asked, seconds, seed)
             else:
                 order = fio.command(self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed)
-            said = _run(order, seconds, asked, _clean(os.environ) | dict(environment or {}))
+            said = _run(order, seconds, asked, clean(os.environ) | dict(environment or {}))
             return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
@@ -50,13 +50,14 @@ def can_probe() -> str | None:
     return None
 
 
-def find_tool(*, emulated: bool) -> Tool:
-    """Return the program. `emulated`: for an interposer, which sees only the plain calls of threads.
+def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
+    """Return the program, by default the one that probes on this system. `emulated`: for an interposer, which sees only
+    the plain calls of threads.
 
     Raise StallmarkError where there is none that works.
     """
-    windows = sys.platform == "win32"
-    name = "diskspd" if windows else "fio"
+    name = name or ("diskspd" if sys.platform == "win32" else "fio")
+    windows = name == "diskspd"
     program = shutil.which(name)
     if program is None:
         how = (
@@ -65,20 +66,19 @@ def find_tool(*, emulated: bool) -> Tool:
             else "install it (Debian and Ubuntu: apt install fio; Red Hat: dnf install fio; macOS: brew install fio)"
         )
         raise StallmarkError(
-            f"A probe of raw storage needs {name}, which is not on the PATH: {how}; databases can be "
-            "measured without it."
+            f"Raw I/O needs {name}, which is not on the PATH: {how}; databases can be measured without it."
         )
     if windows:
         return Tool(program, name, "diskspd")
     # In our own environment an interposer might keep it from starting.
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, env=_clean(os.environ), check=False)
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, env=clean(os.environ), check=False)
     version = said.stdout.strip()
     if said.returncode or not version.startswith("fio-"):
-        raise StallmarkError(f"{program} does not start as fio ({_reason(said.stderr)}): install it anew.")
+        raise StallmarkError(f"{program} does not start as fio ({reason_in(said.stderr)}): install it anew.")
     return Tool(program, version, "psync" if emulated else "libaio" if sys.platform.startswith("linux") else "posixaio")
 
 
-def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+def clean(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without our interposer, by which a real device would seem emulated."""
     return {name: value for name, value in environment.items() if name not in _EMULATION}
 
@@ -125,15 +125,16 @@ def _failed(program: str, text: str) -> str:
     lowered = text.lower()
     if "invalid argument" in lowered or "direct=1" in lowered:
         return (
-            f"{name} could not open the file for direct I/O ({_reason(text)}): without it the system's memory would be "
-            "measured; choose a folder on a file system that has it (ext4, XFS, NTFS)."
+            f"{name} could not open the file for direct I/O ({reason_in(text)}): without it the system's memory would "
+            "be measured; choose a folder on a file system that has it (ext4, XFS, NTFS)."
         )
     if "no space" in lowered:
-        return f"{name} ran out of space ({_reason(text)}): make room or give it a smaller size."
-    return f"{name} failed ({_reason(text)}): nothing of this step can be used."
+        return f"{name} ran out of space ({reason_in(text)}): make room or give it a smaller size."
+    return f"{name} failed ({reason_in(text)}): nothing of this step can be used."
 
 
-def _reason(text: str) -> str:
+def reason_in(text: str) -> str:
+    """Return the line of a program's output that says why it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wanted = [line for line in lines if "err" in line.lower() or "fail" in line.lower()]
     return (wanted or lines or ["it said nothing"])[0]

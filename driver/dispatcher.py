@@ -1,0 +1,70 @@
+"""The dispatcher of users: Locust's own reaches a total, ours the number that every load has in a step."""
+
+from locust import User  # isort: skip  (patches the process: before everything else)
+from collections.abc import Iterator, Mapping
+
+import gevent
+from locust.dispatch import UsersDispatcher
+
+Counts = dict[str, dict[str, int]]
+"""Users by machine and class."""
+
+
+class LoadsDispatcher(UsersDispatcher):
+    """Starts and stops users of several classes at once, at the spawn rate, until each class has its number.
+
+    Users of a class are spread evenly over the machines. Those of a step that only exchanges users of one load for
+    users of another come and go in turn.
+    """
+
+    _wanted: Mapping[str, int]
+
+    def new_dispatch(
+        self,
+        target_user_count: int,
+        spawn_rate: float,
+        user_classes: Mapping[type[User], int] | None = None,  # type: ignore[override]
+    ) -> None:
+        """Take the number of users of each class; None, as Locust says it when a machine is lost, changes nothing."""
+        if user_classes is not None:
+            self._wanted = {each.__name__: users for each, users in user_classes.items()}
+        super().new_dispatch(target_user_count, spawn_rate)
+
+    def _dispatcher(self) -> Iterator[Counts]:  # type: ignore[override]
+        self._dispatch_in_progress = True
+        changes = self._changes()
+        while True:
+            at_once, changes = (
+                changes[: self._user_count_per_dispatch_iteration],
+                changes[self._user_count_per_dispatch_iteration :],
+            )
+            for name, change in at_once:
+                self._machine_for(name, change)[name] += change
+                self._current_user_count += change
+            yield self._users_on_workers
+            if not changes:
+                break
+            gevent.sleep(self._wait_between_dispatch)
+        self._dispatch_in_progress = False
+
+    def _changes(self) -> list[tuple[str, int]]:
+        """Return class by class, +1 or -1, each class's changes spread evenly over all of them."""
+        changes = []
+        for name, wanted in self._wanted.items():
+            missing = wanted - self._get_user_current_count(name)
+            changes += [((each + 0.5) / abs(missing), name, 1 if missing > 0 else -1) for each in range(abs(missing))]
+        return [(name, change) for _, name, change in sorted(changes)]
+
+    def _machine_for(self, name: str, change: int) -> dict[str, int]:
+        """Return the counts of the machine on which a user of this class is to start or stop."""
+        here = [self._users_on_workers[machine.id] for machine in self._worker_nodes]
+        if change > 0:
+            return min(here, key=lambda users: (users[name], sum(users.values())))
+        return max(reversed(here), key=lambda users: (users[name], sum(users.values())))
+
+    def _prepare_rebalance(self) -> None:
+        """Forget a machine that has gone, without starting its users elsewhere: the run ends."""
+        none = dict.fromkeys((each.__name__ for each in self._user_classes), 0)
+        self._users_on_workers = {
+            machine.id: self._users_on_workers.get(machine.id, none.copy()) for machine in self._worker_nodes
+        }

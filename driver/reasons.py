@@ -1,0 +1,40 @@
+"""The reasons for which a run, or one load of it, ends early, as they are told."""
+
+from collections.abc import Mapping, Sequence
+
+from stallmark.driver.messages import ExecutorDied, Incomplete, MachineLost, Message, MessagesLost, SessionLost
+from stallmark.transactions.workload import Workload
+
+
+def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
+    """Return what a message says of the end of a run, or of a load, as the end of a sentence."""
+    loads = getattr(message, "loads", None) or [load for load in [getattr(message, "load", None)] if load]
+    where = of_loads(loads, workloads)
+    if machine := getattr(message, "machine", 0):
+        where += f" on load machine {machine}"
+    match message:
+        case ExecutorDied(loads, pid, code):
+            by_itself = (code or 0) > 0
+            how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
+            background = [workloads[load].background for load in loads]
+            others = {each.executed_by: None for each in background if each.sessions_per_user}
+            part = "".join(f" and its part of {each}" for each in others)
+            return f"executor process {pid}{where} {how}, and its users{part} with it"
+        case SessionLost(load, user, why):
+            who = workloads[load].background.executed_by if user is None else f"virtual user {user}"
+            return f"{who}{where} lost the server: {why}"
+        case MachineLost(machine):
+            return (
+                f"load machine {machine} was lost: its `stallmark worker` ended, or the network between the machines "
+                "failed"
+            )
+        case MessagesLost(machine):
+            return f"messages of load machine {machine} were lost: the network between the machines failed"
+        case Incomplete(why):
+            return why
+    return "the load driver stopped the users too early"
+
+
+def of_loads(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:
+    """Name loads where the run has several."""
+    return f" of {' and '.join(loads)}" if loads and len(workloads) > 1 else ""

@@ -1,0 +1,171 @@
+"""The loads of a run: users who execute transactions, and streams of queries. Raw I/O is in `raw_load.py`."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, Tag, ValidationError, WithJsonSchema, model_validator
+
+from stallmark.analysis.thresholds import Rule
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.steered_load import first_rate
+from stallmark.errors import mistake
+from stallmark.quantities import Seconds
+from stallmark.scenarios.profile import ProfileChoice, mailboxes, written_out
+from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
+from stallmark.scenarios.service_level import ServiceLevelChoice
+from stallmark.scenarios.workload import Weight, WorkloadChoice
+from stallmark.transactions import find_workload
+from stallmark.transactions.mix import background_per_user
+from stallmark.transactions.warehouse.streams import MOST_STREAMS
+
+
+def _as_list(given: Any) -> Any:
+    return given if isinstance(given, list) else [given]
+
+
+UserCount = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+StreamCount = Annotated[int, Field(ge=1, le=MOST_STREAMS, strict=True)]
+_ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]})
+UserCounts = Annotated[list[UserCount], Field(min_length=1), BeforeValidator(_as_list), _ONE_OR_SEVERAL]
+StreamCounts = Annotated[list[StreamCount], Field(min_length=1), BeforeValidator(_as_list), _ONE_OR_SEVERAL]
+
+
+class OpenLoop(Section):
+    """Transactions arrive at `rate` per second, whatever the server does."""
+
+    kind: Literal["fixed", "poisson"]
+    """How arrivals are spread: evenly (`fixed`), or at random (`poisson`)."""
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Transactions per second of all users together."""
+
+
+ArrivalsChoice = Annotated[Annotated[Literal["closed"], Tag(WORD)] | Annotated[OpenLoop, Tag(MAPPING)], WordOrMapping]
+
+
+class ThinkTime(Section):
+    mean: Seconds
+    """The mean pause of a user between two transactions."""
+    kind: Literal["constant", "exponential"] = "exponential"
+    """How pauses are spread about it."""
+
+
+class Users(Section):
+    """Users who execute transactions: how many, and when each starts its next one."""
+
+    users: UserCounts
+    """The number of virtual users, or a list: a run then has a step for each number."""
+    arrivals: ArrivalsChoice = "closed"
+    """`closed`: each user starts its next transaction when the last has ended. `{kind: poisson, rate: 500}`:
+    transactions arrive at a rate, whatever the server does, and their latency counts from when they were due."""
+    profile: ProfileChoice | None = None
+    """Of mail: I/Os of data files per mailbox and second, such as 0.12. The rate of arrivals is steered, while a step
+    warms up, until the server does as many, or until reads take longer than `slo` (20 ms without one)."""
+    think_time: ThinkTime | None = None
+    """The pause of a user between two transactions of a closed loop; none by default."""
+    call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
+    """The time a transaction has; one that takes longer is cancelled and counted as failed."""
+    thresholds: list[str] = []
+    """Limits that every measured step must keep, or the exit code of `run` is 5: `p95 < 20ms`, `read_ms < 5`, `tps >
+    500`, of one transaction `trade_order.p99 < 1s`."""
+
+    @model_validator(mode="after")
+    def _paced_once(self) -> Self:
+        if self.think_time and self.arrivals != "closed":
+            raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
+        if self.profile and (self.think_time or self.arrivals != "closed"):
+            raise ValueError("profile steers the rate of arrivals: remove arrivals and think_time")
+        return self
+
+    def arrival_plan(self) -> Arrivals:
+        if isinstance(self.arrivals, OpenLoop):
+            return Arrivals(self.arrivals.kind, rate=self.arrivals.rate)
+        if self.think_time:
+            return Arrivals("closed", think_ms=self.think_time.mean * 1000, think=self.think_time.kind)
+        return Arrivals()
+
+    def refuse_unknown_transactions(self, workload: str) -> None:
+        """Raise ValueError for a threshold of a transaction that the workload does not have."""
+        names = {kind.name for kind in find_workload(workload).transactions}
+        for rule in map(Rule.parse, self.thresholds):
+            if rule.transaction and rule.transaction not in names:
+                raise ValueError(f"thresholds: {workload} has no transaction {rule.transaction}")
+
+
+def _choice(**keys: Any) -> WorkloadChoice:
+    try:
+        return WorkloadChoice(**keys)
+    except ValidationError as error:
+        raise ValueError(mistake(error.errors()[0])) from None
+
+
+class UsersLoad(Users):
+    """A load of users: `{workload: bank, scale: {branches: 10}, users: 50}`."""
+
+    workload: str
+    """`bank`, `brokerage` or `mail`."""
+    scale: dict[str, int | float] = {}
+    """How large its data are, in the workload's own measures; of one cell where there are cells."""
+    mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
+    """Weights of the transactions that users start, or `{read_share: 0.9}`."""
+    locality: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The share of its customers that each of several load machines takes from a part of its own."""
+    slo: ServiceLevelChoice | None = None
+    """The limit that reads are held against while it runs: `oltp`, `dss`, `mail`, or one of your own."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        choice = self.choice()
+        if self.profile:
+            mailboxes(choice.name, choice.scale)
+        if not find_workload(self.workload).users.deck:
+            raise ValueError(f"{self.workload} has no transactions that users could execute: write streams for users")
+        self.refuse_unknown_transactions(self.workload)
+        return self
+
+    @property
+    def has_users(self) -> bool:
+        return True
+
+    def choice(self, seed: int = 1) -> WorkloadChoice:
+        """Return the workload with its scale. Raise ValueError where it cannot be."""
+        return _choice(name=self.workload, scale=self.scale, seed=seed, mix=self.mix, locality=self.locality)
+
+    def arrival_plan(self) -> Arrivals:
+        if self.profile is None:
+            return super().arrival_plan()
+        profile, choice = written_out(self.profile), self.choice()
+        return Arrivals(profile.arrivals, rate=first_rate(profile.iops * mailboxes(choice.name, choice.scale)))
+
+    def background_per_user(self) -> float:
+        return background_per_user(find_workload(self.workload), self.choice().deck())
+
+
+class StreamsLoad(Section):
+    """A load of streams of queries, over and over: `{workload: warehouse, scale: {factor: 1}, streams: 2}`."""
+
+    workload: Literal["warehouse"]
+    """`warehouse`."""
+    scale: dict[str, int | float] = {}
+    """Its scale factor. All cells query the same data."""
+    streams: StreamCounts
+    """How many streams run at once, or a list: a run then has a step for each number."""
+    timeout: Annotated[Seconds, Field(ge=1)] = 120.0
+    """The time a query has; one that takes longer is cancelled and counted."""
+    slo: ServiceLevelChoice | None = None
+    """The limit that reads are held against while it runs."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        self.choice()
+        return self
+
+    @property
+    def has_users(self) -> bool:
+        return False
+
+    def choice(self, seed: int = 1) -> WorkloadChoice:
+        """Return the workload with its scale. Raise ValueError where it cannot be."""
+        return _choice(name=self.workload, scale=self.scale, seed=seed)
+
+
+Load = UsersLoad | StreamsLoad | RawLoad

@@ -1,0 +1,172 @@
+"""A scenario of several loads at once in one database: users, streams of queries, and raw I/O beside them.
+
+loads:
+  mail:    {workload: mail, scale: {mailboxes: 200}, users: 20}
+  bank:    {workload: bank, users: 50, arrivals: {kind: poisson, rate: 200}}
+  reports: {workload: warehouse, scale: {factor: 1}, streams: 2}
+  scan:    {raw: scan}
+alone: true                                      # each by itself first
+cells: [1, 2, 4]                                 # or: so many copies of all, each on data of its own
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
+from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.timed import PlannedStep, TimedScenario
+from stallmark.scenarios.variant import Variant
+from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.transactions import find_workload
+
+LoadName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=20)]
+
+
+def _kind(given: Any) -> str:
+    """Return which kind of load is meant, by the key that only one kind has."""
+    has = given.__contains__ if isinstance(given, Mapping) else lambda key: hasattr(given, key)
+    return "raw I/O" if has("raw") else "queries" if has("streams") else "transactions"
+
+
+LoadChoice = Annotated[
+    Annotated[UsersLoad, Tag("transactions")]
+    | Annotated[StreamsLoad, Tag("queries")]
+    | Annotated[RawLoad, Tag("raw I/O")],
+    Discriminator(_kind),
+]
+Cells = Annotated[int, Field(ge=1, le=64, strict=True)]
+
+
+class LoadsScenario(TimedScenario):
+    """Several loads at once, for a time."""
+
+    loads: Annotated[dict[LoadName, LoadChoice], Field(min_length=1)]
+    """The loads by their names: users (`workload`, `users`), streams of queries (`workload: warehouse`, `streams`), or
+    raw I/O (`raw`)."""
+    seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    """The seed of all data and inputs: the same seed makes the same database and the same load."""
+    alone: Literal[True, False, "only"] = False
+    """Run each load by itself first, in steps of their own: so a report says what the others cost it. `only`: they
+    never run together."""
+    cells: Annotated[list[Cells], Field(min_length=1)] | None = None
+    """Numbers of copies of all loads, one step each: `[1, 2, 4]`. Every copy has data of its own."""
+
+    @field_validator("cells")
+    @classmethod
+    def _rising(cls, given: list[int] | None) -> list[int] | None:
+        if given and given != sorted(set(given)):
+            raise ValueError(f"cells must rise: write {sorted(set(given))}")
+        return given
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not any(load.has_users for load in self.loads.values()):
+            raise ValueError("no load has users who execute transactions: add one, such as {workload: bank, users: 10}")
+        if self.cells and self.alone:
+            raise ValueError("alone and cells are two experiments: leave one of them out")
+        self._refuse_steering()
+        lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
+        for (one, length), (other, another) in pairwise(lengths.items()):
+            if length != another:
+                raise ValueError(
+                    f"{one} has {length} numbers and {other} has {another}: a list has a number for each step, so "
+                    "write as many, or one number for all"
+                )
+        for variant in self.variants:
+            if unknown := [name for name in variant.without if name not in self.loads]:
+                raise ValueError(f"variant {variant.name!r} is without {unknown[0]}, which is no load: remove it")
+            if not any(load.has_users for load in self.loads_of(variant).values()):
+                raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
+        self._contents()
+        return self
+
+    def _refuse_steering(self) -> None:
+        """Raise ValueError where I/Os of a load that is steered by them could not be told from those of others."""
+        steered = [name for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.profile]
+        if not steered:
+            return
+        self.refuse_short_steering()
+        if len(steered) > 1:
+            raise ValueError(f"{steered[0]} and {steered[1]} have a profile, and one load can be steered: leave one")
+        if self.cells:
+            raise ValueError(f"{steered[0]} has a profile, which is steered for one cell alone: leave out cells")
+        if len(self.loads) > 1 and not self.alone:
+            raise ValueError(
+                f"{steered[0]} has a profile, which is steered to while it runs alone: write alone: true, and it keeps "
+                "that rate beside the others"
+            )
+
+    @property
+    def contents(self) -> WorkloadChoice:
+        """Return the workloads whose data the database holds, as one choice: enough of them for the most cells."""
+        return self._contents()
+
+    def _contents(self) -> WorkloadChoice:
+        """Raise ValueError where two loads ask for one workload, or for what both have, in two scales."""
+        scales: dict[str, tuple[str, dict[str, Any]]] = {}
+        for name, load in self.loads.items():
+            if isinstance(load, RawLoad):
+                continue
+            choice = load.choice()
+            first, scale = scales.setdefault(choice.name, (name, choice.scale))
+            if scale != choice.scale:
+                raise ValueError(f"{first} and {name} are in one database and ask for two scales of {choice.name}")
+        together: dict[str, Any] = {}
+        for workload, (_, scale) in sorted(scales.items()):
+            whole = find_workload(workload).for_cells(scale, self.most_cells)
+            if twice := [name for name, value in whole.items() if together.get(name, value) != value]:
+                raise ValueError(f"{twice[0]} is of the whole database, and loads ask for two: write one")
+            together |= whole
+        return WorkloadChoice(name="+".join(sorted(scales)), scale=together, seed=self.seed)
+
+    @property
+    def most_cells(self) -> int:
+        return max(self.cells or [1])
+
+    def loads_of(self, variant: Variant) -> Mapping[str, Load]:
+        return {name: load for name, load in self.loads.items() if name not in variant.without}
+
+    def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
+        loads = self.loads_of(variant)
+        steps = max(len(_counts(load)) for load in loads.values())
+        by_step = [{name: _at(load, index) for name, load in loads.items()} for index in range(steps)]
+        if self.cells:
+            return [
+                PlannedStep(f"{cells} cell{'s' * (cells > 1)}" + _of(counts, steps), _times(counts, cells), cells=cells)
+                for cells in self.cells
+                for counts in by_step
+            ]
+        return [
+            *(self._alone(loads, by_step) if self.alone else []),
+            *(self._together(by_step) if self.alone != "only" else []),
+        ]
+
+    def _alone(self, loads: Mapping[str, Load], by_step: Sequence[Mapping[str, int]]) -> Iterator[PlannedStep]:
+        for name in loads:
+            for counts in by_step:
+                yield PlannedStep(f"{name} alone" + _of({name: counts[name]}, len(by_step)), {name: counts[name]}, name)
+
+    def _together(self, by_step: Sequence[Mapping[str, int]]) -> Iterator[PlannedStep]:
+        for counts in by_step:
+            yield PlannedStep(("together" if self.alone else "all loads") + _of(counts, len(by_step)), counts)
+
+
+def _of(counts: Mapping[str, int], steps: int) -> str:
+    """Return the numbers in words where several steps are told apart by them."""
+    return ": " + ", ".join(f"{name} {count}" for name, count in counts.items()) if steps > 1 else ""
+
+
+def _counts(load: Load) -> Sequence[int]:
+    return [1] if isinstance(load, RawLoad) else load.users if isinstance(load, UsersLoad) else load.streams
+
+
+def _at(load: Load, index: int) -> int:
+    counts = _counts(load)
+    return counts[index] if len(counts) > 1 else counts[0]
+
+
+def _times(counts: Mapping[str, int], cells: int) -> dict[str, int]:
+    return {name: count * cells for name, count in counts.items()}

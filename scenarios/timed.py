@@ -1,0 +1,114 @@
+"""A scenario whose load is planned by time: steps one after the other, each with a warm-up and a measured interval."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, Tag, model_validator
+
+from stallmark.analysis.compare.summary import PRIMARIES
+from stallmark.driver.timeline import Step, Timeline, WarmUpLimits
+from stallmark.quantities import Seconds, write_duration
+from stallmark.scenarios.base import AnyScenario
+from stallmark.scenarios.load import Load
+from stallmark.scenarios.profile import SHORTEST_S
+from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
+from stallmark.scenarios.variant import Variant
+from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.transactions import find_workload
+
+
+class UntilSteady(Section):
+    """`warm_up: {until: steady, at_most: …}`: every step of a run waits by itself, after its ramp."""
+
+    until: Literal["steady"]
+    """The only word there is: `steady`."""
+    at_least: Annotated[Seconds, Field(ge=0)] = 30.0
+    """The shortest warm-up."""
+    at_most: Annotated[Seconds, Field(ge=1)]
+    """The longest: what is not steady by then is measured, and the report says so."""
+
+    @model_validator(mode="after")
+    def _a_while(self) -> Self:
+        if self.at_most <= self.at_least:
+            raise ValueError(
+                f"at_most {write_duration(self.at_most)} leaves no time to wait after at_least "
+                f"{write_duration(self.at_least)}: raise it"
+            )
+        return self
+
+    def limits(self) -> WarmUpLimits:
+        return WarmUpLimits(self.at_least, self.at_most)
+
+
+WarmUp = Annotated[Annotated[Seconds, Field(ge=0), Tag(WORD)] | Annotated[UntilSteady, Tag(MAPPING)], WordOrMapping]
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step of the load: how many users, streams, or cells of raw I/O each load has in it. Loads that are not named
+    rest. `alone`: the load that runs by itself; `cells`: the copies of every load."""
+
+    name: str
+    counts: Mapping[str, int]
+    alone: str | None = None
+    cells: int | None = None
+
+
+class TimedScenario(AnyScenario):
+    """Loads drive the server, for a time."""
+
+    ramp: Annotated[Seconds, Field(ge=0)] = 0.0
+    """The time over which the users of a step start."""
+    warm_up: WarmUp = 30.0
+    """The time before each step is measured, or `{until: steady, at_most: 1h}`."""
+    measure: Annotated[Seconds, Field(ge=1)]
+    """The time that each step is measured."""
+    primary: Literal[PRIMARIES] = "tps"  # type: ignore[valid-type]
+    """The metric that variants are compared by. It is declared before anything runs, or it could be chosen by how it
+    came out."""
+
+    @abstractmethod
+    def loads_of(self, variant: Variant) -> Mapping[str, Load]:
+        """Return the loads that run in a variant, by name."""
+
+    @abstractmethod
+    def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
+        """Return the steps of a variant's runs, in order."""
+
+    def refuse_short_steering(self) -> None:
+        """Raise ValueError where a profile is to be steered to in no time."""
+        longest_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
+        if longest_s < SHORTEST_S:
+            raise ValueError(
+                f"profile is steered to while a step warms up, which takes {SHORTEST_S:g} s at least: raise warm_up, "
+                "or write {until: steady, at_most: 10min}"
+            )
+
+    @property
+    def most_cells(self) -> int:
+        """Return the number of cells that the database holds data for."""
+        return 1
+
+    def scale_of(self, choice: WorkloadChoice) -> Mapping[str, int | float]:
+        """Return the scale of a load's workload as the database has it, for all cells."""
+        return find_workload(choice.name).for_cells(choice.scale, self.most_cells)
+
+    def timeline(self, variant: Variant) -> Timeline:
+        """Return the times of a variant's steps. The users of a step are those of all loads together."""
+        limits = self.warm_up.limits() if isinstance(self.warm_up, UntilSteady) else None
+        warm_up_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
+        loads = self.loads_of(variant)
+        steps: list[Step] = []
+        seen: Counter[str] = Counter()
+        for planned in self.steps_of(variant):
+            begin_s = steps[-1].end_s if steps else 0.0
+            measure_s = begin_s + self.ramp + warm_up_s
+            seen[planned.name] += 1
+            # One that comes again has another history.
+            name = planned.name if seen[planned.name] == 1 else f"{planned.name} ({seen[planned.name]})"
+            users = sum(count for load, count in planned.counts.items() if loads[load].has_users)
+            steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
+        return Timeline(tuple(steps), limits)

@@ -1,0 +1,225 @@
+"""The findings of an experiment of several loads, most important first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
+from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.loads.cells import CellsStep
+from stallmark.analysis.loads.kinds import LoadsKind
+from stallmark.analysis.loads.points import LoadPoint, WholePoint
+from stallmark.analysis.loads.together import Penalty
+from stallmark.analysis.points import group
+from stallmark.analysis.profile import ProfileKind
+from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, HOST_FREE, LOADS_READ, SAME
+
+MOST_VARIANTS = 3
+"""Variants that one sentence can name; of more it names the two furthest apart."""
+
+
+def conclusions(
+    points: Sequence[LoadPoint],
+    steps: Sequence[WholePoint],
+    cost: Sequence[Penalty],
+    cells: Sequence[CellsStep],
+    views: Mapping[str, ExperimentSummary],
+) -> Iterator[Finding]:
+    """Yield what follows from the loads beside each other."""
+    if broken := next((one for view in views.values() for one in view.findings if _is_broken(one)), None):
+        yield broken
+    if not points:
+        yield invalid(ExperimentKind.NOTHING_MEASURED)
+        return
+    yield from _together(cost)
+    yield from _cells(cells)
+    yield from _verdicts(points, views)
+    if not any(view.comparison for view in views.values()):
+        yield from _variants(points, bool(cost))
+    if not cost and not cells and not all(one.first.alone for one in points):
+        yield from _at_once(points)
+    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, ProfileKind))
+    yield from _levels(points)
+    yield from _host(cells)
+    yield from _reads(steps)
+    yield from _ended(points)
+
+
+def answer_of(found: Sequence[Finding]) -> Finding | None:
+    """Return the finding that stands above all others: what makes the figures worthless, else the first."""
+    return next((one for one in found if one.severity is Severity.INVALID), found[0] if found else None)
+
+
+def of_load(
+    name: str, points: Sequence[LoadPoint], cost: Sequence[Penalty], cells: Sequence[CellsStep]
+) -> Finding | None:
+    """Return the finding on one load that its own page begins with; None where none is on it alone."""
+    own = [one for one in points if one.first.load == name]
+    found = [
+        *_together([one for one in cost if one.load == name]),
+        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name]) for s in cells]),
+        *_variants(own, bool(cost)),
+    ]
+    return found[0] if found else None
+
+
+def _is_broken(one: Finding) -> bool:
+    return one.kind in (ExperimentKind.DATA_WRONG, ExperimentKind.NOTHING_MEASURED)
+
+
+def _together(cost: Sequence[Penalty]) -> Iterator[Finding]:
+    """Say what the loads cost each other: of a load whose rate is asked for by its latency."""
+    for step in group(cost, lambda one: one.step):
+        sound = [one for one in step if not one.doubtful]
+        told = [(one, what, ratio) for one in sound for what, ratio in [_told(one)] if ratio is not None]
+        by_variant = group(told, lambda one: one[0].variant)
+        if not by_variant:
+            continue
+        several = len(by_variant) > 1
+        chosen = _ends(by_variant, lambda some: float(np.mean([_kept(what, ratio) for _, what, ratio in some])))
+        yield info(
+            LoadsKind.TOGETHER,
+            step=step[0].step if len({one.step for one in cost}) > 1 else None,
+            variants=[
+                [some[0][0].variant if several else None, [[one.load, what, ratio] for one, what, ratio in some]]
+                for some in chosen
+            ],
+            left_out=len(by_variant) - len(chosen),
+            in_doubt=list(dict.fromkeys(one.load for one in step if one.doubtful)),
+            fewest_runs=min(one.runs for one, _, _ in told),
+        )
+
+
+def _told(one: Penalty) -> tuple[str, float | None]:
+    return ("latency", one.latency.ratio) if one.open_loop else ("rate", one.rate.ratio)
+
+
+def _kept(what: str, ratio: float) -> float:
+    """Return a ratio of which more is better, on a logarithmic scale."""
+    return float(np.log(ratio)) * (-1 if what == "latency" else 1)
+
+
+def _ends(some: list[Any], value: Any) -> list[Any]:
+    """Return all of a few, else the least and the most by `value`."""
+    return some if len(some) <= MOST_VARIANTS else [min(some, key=value), max(some, key=value)]
+
+
+def _cells(cells: Sequence[CellsStep]) -> Iterator[Finding]:
+    by_variant = group(cells, lambda one: one.variant)
+    for same in by_variant:
+        first, last = same[0], same[-1]
+        loads = [[one.load, one.scaling * last.cells / first.cells, one.scaling] for one in last.loads if one.scaling]
+        if last.cells > first.cells and loads:
+            yield info(
+                LoadsKind.CELLS,
+                variant=same[0].variant if len(by_variant) > 1 else None,
+                cells=[first.cells, last.cells],
+                loads=loads,
+                fewest_runs=min(len(one.point.runs) for one in last.loads),
+            )
+
+
+def _verdicts(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
+    """Say in which loads one variant is better than another, in steps of several loads that were repeated."""
+    shared = {same[0].first.step for same in group(points, lambda one: one.first.step) if not same[0].first.alone}
+    pairs = [(name, pair) for name, view in views.items() if view.comparison for pair in view.comparison.pairs]
+    for same in group([one for one in pairs if one[1].step in shared], lambda one: (one[1].a, one[1].b, one[1].step)):
+        pair = same[0][1]
+        yield info(
+            LoadsKind.VERDICTS,
+            a=pair.a,
+            b=pair.b,
+            step=pair.step,
+            loads=[[name, one.verdict, one.primary.ratio, one.primary.name] for name, one in same],
+        )
+
+
+def _variants(points: Sequence[LoadPoint], alone: bool) -> Iterator[Finding]:
+    """Compare variants in the last step that they share, load by load: one that is emulated with none that is not."""
+    loads = []
+    for same in group(points, lambda one: one.first.load):
+        shown = [one for one in same if one.rate and not one.doubts and not (alone and one.first.alone)]
+        by_step = [some for some in group(shown, lambda one: one.first.step) if len(some) > 1]
+        if not by_step or len({one.first.emulated for one in by_step[-1]}) > 1 or by_step[-1][0].first.open_loop:
+            continue
+        best, worst = (of(by_step[-1], key=lambda one: one.rate or 0.0) for of in (max, min))
+        ratio = (best.rate or 0.0) / (worst.rate or 1.0)
+        first = best.first
+        loads.append([first.load, first.kind, first.count, first.variant, worst.first.variant, ratio, ratio > 1 + SAME])
+    if loads:
+        yield info(LoadsKind.VARIANTS, loads=loads, fewest_runs=min(len(one.runs) for one in points))
+
+
+def _at_once(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    """Say what every load did in the last step, in the first variant."""
+    variant = points[0].first.variant
+    several = len({one.first.variant for one in points}) > 1
+    last = [one for one in points if one.first.variant == variant][-1].first.step
+    here = [one for one in points if (one.first.variant, one.first.step) == (variant, last) and one.rate is not None]
+    if here:
+        yield info(
+            LoadsKind.AT_ONCE,
+            variant=variant if several else None,
+            loads=[
+                [one.first.load, one.first.kind, one.first.primary, one.rate, one.mean(lambda run: run.mb_per_s)]
+                for one in here
+            ],
+        )
+
+
+def _levels(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    """Say which loads kept their service level, and where they did not."""
+    judged = [(one, level) for one in points if (level := one.level)]
+    several = len({one.first.variant for one, _ in judged}) > 1
+    loads = []
+    for same in group(judged, lambda one: one[0].first.load):
+        known = [(one, level) for one, level in same if level.outcome is not LevelOutcome.NOT_KNOWN]
+        broken = [one.first for one, level in known if level.outcome is LevelOutcome.NOT_MET]
+        by_mean = any(level.outcome is LevelOutcome.MEAN_ONLY for _, level in known)
+        names = [f"{one.variant}, {one.step}" if several else one.step for one in broken]
+        if known:
+            loads.append([same[0][0].first.load, same[0][1].limit_ms, len(known), names, by_mean])
+    if loads:
+        some_broken = any(names for _, _, _, names, _ in loads)
+        yield (caution if some_broken else info)(LoadsKind.LEVELS, loads=loads)
+
+
+def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
+    """Say how busy the host was: the limit of a test of storage must not be its CPUs or its memory."""
+    runs = [run for one in cells for run in one.whole.runs]
+    cpu = max((run.cpu_busy_share for run in runs if run.cpu_busy_share is not None), default=None)
+    memory = max((run.memory_share for run in runs if run.memory_share is not None), default=None)
+    if cpu is None:
+        return
+    over = cpu > HOST_FREE or (memory or 0.0) > HOST_FREE
+    yield (caution if over else info)(LoadsKind.HOST, cpu_share=cpu, memory_share=memory, limit_share=HOST_FREE)
+
+
+def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
+    """Say where the loads' sessions do not account for the server's reads."""
+    unlike = [
+        (point.first, io)
+        for point in steps
+        if (io := point.first.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
+        if io.server and io.server.reads_per_s > FOREIGN_FLOOR_PER_S
+    ]
+    if not unlike:
+        return
+    worst, io = max(unlike, key=lambda one: abs((one[1].loads_share or 1.0) - 1))
+    total = io.server.reads if io.server else 1.0
+    others = sorted(((io.others or {}).items()), key=lambda one: -abs(one[1]))
+    yield caution(
+        LoadsKind.READS_UNLIKE,
+        steps=list(dict.fromkeys(step.step for step, _ in unlike)),
+        share=io.loads_share,
+        step=worst.step,
+        others=[[process, reads / total] for process, reads in others if abs(reads / total) > LOADS_READ / 2],
+    )
+
+
+def _ended(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    ended = [one for point in points for one in point.doubts if one.kind is LoadsKind.RAW_ENDED]
+    yield from (caution(LoadsKind.RAW_ENDED, **one.facts) for one in ended)

@@ -1,0 +1,151 @@
+"""One load in one step of one run: its figures, from the summaries that there are of users, raw I/O and streams."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from stallmark.analysis.bottleneck.summary import Budget
+from stallmark.analysis.finding import Finding, invalid
+from stallmark.analysis.loads.kinds import LoadsKind
+from stallmark.analysis.read.load_io import LoadIo
+from stallmark.analysis.read.queries import Execution
+from stallmark.analysis.read.raw_io import RawFigures
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, judge_reads, outcome_of
+from stallmark.record.manifest.loads import Load
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.stats.thresholds import LEAST_DONE
+
+Kind = Literal["users", "streams", "raw"]
+_OF_THE_STEP = (ValidityKind.ENDED_EARLY, ValidityKind.FOREIGN_IO, ValidityKind.STORAGE_ERROR)
+"""Reasons against a whole step, whichever loads ran in it."""
+
+
+@dataclass(frozen=True)
+class LoadLevel:
+    """A load's service level in a step. The figure of users and streams is of the server's reads, whosever they are;
+    that of a raw load is of its own I/Os."""
+
+    limit_ms: float
+    outcome: LevelOutcome
+    figure: str  # "p95", "mean only" or "none"
+    figure_ms: float | None
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """A load in the measured interval of a step of a run. `rate` is its result: of users committed (primary)
+    transactions per second, of streams queries per hour, of a raw load I/Os per second. `doubts`: why it must not be
+    compared."""
+
+    run: str
+    variant: str
+    repeat: int
+    step: str
+    cells: int | None
+    alone: bool
+    load: str
+    kind: Kind
+    count: int  # users, streams, or cells of a raw load
+    emulated: bool
+    rate: float | None
+    primary: str | None = None  # transaction whose rate is the result; None: all
+    mb_per_s: float | None = None
+    mean_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    failed: int | None = None
+    reads_per_s: float | None = None  # physical, by its sessions
+    level: LoadLevel | None = None
+    budget: Budget | None = None
+    open_loop: bool = False  # its rate is asked for
+    doubts: list[Finding] = field(default_factory=list)
+
+
+def of_users(load: Load, whole: StepSummary, own: StepSummary, alone: bool, io: LoadIo | None) -> LoadStep:
+    """Return a load of users, of whom `own` is the summary."""
+    level = own.validity.slo
+    return LoadStep(
+        *_of(load, whole, own.users, alone),
+        rate=own.result_tps,
+        primary=own.throughput.primary,
+        mean_ms=own.latency.mean_ms,
+        p95_ms=own.latency.percentiles_ms.get("p95"),
+        p99_ms=own.latency.percentiles_ms.get("p99"),
+        failed=own.throughput.failed,
+        reads_per_s=io.reads_per_s if io else None,
+        level=LoadLevel(level.limit_ms, level.outcome, level.figure, level.figure_ms) if level else None,
+        budget=own.cause.budget if own.cause else None,
+        open_loop=load.arrivals != "closed",
+        doubts=[*own.validity.invalid, *own.validity.driver_bound, *_few(own)],
+    )
+
+
+def _few(own: StepSummary) -> list[Finding]:
+    """Return a finding where so few were committed that their rate is chance."""
+    done = round((own.result_tps or 0.0) * own.interval.measured_s)
+    if done >= LEAST_DONE:
+        return []
+    return [invalid(LoadsKind.FEW_DONE, done=done, least=LEAST_DONE, primary=own.throughput.primary)]
+
+
+def of_raw(load: Load, whole: StepSummary, count: int, alone: bool, found: RawFigures | None) -> LoadStep:
+    """Return a raw load; without figures where it did not run in the step though it was to."""
+    planned_s = whole.interval.measured_s
+    seen_s = found.seen_s if found else 0
+    ended = seen_s < planned_s - 1
+    plan = load.raw
+    return LoadStep(
+        *_of(load, whole, count, alone),
+        rate=found.iops if found else None,
+        mb_per_s=found.mb_per_s if found else None,
+        mean_ms=found.mean_ms if found else None,
+        p95_ms=found.latency_ms.get("p95") if found else None,
+        p99_ms=found.latency_ms.get("p99") if found else None,
+        level=_level_of_raw(load.service_level, found),
+        open_loop=bool(plan and (plan.rate_iops or plan.rate_bytes)),
+        doubts=[
+            invalid(LoadsKind.RAW_ENDED, load=load.name, seen_s=seen_s, planned_s=planned_s, said=load.ended_because)
+        ]
+        if ended
+        else [],
+    )
+
+
+def of_streams(
+    load: Load, whole: StepSummary, count: int, alone: bool, executions: Sequence[Execution], io: LoadIo | None
+) -> LoadStep:
+    """Return streams of queries. A query counts in the step in which it ends."""
+    interval = whole.interval
+    ended = [one for one in executions if interval.begin_s <= one.started_s + one.seconds < interval.end_s]
+    done = [one for one in ended if not one.failed]
+    judged = judge_reads(load.service_level, whole.server.io_latency, whole.storage.data)
+    return LoadStep(
+        *_of(load, whole, count, alone),
+        rate=len(done) / interval.measured_s * 3600,
+        mean_ms=sum(one.seconds for one in done) / len(done) * 1000 if done else None,
+        failed=len(ended) - len(done),
+        reads_per_s=io.reads_per_s if io else None,
+        level=LoadLevel(judged.limit_ms, judged.outcome, judged.figure, judged.figure_ms) if judged else None,
+        doubts=[one for one in whole.validity.invalid if one.kind in _OF_THE_STEP],
+    )
+
+
+def _of(
+    load: Load, whole: StepSummary, count: int, alone: bool
+) -> tuple[str, str, int, str, int | None, bool, str, Kind, int, bool]:
+    emulated = bool(load.raw.emulated) if load.raw else whole.emulated
+    return (
+        whole.run, whole.variant, whole.repeat, whole.step, whole.cells, alone, load.name, load.kind, count, emulated,
+    )  # fmt: skip
+
+
+def _level_of_raw(asked: ServiceLevelObjective | None, found: RawFigures | None) -> LoadLevel | None:
+    if asked is None:
+        return None
+    percentile_ms = found.latency_ms.get(asked.percentile) if found else None
+    mean_ms = found.mean_ms if found else None
+    figure, figure_ms = (asked.percentile, percentile_ms) if percentile_ms is not None else (MEAN_ONLY, mean_ms)
+    outcome = outcome_of(figure, figure_ms, asked.read_ms)
+    return LoadLevel(asked.read_ms, outcome, "none" if figure_ms is None else figure, figure_ms)

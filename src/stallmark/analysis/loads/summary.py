@@ -1,0 +1,141 @@
+"""The summary of an experiment of several loads: every load of users as an experiment of its own, and all of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from stallmark.analysis.cautions import CautionKind, cautions
+from stallmark.analysis.compare.storage import drifts
+from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.analysis.finding import Finding, invalid
+from stallmark.analysis.loads.cells import CellsStep, cells_steps
+from stallmark.analysis.loads.findings import answer_of, conclusions, of_load
+from stallmark.analysis.loads.points import LoadPoint, WholePoint, load_points, whole_points
+from stallmark.analysis.loads.run import steps_of_loads, whole_steps
+from stallmark.analysis.loads.together import Penalty, penalties
+from stallmark.analysis.points import group
+from stallmark.analysis.run import RunSummary, summarise_run
+from stallmark.analysis.thresholds import Threshold
+from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.errors import StallmarkError
+from stallmark.record.devices import is_emulated
+from stallmark.record.of_load import LoadRecord
+from stallmark.record.reader import Record
+
+_OF_ONE_LOAD = {
+    CautionKind.UNSTEADY,
+    CautionKind.WARM_UP_MEASURED,
+    CautionKind.TOO_SHORT,
+    CautionKind.NOT_STEADY_IN_TIME,
+    CautionKind.BESIDE,
+}
+"""Cautions on the throughput of a load, which are on its own page."""
+
+
+@dataclass(frozen=True)
+class LoadsSummary:
+    """The summary of an experiment of several loads. `whole` has the runs, what the server and its devices did in them,
+    the answer, the findings and the cautions; `loads` every load of users by its name."""
+
+    whole: ExperimentSummary
+    loads: dict[str, ExperimentSummary]
+    points: list[LoadPoint]
+    steps: list[WholePoint]
+    penalties: list[Penalty] = field(default_factory=list)
+    cells: list[CellsStep] = field(default_factory=list)
+
+    @property
+    def thresholds(self) -> list[Threshold]:
+        return [one for load in self.loads.values() for one in load.thresholds]
+
+
+def has_loads(records: Sequence[Record]) -> bool:
+    """Tell whether these are runs of several loads. Raise StallmarkError where some are and some are not."""
+    several = [record for record in records if record.loads]
+    if 0 < len(several) < len(records):
+        one = next(record for record in records if not record.loads)
+        raise StallmarkError(
+            f"{several[0].folder} has several loads and {one.folder} has one: make a report of each by itself."
+        )
+    return bool(several)
+
+
+def views(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Return the records of every load of users by its name, of those runs in which it ran."""
+    names = dict.fromkeys(load.name for record in records for load in record.loads if load.kind == "users")
+    return {
+        name: [
+            LoadRecord(record, name)
+            for record in records
+            if any(load.name == name and any(load.counts) for load in record.loads)
+        ]
+        for name in names
+    }
+
+
+def summarise_loads(records: Sequence[Record]) -> LoadsSummary:
+    """Summarise runs of several loads. Raise StallmarkError where the databases they ran on hold other workloads."""
+    made = {name: summarise(some) for name, some in views(records).items() if some}
+    scenario = records[0].manifest.scenario
+    repeated = [sum(one.manifest.variant.name == r.manifest.variant.name for one in records) > 1 for r in records]
+    runs = [
+        summarise_run(record, f"run{number}", again)
+        for number, (record, again) in enumerate(zip(records, repeated, strict=True), 1)
+    ]
+    of_runs = {(name, run.folder): run for name, view in made.items() for run in view.runs}
+    points = load_points(
+        [
+            step
+            for record, run in zip(records, runs, strict=True)
+            for step in steps_of_loads(record, run, _of_run(of_runs, run.folder))
+        ]
+    )
+    steps = whole_points([one for record, run in zip(records, runs, strict=True) for one in whole_steps(record, run)])
+    cost, cells = penalties(points), cells_steps(points, steps)
+    found = list(conclusions(points, steps, cost, cells, made))
+    whole = ExperimentSummary(
+        scenario=scenario.name,
+        title=scenario.title or scenario.name,
+        answers=scenario.answers,
+        emulated=any(is_emulated(record.manifest) for record in records),
+        axis="variant",
+        runs=runs,
+        answer=answer_of(found),
+        findings=found,
+        cautions=list(_cautions(runs, made)),
+        drifts=[one for same in group(runs, _variant) for one in drifts(same)],
+    )
+    loads = {name: _titled(view, name, whole, points, cost, cells) for name, view in made.items()}
+    return LoadsSummary(whole, loads, points, steps, cost, cells)
+
+
+def _titled(
+    view: ExperimentSummary,
+    name: str,
+    whole: ExperimentSummary,
+    points: Sequence[LoadPoint],
+    cost: Sequence[Penalty],
+    cells: Sequence[CellsStep],
+) -> ExperimentSummary:
+    """Return the experiment of one load under its name, with the answer of what belongs to it alone."""
+    own = of_load(name, points, cost, cells)
+    judged = view.comparison
+    answer = view.answer if judged and len(judged.pairs) == 1 else own or view.answer
+    findings = [*([own] if own and own is not answer else []), *view.findings]
+    return replace(view, title=f"{whole.title}: {name}", answer=answer, findings=findings)
+
+
+def _cautions(runs: Sequence[RunSummary], made: dict[str, ExperimentSummary]) -> Iterator[Finding]:
+    for run in runs:
+        if run.incomplete_because:
+            yield invalid(ValidityKind.RUN_INCOMPLETE, said=run.incomplete_because)
+    yield from (one for one in cautions(runs) if one.kind not in _OF_ONE_LOAD)
+    derived = [one for view in made.values() for one in view.cautions if one.kind is CautionKind.DERIVED]
+    yield from (one for number, one in enumerate(derived) if one.facts not in [o.facts for o in derived[:number]])
+
+
+def _of_run(of_runs: dict[tuple[str, str], RunSummary], folder: str) -> dict[str, RunSummary]:
+    return {name: run for (name, of), run in of_runs.items() if of == folder}
+
+
+def _variant(run: RunSummary) -> str:
+    return run.manifest.variant.name

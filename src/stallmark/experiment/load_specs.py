@@ -1,0 +1,68 @@
+"""The users of a variant's loads, as the driver is told of them."""
+
+from stallmark.analysis.validity.service_level import READY_MADE
+from stallmark.driver.load import LoadSpec, background_sessions, executors
+from stallmark.driver.steered_load import SteeringPlan
+from stallmark.record.manifest.loads import application
+from stallmark.scenarios.load import StreamsLoad, UsersLoad
+from stallmark.scenarios.model import Scenario, TimedScenario, Variant
+from stallmark.scenarios.profile import mailboxes, written_out
+from stallmark.scenarios.service_level import described
+
+
+def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> list[LoadSpec]:
+    """Return the loads of a variant that have users; each cell of one is a load of its own."""
+    steps, seed = scenario.steps_of(variant), scenario.contents.seed
+    specs = []
+    for name, load in scenario.loads_of(variant).items():
+        if not isinstance(load, UsersLoad):
+            continue
+        choice = load.choice(seed)
+        for cell in range(1, scenario.most_cells + 1):
+            running = [step.counts.get(name, 0) // (step.cells or 1) for step in steps]
+            specs.append(
+                LoadSpec(
+                    name=name,
+                    workload=choice.name,
+                    scale=dict(scenario.scale_of(choice)),
+                    deck=choice.deck(),
+                    users=tuple(
+                        users if cell <= (step.cells or 1) else 0 for users, step in zip(running, steps, strict=True)
+                    ),
+                    seed=seed,
+                    call_timeout_s=load.call_timeout,
+                    arrivals=load.arrival_plan(),
+                    background_per_user=load.background_per_user(),
+                    locality=load.locality,
+                    repeat=repeat,
+                    cell=cell,
+                    cells=scenario.most_cells,
+                    application="stallmark-user" if isinstance(scenario, Scenario) else application("users", name),
+                )
+            )
+    return specs
+
+
+def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:
+    """Return the plan of the load that is steered to a profile; None where none is. Reads are held against its service
+    level, the scenario's, or else that of mail."""
+    for name, load in scenario.loads_of(variant).items():
+        if isinstance(load, UsersLoad) and load.profile:
+            slo, steps = load.slo or scenario.slo, scenario.steps_of(variant)
+            limit_ms = described(slo).read_ms if slo else READY_MADE["mail"].read_ms
+            running = [[one for one, count in step.counts.items() if count] for step in steps]
+            alone = frozenset(at for at, loads in enumerate(running) if loads == [name])
+            number = mailboxes(load.workload, load.choice().scale)
+            return SteeringPlan(name, alone, written_out(load.profile).iops, number, limit_ms)
+    return None
+
+
+def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
+    """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
+    specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
+    background = background_sessions(specs, [executors(specs, machines)] * machines)
+    users = max(step.users for step in scenario.timeline(variant).steps)
+    streams = max(
+        sum(count for name, count in step.counts.items() if isinstance(loads[name], StreamsLoad)) for step in steps
+    )
+    return users, background, streams

@@ -1,0 +1,186 @@
+"""The raw loads of a run: their files are written before it, `fio` works on them in the steps that have them."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.record import histogram
+from stallmark.record.manifest.loads import Load, RawPlan
+from stallmark.record.schema import RAW_IO
+from stallmark.record.writer import RecordWriter
+from stallmark.storage.emulator import PROBE_FOLDER
+from stallmark.storage.probe.measurement import refuse_memory
+from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
+from stallmark.storage.probe.tool import find_tool
+from stallmark.storage.raw_load.command import command
+from stallmark.storage.raw_load.patterns import with_least_block
+from stallmark.storage.raw_load.process import RawProcess
+from stallmark.storage.raw_load.reports import Work
+from stallmark.storage.raw_load.sector import least_direct_bytes
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A cell of a raw load, ready to run."""
+
+    load: str
+    number: int
+    operation: str
+    argv: Sequence[str]
+
+
+def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, emulated: bool) -> None:
+    """Raise StallmarkError for raw loads that cannot run, each with the number of its cells, before anything starts.
+
+    `emulated`: the data of the server lie on an emulated array.
+    """
+    needed: dict[int, tuple[Path, int]] = {}
+    for name, (plan, cells) in plans.items():
+        on_array = emulated and plan.folder is None
+        try:
+            find_tool("fio", emulated=on_array)
+        except StallmarkError as error:
+            raise StallmarkError(f"The raw load {name} cannot run: {error}") from None
+        folder = _folder(name, plan, engine)
+        if not on_array:
+            refuse_memory(folder)
+        remove_leftovers(folder)
+        there = folder if folder.exists() else folder.parent
+        _, size = needed.get(there.stat().st_dev, (there, 0))
+        needed[there.stat().st_dev] = there, size + cells * plan.size_bytes
+    for folder, size in needed.values():
+        try:
+            refuse_little_space(folder, size)
+        except StallmarkError as error:
+            raise StallmarkError(f"The raw loads cannot run: {error}") from None
+
+
+class RawLoads:
+    """The raw loads among the loads of a run. A load that ends early is in `ended`, with the whole seconds
+    after which it did and the reason; the others go on.
+
+    Call `prepare`, then `set` at every step, `poll` often, and `finish` in any case.
+    """
+
+    def __init__(self, loads: Iterable[Load], engine: Engine, writer: RecordWriter, clock: Callable[[], float]):
+        self._loads = {load.name: load for load in loads if load.raw is not None}
+        self._engine, self._writer, self._clock = engine, writer, clock
+        self._files = ExitStack()
+        self._cells: dict[tuple[str, int], _Cell] = {}
+        self._running: dict[tuple[str, int], RawProcess] = {}
+        self._ending: list[tuple[_Cell, RawProcess]] = []
+        self.ended: dict[str, tuple[int, str]] = {}
+        if self._loads:
+            writer.add_table("raw_io", RAW_IO)
+
+    def prepare(self, say: Callable[[str], None] = lambda note: None) -> float:
+        """Write the files and note in the manifest what sizes the I/Os really have. Return the seconds it took."""
+        began = time.monotonic()
+        recorded = {}
+        for name, load in self._loads.items():
+            assert load.raw
+            emulated = self._is_emulated(load.raw)
+            tool = find_tool("fio", emulated=emulated)
+            folder = _folder(name, load.raw, self._engine)
+            blocks: dict[int, float] = {}
+            for number in range(1, max(load.counts) + 1):
+                say(f"{name}: writing file {number} of {max(load.counts)}")
+                file = self._files.enter_context(own_file(folder, load.raw.size_bytes))
+                blocks = with_least_block(load.raw.blocks, least_direct_bytes(file.path))
+                seed = len(self._cells) + 1  # no two cells go to the same places
+                argv = command(tool.program, tool.how, file.path, load.raw, blocks, seed)
+                self._cells[name, number] = _Cell(name, number, load.raw.operation, argv)
+            plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks)
+            recorded[name] = load.changed(raw=plan)
+        self._record(recorded)
+        return time.monotonic() - began
+
+    def set(self, counts: Mapping[str, int]) -> None:
+        """Run so many cells of each load from now on; a load that is not named rests, one that ended early as well."""
+        for key, cell in self._cells.items():
+            wanted = cell.number <= counts.get(cell.load, 0) and cell.load not in self.ended
+            if wanted and key not in self._running:
+                self._running[key] = RawProcess(cell.argv, self._environment(cell), cell.operation, self._clock)
+            elif not wanted and key in self._running:
+                self._stop(key)
+
+    def poll(self) -> None:
+        """Write down what was done in the seconds that are over, and note which loads have ended early."""
+        for key, process in list(self._running.items()):
+            if process.ended and not process.asked_to_end:
+                cell = self._cells[key]
+                which = f"cell {cell.number} of it ended: " if self._loads[cell.load].cells > 1 else ""
+                self.ended.setdefault(cell.load, (int(self._clock()), which + process.why()))
+                self._stop(key)
+        working = [(self._cells[key], process) for key, process in self._running.items()]
+        over = [(cell, process) for cell, process in self._ending if process.ended]
+        rows = defaultdict(list)
+        for cell, process in [*working, *self._ending]:
+            for second, work in process.take():
+                rows[second].append(_row(second, cell, work))
+        self._ending = [one for one in self._ending if one not in over]
+        self._writer.append("raw_io", [row for second in sorted(rows) for row in rows[second]])
+
+    def finish(self) -> None:
+        """Stop everything, write down the rest, and remove the files."""
+        with self._files:
+            for key in list(self._running):
+                self._stop(key)
+            for _, process in self._ending:
+                process.wait()
+            if self._loads:
+                self.poll()
+
+    def _stop(self, key: tuple[str, int]) -> None:
+        process = self._running.pop(key)
+        process.stop()
+        self._ending.append((self._cells[key], process))
+
+    def _record(self, changed: Mapping[str, Load]) -> None:
+        self._writer.update(loads=tuple(changed.get(load.name, load) for load in self._writer.manifest.loads))
+
+    def _is_emulated(self, plan: RawPlan) -> bool:
+        return plan.folder is None and "data" in self._engine.devices.models
+
+    def _environment(self, cell: _Cell) -> dict[str, str]:
+        plan, array = self._loads[cell.load].raw, self._engine.devices.array
+        assert plan
+        return array.environment(of_raw_load=True) if array and self._is_emulated(plan) else {}
+
+
+def _row(second: int, cell: _Cell, work: Work) -> dict[str, object]:
+    of = cell.operation
+    counts = {"reads": 0, "read_bytes": 0, "writes": 0, "write_bytes": 0} | {
+        f"{of}s": work.ios,
+        f"{of}_bytes": work.bytes,
+    }
+    return {
+        "second": second,
+        "load": cell.load,
+        "cell": cell.number,
+        **counts,
+        "latency_us": work.latency_us,
+        **histogram.columns("latency", histogram.of_counts(work.buckets)),
+    }
+
+
+def _folder(name: str, plan: RawPlan, engine: Engine) -> Path:
+    if plan.folder:
+        if not Path(plan.folder).is_dir() or not os.access(plan.folder, os.W_OK):
+            raise StallmarkError(
+                f"The raw load {name} cannot run: {plan.folder} is no folder that can be written to: name another."
+            )
+        return Path(plan.folder)
+    data = engine.directories().get("data")
+    if data is None:
+        raise StallmarkError(
+            f"The raw load {name} cannot run: nobody can tell from here where the data of this server lie: name a "
+            f"folder on the same storage that this machine can write to (folder: …)."
+        )
+    return data / PROBE_FOLDER

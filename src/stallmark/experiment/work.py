@@ -1,0 +1,158 @@
+"""The work of a run in the manifest's words: what its loads do and when, or what its streams of queries are asked."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stallmark.analysis.read.queries import PHASES
+from stallmark.driver.load import background_sessions, executors
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.timeline import Timeline
+from stallmark.experiment.load_specs import load_specs
+from stallmark.record.manifest.loads import Load as RecordedLoad
+from stallmark.record.manifest.workload import Follows, Queries, Step
+from stallmark.record.manifest.workload import Transaction as RecordedTransaction
+from stallmark.record.manifest.workload import Workload as RecordedWorkload
+from stallmark.scenarios.load import Load, StreamsLoad
+from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
+from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.service_level import described as described_slo
+from stallmark.scenarios.timed import PlannedStep
+from stallmark.transactions import find_workload
+from stallmark.transactions.workload import Transaction, Workload
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of a run: what its users or its streams of queries are to do. A phase of queries becomes a step when it
+    has ended."""
+
+    workload: RecordedWorkload
+    steps: tuple[Step, ...] = ()
+    queries: Queries | None = None
+    loads: tuple[RecordedLoad, ...] = ()
+
+
+def of_load(scenario: TimedScenario, variant: Variant) -> Work:
+    """Describe the loads of a variant, and when each of them runs."""
+    steps = scenario.steps_of(variant)
+    specs = load_specs(scenario, variant)
+    processes = executors(specs)
+    loads = []
+    for name, load in scenario.loads_of(variant).items():
+        own = [(spec, each) for spec, each in zip(specs, processes, strict=True) if spec.name == name]
+        background = background_sessions([spec for spec, _ in own], [[each for _, each in own]])
+        loads.append(_load(scenario, name, load, steps, background))
+    timeline = scenario.timeline(variant)
+    if isinstance(scenario, Scenario):
+        [described], [load] = loads, scenario.loads_of(variant).values()
+        assert described.workload
+        return Work(described.workload, steps_of(timeline, load.arrival_plan()))
+    contents = scenario.contents
+    version = find_workload(contents.name).version
+    return Work(
+        RecordedWorkload(name=contents.name, scale=contents.scale, seed=contents.seed, version=version),
+        tuple(
+            step.changed(
+                alone=planned.alone,
+                cells=planned.cells,
+                streams=sum(load.counts[index] for load in loads if load.kind == "streams"),
+            )
+            for index, (step, planned) in enumerate(zip(steps_of(timeline, Arrivals()), steps, strict=True))
+        ),
+        loads=tuple(loads),
+    )
+
+
+def _load(
+    scenario: TimedScenario, name: str, load: Load, steps: Sequence[PlannedStep], background_sessions: int
+) -> RecordedLoad:
+    common: dict[str, Any] = {
+        "name": name,
+        "counts": tuple(step.counts.get(name, 0) for step in steps),
+        "cells": scenario.most_cells,
+        "service_level": described_slo(slo) if (slo := load.slo or scenario.slo) else None,
+    }
+    if isinstance(load, RawLoad):
+        return RecordedLoad(kind="raw", raw=load.plan(), **common)
+    choice = load.choice(scenario.contents.seed)
+    scale = dict(scenario.scale_of(choice))
+    workload = find_workload(choice.name)
+    if isinstance(load, StreamsLoad):
+        queries = RecordedWorkload(name=choice.name, scale=scale, seed=choice.seed, version=workload.version)
+        return RecordedLoad(kind="streams", workload=queries, timeout_s=load.timeout, **common)
+    arrivals = load.arrival_plan()
+    return RecordedLoad(
+        kind="users",
+        arrivals=arrivals.kind,
+        rate=arrivals.rate,
+        think_ms=arrivals.think_ms,
+        timeout_s=load.call_timeout,
+        thresholds=tuple(load.thresholds),
+        workload=RecordedWorkload(
+            name=choice.name,
+            scale=scale,
+            seed=choice.seed,
+            mix=choice.mix,
+            locality=choice.locality,
+            version=workload.version,
+            transactions=tuple(_transactions(workload, choice.deck())),
+            primary=workload.users.primary.name if workload.users.primary else None,
+            nominal_rate=workload.users.nominal_rate(scale),
+            background_sessions=background_sessions,
+        ),
+        **common,
+    )
+
+
+def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> Work:
+    """Describe what streams do. `dops`: those that queries are to have, None as the server is set."""
+    choice, asked = scenario.workload, scenario.queries
+    return Work(
+        RecordedWorkload(name=choice.name, scale=choice.scale, seed=choice.seed, version=workload.version),
+        queries=Queries(
+            run=asked.run,
+            phases=tuple(asked.phases),
+            streams=scenario.streams if "throughput" in asked.phases else None,
+            refresh=asked.refreshes,
+            dops=tuple(dops),
+            timeout_s=asked.timeout,
+        ),
+    )
+
+
+def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> Step:
+    """Describe a phase that has ended as a step: with the seconds over which the server's counters are taken."""
+    return Step(name=PHASES[name], phase=name, users=streams, begin_s=began_s, measure_s=began_s, end_s=ended_s)
+
+
+def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[RecordedTransaction]:
+    """Describe what may happen in a run. `cards` of those that others give rise to: how many come of one whole deck."""
+
+    def described(kind: type[Transaction], **more: Any) -> RecordedTransaction:
+        return RecordedTransaction(name=kind.name, limit_s=kind.limit_s, reads_only=kind.reads_only, **more)
+
+    for kind in workload.users.deck:
+        yield described(kind, source="users", cards=deck[kind.name])
+    for kind, (of, each) in workload.background.followers.items():
+        follows = Follows(transaction=of.name, each=each)
+        yield described(kind, source="followers", cards=round(deck[of.name] * each, 2), follows=follows)
+    for kind, every_s in workload.background.timers.items():
+        yield described(kind, source="timer", every_s=every_s)
+
+
+def steps_of(timeline: Timeline, arrivals: Arrivals) -> tuple[Step, ...]:
+    """Describe the steps of a timeline whose users all start their transactions so."""
+    return tuple(
+        Step(
+            name=step.name,
+            users=step.users,
+            begin_s=step.begin_s,
+            measure_s=step.measure_s,
+            end_s=step.end_s,
+            arrivals=arrivals.kind,
+            rate=arrivals.rate,
+            think_ms=arrivals.think_ms,
+        )
+        for step in timeline.steps
+    )

@@ -1,0 +1,108 @@
+"""The record of one load of a run that had several: its own rows, beside all that the server tells."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.loads import Load, application, ended_early
+from stallmark.record.manifest.workload import Step
+from stallmark.record.reader import Record
+
+OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io")
+"""The tables of which a load has rows of its own."""
+
+
+class LoadRecord(Record):
+    """The record of a load whose users execute transactions, as if it had run alone.
+
+    Its steps are those in which it ran, with its own users; `beside` of a step names the others. What the server
+    counted is that of all loads together; sampled sessions are its own. Older records do not tell whose these are, so
+    beside other users their samples are left out. It is complete where only other loads ended early.
+    """
+
+    def __init__(self, record: Record, load: str):
+        super().__init__(record.folder)
+        self.load = load
+        self.manifest = _of_load(record.manifest, load)
+        self.ended_s = _named(record.manifest, load).ended_s
+
+    def table(self, name: str) -> pa.Table:
+        whole = super().table(name)
+        return whole.filter(pc.equal(whole["load"], self.load)) if name in OF_ONE_LOAD else whole
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if name == "waits":
+            yield from self._waits(columns)
+            return
+        if name not in OF_ONE_LOAD:
+            yield from super().batches(name, columns)
+            return
+        for batch in super().batches(name, list(dict.fromkeys([*columns, "load"]))):
+            own = batch.filter(pc.equal(batch.column("load"), self.load))
+            yield own.select([column for column in columns if column in own.schema.names])
+
+    def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):
+            names = batch.schema.names
+            if "application" in names:
+                own = pc.equal(batch.column("application"), application("users", self.load))
+            else:
+                own = self._without_other_users(batch.column("second").to_numpy())
+            yield batch.filter(own).select([name for name in columns if name in names])
+
+    def _without_other_users(self, second: np.ndarray) -> pa.Array:
+        others = {load.name for load in self.loads if load.kind == "users" and load.name != self.load}
+        without = np.ones(len(second), dtype=bool)
+        for step in self.manifest.steps:
+            if others & set(step.beside):
+                without &= (second < step.begin_s) | (second >= step.end_s)
+        return pa.array(without)
+
+
+def loads_with_users(record: Record) -> list[str]:
+    """Return the names of the loads whose users execute transactions; none for a run of one load."""
+    return [load.name for load in record.manifest.loads if load.kind == "users"]
+
+
+def _of_load(manifest: Manifest, name: str) -> Manifest:
+    load = _named(manifest, name)
+    assert load.workload
+    because = manifest.incomplete_because
+    if because == ended_early(manifest.loads) or load.ended_because:
+        because = load.ended_because
+    return manifest.changed(
+        status="incomplete" if because else "running" if manifest.status == "running" else "complete",
+        incomplete_because=because,
+        workload=load.workload,
+        loads=(),
+        steps=tuple(
+            _step(step, index, load, manifest.loads) for index, step in enumerate(manifest.steps) if load.counts[index]
+        ),
+        service_level=load.service_level,
+        scenario=manifest.scenario.changed(thresholds=list(load.thresholds) or None),
+    )
+
+
+def _named(manifest: Manifest, load: str) -> Load:
+    return next(one for one in manifest.loads if one.name == load)
+
+
+def _step(step: Step, index: int, load: Load, loads: Sequence[Load]) -> Step:
+    others = [one for one in loads if one is not load and one.counts[index]]
+    end_s = step.end_s if load.ended_s is None else min(step.end_s, load.ended_s)
+    return step.changed(
+        users=load.counts[index],
+        arrivals=load.arrivals,
+        rate=load.rate,
+        think_ms=load.think_ms,
+        beside=tuple(one.name for one in others if not _ended_by(one, step.begin_s)),
+        missed=tuple(one.name for one in others if _ended_by(one, end_s)),
+        streams=sum(one.counts[index] for one in loads if one.kind == "streams"),
+    )
+
+
+def _ended_by(load: Load, second: float) -> bool:
+    return load.ended_s is not None and load.ended_s < second

@@ -1,0 +1,144 @@
+"""The wording of an experiment of several loads."""
+
+from typing import Any
+
+from stallmark.analysis.compare.summary import Verdict
+from stallmark.analysis.loads.kinds import LoadsKind
+from stallmark.errors import as_reason
+from stallmark.format import factor, listed, number, per_second, percent, plural, quoted, share, signed
+from stallmark.report.text import says
+from stallmark.report.text.terms import term
+
+LOADS = (
+    "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
+    "of raw loads from issuing an I/O to its end, of streams the mean time of a query. Reads: physical, by the "
+    "load’s sessions; of a raw load its own. Storage: its share of the response time, known where a load’s sessions "
+    "can be told from others’. Figures of several runs are means."
+)
+LEVEL = (
+    "Level: the figure that the service level is judged by, against its limit. That of users and streams: reads of the "
+    "server’s data files, whichever load they are of. Of raw loads: their own I/Os."
+)
+TOGETHER = (
+    "Together ÷ alone, in the same runs: the geometric mean over runs, with its 95 % interval from two runs on. A load "
+    "whose rate is asked for has its rate in either case: its latency tells what the others cost it."
+)
+CELLS = (
+    "Scaling: throughput ÷ (cells × throughput of one cell); 100 % is linear. IOPS of the data’s device, with those of "
+    "raw loads on it; per drive where their number is known. CPU and memory: the most of the host’s that was in use, "
+    "whatever used it."
+)
+OWN_PAGES = "Every load of users has a page of its own, with its transactions, its course over time and its evidence."
+SUM = "The loads’ own reads, by their sessions, against all that the server read of its data and temporary files."
+PICTURE = (
+    "Throughput and mean latency of every load, each on scales of its own: means over runs; pale: the load alone. "
+    "Lines: throughput by users, or by cells against that of the fewest; dashed: what is linear."
+)
+NO_PICTURE = "No load was measured in any step."
+_PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
+_INDICATIVE = "; one run each, so indicative only"
+
+
+@says(LoadsKind.TOGETHER)
+def _(step: str | None, variants: list[list[Any]], left_out: int, in_doubt: list[str], fewest_runs: int) -> str:
+    said = [
+        (f"on “{variant}” " if variant is not None else "") + listed([_changed(*one) for one in loads])
+        for variant, loads in variants
+    ]
+    where = f" in “{step}”" if step else ""
+    between = f" ({left_out} between them)" if left_out else ""
+    more = f"{between}{_INDICATIVE * (fewest_runs == 1)}"
+    doubt = f"; of {listed(in_doubt)} some figure is in doubt" if in_doubt else ""
+    return f"Throughput together{where}, of that alone: {'; '.join(said)}{more}{doubt}."
+
+
+def _changed(load: str, what: str, ratio: float) -> str:
+    if what == "latency":
+        return f"{load} {factor(ratio)} the response time"
+    return f"{load} {percent(ratio)}"
+
+
+@says(LoadsKind.CELLS)
+def _(variant: str | None, cells: list[int], loads: list[list[Any]], fewest_runs: int) -> str:
+    grown = listed([f"{load} {factor(ratio)} ({percent(scaling)} of linear)" for load, ratio, scaling in loads])
+    few, many = cells
+    on = f"“{variant}”: from" if variant else "From"
+    return f"{on} {few} to {many} cells, throughput grew: {grown}{_INDICATIVE * (fewest_runs == 1)}."
+
+
+@says(LoadsKind.VERDICTS)
+def _(a: str, b: str, step: str, loads: list[list[Any]]) -> str:
+    return f"“{b}” against “{a}” in “{step}”: {listed([_verdict(*one) for one in loads])}."
+
+
+def _verdict(load: str, verdict: Verdict, ratio: float | None, metric: str) -> str:
+    by = f" ({metric} {signed(ratio - 1)})" if ratio is not None and verdict != Verdict.NOT_COMPARABLE else ""
+    return f"{load} {term(verdict)}{by}"
+
+
+@says(LoadsKind.VARIANTS)
+def _(loads: list[list[Any]], fewest_runs: int) -> str:
+    return f"{'; '.join(_best(*one) for one in loads)}{_INDICATIVE * (fewest_runs == 1)}."
+
+
+def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float, differ: bool) -> str:
+    size = {"users": f"{load} with {count} user{'s' * (count != 1)}", "streams": f"{load} with {count} streams"}
+    where = size.get(kind, load)
+    if not differ:
+        return f"{where}: {quoted([best, worst])} hardly differ"
+    return f"{where}: “{best}” did {factor(ratio)} the work of “{worst}”"
+
+
+@says(LoadsKind.AT_ONCE)
+def _(variant: str | None, loads: list[list[Any]]) -> str:
+    on = f"On “{variant}”, at once" if variant else "At once"
+    return f"{on}: {listed([_did(*one) for one in loads])}."
+
+
+def _did(load: str, kind: str, primary: str | None, rate: float, mb_per_s: float | None) -> str:
+    if kind == "raw":
+        return f"{load} {number(rate)} IOPS ({number(mb_per_s)} MB/s)"
+    if kind == "streams":
+        return f"{load} {number(rate)} queries per hour"
+    return f"{load} {per_second(rate) if primary is None else f'{number(rate)} {plural(primary)}/s'}"
+
+
+@says(LoadsKind.LEVELS)
+def _(loads: list[list[Any]]) -> str:
+    return f"Service levels: {'; '.join(_level(*one) for one in loads)}."
+
+
+def _level(load: str, limit_ms: float, steps: int, broken: list[str], by_mean: bool) -> str:
+    if not broken:
+        return f"{load} within {limit_ms:g} ms{' by the mean, the only figure there is' * by_mean}"
+    return f"{load} beyond {limit_ms:g} ms in {'every step' if len(broken) == steps > 1 else quoted(broken)}"
+
+
+@says(LoadsKind.HOST)
+def _(cpu_share: float, memory_share: float | None, limit_share: float) -> str:
+    memory = f" and {share(memory_share)} of its memory in use" if memory_share is not None else ""
+    over = max(cpu_share, memory_share or 0.0) > limit_share
+    so = (
+        f"above {percent(limit_share)}, so they may limit the loads as well as the storage"
+        if over
+        else f"no more than {percent(limit_share)}, so they are not what limits the loads"
+    )
+    return f"At the most, {share(cpu_share)} of the host’s CPU time was busy{memory}: {so}."
+
+
+@says(LoadsKind.READS_UNLIKE)
+def _(steps: list[str], share: float, step: str, others: list[list[Any]]) -> str:
+    rest = f"; of no load are {listed([f'{percent(part)} ({process})' for process, part in others])}" if others else ""
+    where = f"“{step}”" if len(steps) == 1 else f"“{step}”, the furthest of {len(steps)} steps"
+    return f"In {where}, the loads’ sessions account for {percent(share)} of what the server read{rest}."
+
+
+@says(LoadsKind.FEW_DONE)
+def _(done: int, least: int, primary: str | None) -> str:
+    return f"{done} {plural(primary or 'transaction')} in the step: fewer than {least} give no rate to compare."
+
+
+@says(LoadsKind.RAW_ENDED)
+def _(load: str, seen_s: float, planned_s: float, said: str | None) -> str:
+    why = f" ({as_reason(said)})" if said else ""
+    return f"The raw load “{load}” ran for {seen_s:g} of {planned_s:g} s measured: it ended early{why}."

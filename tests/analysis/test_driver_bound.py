@@ -1,0 +1,53 @@
+"""Calls of many seconds do not pass for idle users, and idle users do not pass for such calls."""
+
+import numpy as np
+import pytest
+
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.validity.driver_bound import driver_bound, little_gap
+from stallmark.analysis.validity.kinds import ValidityKind
+
+SECONDS, INTERVAL = 30, Interval(0, 5, 15, 10.0, False)
+
+
+def load_of(busy_s: np.ndarray, users: float = 2.0) -> Load:
+    """Return a load of one executor, in which calls that ended in a second took so long together."""
+    running = np.where(np.arange(SECONDS) < 20, users, 0.0)
+    sums = {"running": running, "busy_us": busy_s * 1e6} | {
+        name: np.zeros(SECONDS) for name in ("think_us", "lag_us", "cpu_us")
+    }
+    counts = {"transfer": {"latency_us": busy_s * 1e6} | dict.fromkeys(("committed", "rolled_back"), np.zeros(SECONDS))}
+    return Load(SECONDS, counts=counts, users={0: sums}, executors={0: [0]})
+
+
+def overhead(load: Load) -> float | None:
+    found = [one for one in driver_bound(load, INTERVAL, "closed") if one.kind == ValidityKind.DRIVER_OVERHEAD]
+    return found[0].facts["share"] if found else None
+
+
+def test_a_call_that_ends_after_the_interval_was_no_idle_user():
+    busy = np.where(np.arange(SECONDS) < 20, 1.0, 0.0)  # one user, in calls of less than a second
+    assert overhead(load_of(busy)) == pytest.approx(0.5)
+    busy[22] = 19.5  # the other's one call, from second 3 on
+    assert overhead(load_of(busy)) is None
+
+
+def test_time_that_no_call_accounts_for_is_the_drivers():
+    busy = np.where(np.arange(SECONDS) < 20, 1.6, 0.0)
+    assert overhead(load_of(busy)) == pytest.approx(0.2)
+    busy[14] += 2.0  # more than the second has: two of the twenty user-seconds before were in that call
+    assert overhead(load_of(busy)) == pytest.approx(0.1)
+
+
+def test_littles_law_holds_with_a_call_that_ends_after_the_interval():
+    busy = np.where(np.arange(SECONDS) < 20, 1.0, 0.0)
+    assert little_gap(load_of(busy), INTERVAL) is not None
+    busy[22] = 19.5
+    assert little_gap(load_of(busy), INTERVAL) is None
+
+
+@pytest.mark.parametrize("each", [1.7, 2.3])
+def test_littles_law_does_not_hold_where_time_is_missing_or_counted_twice(each):
+    found = little_gap(load_of(np.where(np.arange(SECONDS) < 20, each, 0.0)), INTERVAL)
+    assert found is not None and found.facts == {"users": 2, "accounted_users": pytest.approx(each)}

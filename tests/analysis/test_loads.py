@@ -1,0 +1,358 @@
+"""Runs of several loads, from records of known truth: every figure and finding with a case in which it is not there."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.manifests import a_manifest
+from support.synthetic import Truth, make_run
+from support.synthetic_loads import LoadsStep, alone_and_together, in_cells, make_loads_run
+from support.wording import findings_in
+
+from stallmark.analysis.bottleneck.summary import LawKind, NoteKind
+from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.loads.kinds import LoadsKind
+from stallmark.analysis.loads.run import drives_of
+from stallmark.analysis.loads.step import _few
+from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.errors import StallmarkError
+from stallmark.record.of_load import LoadRecord
+from stallmark.record.reader import Record, find_records
+
+STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
+SSD = {"name": "sdb", "model": "An SSD"}
+
+
+def kinds(found: LoadsSummary) -> set:
+    return {one.kind for one in found.whole.findings}
+
+
+def finding(found: LoadsSummary, kind: LoadsKind):
+    [one] = [one for one in found.whole.findings if one.kind is kind]
+    return one
+
+
+@pytest.fixture(scope="module")
+def blender(tmp_path_factory) -> LoadsSummary:
+    folder = tmp_path_factory.mktemp("blender")
+    for number, (variant, factor) in enumerate([("disks", 1.0), ("cache", 1.6)] * 3):
+        more = 1 + 0.01 * number
+        steps = alone_and_together(
+            {"mail": (60.0 * more, 30.0 * factor), "bank": (200.0, 80.0 * factor * more)},
+            scan=(900.0, 300.0 * factor),
+            reports=(0.5, 0.25 * factor),
+        )
+        make_loads_run(
+            folder / str(number), steps, variant, repeat=number // 2 + 1, sequence=number,
+            limits_ms={"mail": 20, "bank": 5, "scan": 30},
+        )  # fmt: skip
+    return summarise_loads(find_records([folder]))
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory) -> Record:
+    return Record(make_loads_run(tmp_path_factory.mktemp("once") / "run", STEPS))
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory) -> LoadsSummary:
+    rates = {k: {"mail": 60.0 * k, "bank": 100.0 * k**0.5, "scan": 800.0} for k in (1, 2, 4)}
+    folder = make_loads_run(
+        tmp_path_factory.mktemp("cells") / "run", in_cells(rates), limits_ms={"mail": 20, "scan": 30}
+    )
+    return summarise_loads([Record(folder)])
+
+
+def at(found: LoadsSummary, load: str, step: str, variant: str = "disks"):
+    [point] = [p for p in found.points if (p.first.load, p.first.step, p.first.variant) == (load, step, variant)]
+    return point
+
+
+def test_every_load_has_its_own_figures(blender):
+    assert at(blender, "mail", "mail alone").rate == pytest.approx(60 * 1.02, rel=0.02)
+    assert at(blender, "bank", "together", "cache").rate == pytest.approx(128 * 1.03, rel=0.02)
+    assert at(blender, "mail", "together").mean(lambda one: one.mean_ms) == pytest.approx(10 / 30 * 1000, rel=0.03)
+    scan = at(blender, "scan", "together")
+    assert scan.rate == 300 and scan.mean(lambda one: one.mb_per_s) == pytest.approx(300 * 0.262144)
+    assert at(blender, "reports", "reports alone").rate == pytest.approx(12 / 22 * 3600)
+
+
+def test_a_load_at_rest_has_no_figures(blender):
+    assert {p.first.load for p in blender.points if p.first.step == "mail alone"} == {"mail"}
+
+
+def test_reads_are_those_of_the_loads_own_sessions(blender):
+    assert at(blender, "bank", "bank alone").mean(lambda one: one.reads_per_s) == pytest.approx(400, rel=0.03)
+    assert at(blender, "mail", "together").mean(lambda one: one.reads_per_s) == pytest.approx(60, rel=0.03)
+
+
+def test_a_load_beside_others_is_held_against_itself_alone_run_by_run(blender):
+    cost = {(one.variant, one.load): one for one in blender.penalties}
+    bank = cost["disks", "bank"]
+    assert bank.runs == 3 and bank.rate.ratio == pytest.approx(0.4 * 1.02, rel=0.02)
+    assert bank.rate.low < bank.rate.ratio < bank.rate.high
+    assert bank.latency.ratio == pytest.approx(1 / bank.rate.ratio, rel=0.02)
+    assert cost["cache", "mail"].rate.ratio > cost["disks", "mail"].rate.ratio
+    assert cost["disks", "scan"].rate.ratio == pytest.approx(1 / 3, rel=0.01)
+
+
+def test_one_run_has_no_interval(once):
+    cost = summarise_loads([once]).penalties
+    assert {one.load for one in cost} == {"mail", "bank", "scan", "reports"}
+    assert all(one.rate.low is None and one.runs == 1 for one in cost)
+
+
+def test_what_the_loads_cost_each_other_is_the_answer(blender, once, cells):
+    assert blender.whole.answer.kind is LoadsKind.TOGETHER
+    assert [name for name, _ in blender.whole.answer.facts["variants"]] == ["disks", "cache"]
+    assert summarise_loads([once]).whole.answer.facts["variants"][0][0] is None
+    assert LoadsKind.TOGETHER not in kinds(cells)
+
+
+def test_variants_that_were_repeated_have_a_verdict_for_each_load(blender, once):
+    found = finding(blender, LoadsKind.VERDICTS)
+    assert [(name, verdict) for name, verdict, *_ in found.facts["loads"]] == [("mail", "better"), ("bank", "better")]
+    assert found.facts["step"] == "together"
+    assert LoadsKind.VERDICTS not in kinds(summarise_loads([once]))
+
+
+def test_a_load_in_doubt_is_left_out_of_what_the_others_cost_it(tmp_path):
+    folder = make_loads_run(tmp_path / "run", STEPS, raw_ends_s=110)
+    found = summarise_loads([Record(folder)])
+    scan = next(one for one in found.penalties if one.load == "scan")
+    assert scan.left_out == 1 and scan.doubtful
+    assert found.whole.answer.facts["in_doubt"] == ["scan"]
+    assert LoadsKind.RAW_ENDED in kinds(found)
+    assert "scan" not in [load for load, *_ in found.whole.answer.facts["variants"][0][1]]
+
+
+def test_a_rate_of_a_few_transactions_is_in_doubt(blender):
+    step = blender.loads["bank"].steps[0]
+    few = replace(step, throughput=replace(step.throughput, committed=5, tps=5 / step.interval.measured_s))
+    assert [one.facts["done"] for one in _few(few)] == [5] and _few(step) == []
+
+
+def test_a_raw_load_that_ran_to_the_end_did_not_end_early(blender, cells):
+    assert LoadsKind.RAW_ENDED not in kinds(blender) | kinds(cells)
+
+
+def test_scaling_is_against_the_fewest_cells(cells):
+    scaling = {(step.cells, one.load): one.scaling for step in cells.cells for one in step.loads}
+    assert scaling[4, "mail"] == pytest.approx(1.0, rel=0.02)
+    assert scaling[4, "bank"] == pytest.approx(0.5, rel=0.02)
+    assert scaling[2, "scan"] == pytest.approx(0.5)
+    assert cells.whole.answer.kind is LoadsKind.CELLS and cells.whole.answer.facts["cells"] == [1, 4]
+
+
+def test_steps_without_cells_have_no_scaling(blender):
+    assert blender.cells == [] and not {LoadsKind.CELLS, LoadsKind.HOST} & kinds(blender)
+
+
+def test_cells_say_how_busy_host_and_drives_were(cells):
+    step = cells.cells[-1]
+    assert step.whole.mean(lambda one: one.cpu_busy_share) == pytest.approx(0.35, abs=0.01)
+    assert step.whole.mean(lambda one: one.memory_share) == pytest.approx(0.5)
+    per_drive, iops = (step.whole.mean(of) for of in (lambda one: one.iops_per_drive, lambda one: one.iops))
+    assert per_drive == pytest.approx(iops / 8)
+    assert finding(cells, LoadsKind.HOST).severity == "caution"
+
+
+def test_a_host_that_hardly_works_is_no_caution(tmp_path):
+    truth = Truth(noise=0.0, host_cpu=0.05, foreign_reads_per_second=0.0)
+    folder = make_loads_run(tmp_path / "run", in_cells({1: {"bank": 9.0}, 2: {"bank": 17.0}}), truth=truth)
+    found = finding(summarise_loads([Record(folder)]), LoadsKind.HOST)
+    assert found.facts["cpu_share"] < found.facts["limit_share"] < found.facts["memory_share"]
+
+
+@pytest.mark.parametrize(
+    ("told", "drives"), [("24 x 600 GB 10k", 24), ("8 SSDs", 8), ("RAID 10 of 8", None), (None, None), ("2.4 TB", None)]
+)
+def test_drives_of_a_real_array_are_known_where_its_description_begins_with_them(told, drives):
+    assert drives_of(a_manifest(array={"drives": told})) == drives
+
+
+def test_a_service_level_is_of_the_loads_own_limit(blender):
+    assert at(blender, "mail", "together").level.outcome is LevelOutcome.MEAN_ONLY
+    assert at(blender, "bank", "together").level.outcome is LevelOutcome.NOT_MET
+    assert at(blender, "scan", "scan alone").level.outcome is LevelOutcome.MET
+    assert at(blender, "scan", "together").level.outcome is LevelOutcome.NOT_MET
+    assert at(blender, "reports", "together").level is None
+    levels = {load: broken for load, _, _, broken, _ in finding(blender, LoadsKind.LEVELS).facts["loads"]}
+    assert levels["mail"] == [] and "disks, together" in levels["scan"]
+
+
+def test_without_limits_no_service_level_is_told(once):
+    assert LoadsKind.LEVELS not in kinds(summarise_loads([once]))
+
+
+def test_reads_that_no_load_accounts_for_are_told(tmp_path, blender):
+    steps = [LoadsStep("all loads", {"mail": 60.0, "bank": 200.0})]
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps, unaccounted=0.1))])
+    told = finding(found, LoadsKind.READS_UNLIKE)
+    assert told.facts["share"] == pytest.approx(0.9, abs=0.01)
+    assert dict(told.facts["others"])["io worker"] == pytest.approx(0.1, abs=0.01)
+    assert LoadsKind.READS_UNLIKE not in kinds(blender)
+
+
+def test_loads_at_once_without_anything_to_hold_them_against_are_told(tmp_path, blender):
+    steps = [LoadsStep("all loads", {"mail": 60.0, "scan": 200.0})]
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps))])
+    assert [one[:2] for one in found.whole.answer.facts["loads"]] == [["mail", "users"], ["scan", "raw"]]
+    assert LoadsKind.AT_ONCE not in kinds(blender)
+
+
+def ramp(factor: float) -> list[LoadsStep]:
+    return [
+        LoadsStep(f"{load} alone: {load} {users}", {load: rate * factor}, alone=load, users={load: users})
+        for load in ("bank", "brokerage")
+        for users, rate in ((1, 20.0), (20, 60.0), (50, 70.0))
+    ]
+
+
+@pytest.mark.parametrize("factor", [4.0, 1.0])
+def test_devices_are_compared_load_by_load_with_the_most_users(tmp_path, factor):
+    for number, (name, more) in enumerate([("hdd", 1.0), ("ssd", factor)]):
+        make_loads_run(tmp_path / name, ramp(more), name, sequence=number)
+    found = summarise_loads(find_records([tmp_path]))
+    told = finding(found, LoadsKind.VARIANTS).facts["loads"]
+    assert [(load, count, differ) for load, _, count, _, _, _, differ in told] == [
+        ("bank", 50, factor > 1), ("brokerage", 50, factor > 1)
+    ]  # fmt: skip
+    assert not {LoadsKind.TOGETHER, LoadsKind.AT_ONCE} & kinds(found)
+    assert found.loads["bank"].axis == "users"
+    assert len([p for p in found.points if p.first.load == "bank"]) == 6
+
+
+def test_an_emulated_device_is_not_compared_with_a_real_one(tmp_path):
+    make_loads_run(tmp_path / "hdd", ramp(1.0), "hdd")
+    make_loads_run(tmp_path / "ssd", ramp(4.0), "ssd", device=SSD, sequence=2)
+    assert LoadsKind.VARIANTS not in kinds(summarise_loads(find_records([tmp_path])))
+
+
+# The record of one load beside others. -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mail(once):
+    [run] = summarise([LoadRecord(once, "mail")]).runs
+    return {step.step: step for step in run.steps}
+
+
+def test_a_load_alone_is_judged_as_a_run_of_one_load(mail):
+    alone = mail["mail alone"]
+    assert alone.storage.reads_per_transaction == pytest.approx(2, rel=0.05)
+    assert alone.waits.share and alone.cause.budget and alone.cause.demands
+    assert LawKind.CPU in {law.kind for law in alone.cause.laws}
+    assert alone.beside == ()
+
+
+def test_beside_others_nothing_is_told_that_is_not_its_own(mail):
+    beside = mail["together"]
+    assert beside.storage.reads_per_transaction is None and beside.cause.demands is None
+    assert [note.kind for note in beside.cause.notes] == [NoteKind.OTHER_LOADS]
+    assert LawKind.CPU not in {law.kind for law in beside.cause.laws}
+    assert set(beside.beside) == {"bank", "scan", "reports"}
+
+
+SESSIONS = {"mail": {"io": 0.8, "lock": 0.02}, "bank": {"io": 0.1, "lock": 0.7}}
+
+
+def together(record: Record, load: str) -> StepSummary:
+    return next(step for step in summarise([LoadRecord(record, load)]).steps if step.beside)
+
+
+@pytest.fixture
+def waiting(tmp_path) -> Record:
+    """Of sessions of mail that wait for reads, and of bank that wait for locks."""
+    steps = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)})
+    return Record(make_loads_run(tmp_path / "run", steps, waits=SESSIONS))
+
+
+def test_beside_others_a_load_has_the_budget_of_its_own_sessions(waiting):
+    for load, waits in SESSIONS.items():
+        step = together(waiting, load)
+        assert {name: step.waits.share[name] for name in waits} == pytest.approx(waits, abs=0.02)
+        budget = step.cause.budget
+        assert budget.response_ms == pytest.approx(step.latency.mean_ms)
+        assert sum(budget.parts_ms.values()) == pytest.approx(budget.response_ms)
+        assert budget.parts_ms["lock"] / budget.response_ms == pytest.approx(waits["lock"], abs=0.03)
+        assert step.bottleneck.device_verdict.facts["lock_share"] == pytest.approx(waits["lock"], abs=0.02)
+    points = {p.first.load: p.storage_share for p in summarise_loads([waiting]).points if not p.first.alone}
+    assert points["mail"] > 2 * points["bank"] > 0
+
+
+def test_waits_that_the_server_counts_of_all_loads_are_no_law_of_one(waiting):
+    rows = [
+        {
+            "t": float(t), "server_time": float(t), "epoch": "start", "wait_type": "LCK_M_X", "wait_class": "lock",
+            "benign": False, "waits": 10 * t, "wait_ms": 4000.0 * t, "signal_ms": 0.0, "max_ms": 9.0,
+        }
+        for t in range(76)
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), waiting.folder / "server_waits.parquet")
+    alone, beside = summarise([LoadRecord(waiting, "bank")]).steps
+    found = [LawKind.WAITS in {law.kind for law in step.cause.laws} for step in (alone, beside)]
+    assert found == [True, False] and beside.waits.server_waits
+
+
+def test_an_older_record_does_not_tell_whose_sessions_were_sampled(waiting):
+    path = waiting.folder / "waits.parquet"
+    pq.write_table(pq.read_table(path).drop_columns("application"), path)
+    older = Record(waiting.folder)
+    step, alone = together(older, "mail"), summarise([LoadRecord(older, "mail")]).steps[0]
+    assert alone.cause.budget and alone.waits.share["io"] == pytest.approx(0.8, abs=0.02)
+    assert step.waits.share is None and step.cause.budget is None
+    assert [note.kind for note in step.cause.notes] == [NoteKind.OTHER_USERS]
+
+
+def test_beside_raw_io_alone_the_sessions_are_its_own_and_nothing_is_predicted(tmp_path):
+    steps = [LoadsStep("all loads", {"bank": 200.0, "scan": 300.0})]
+    record = LoadRecord(Record(make_loads_run(tmp_path / "run", steps)), "bank")
+    [step] = summarise([record]).steps
+    assert step.cause.budget and step.cause.demands is None
+    assert [note.kind for note in step.cause.notes] == [NoteKind.OTHER_LOADS]
+
+
+def test_its_reader_is_told_that_other_loads_ran(once, blender):
+    found = [one for one in summarise([LoadRecord(once, "mail")]).cautions if one.kind is CautionKind.BESIDE]
+    assert [(one.facts["steps"], one.facts["sampled"]) for one in found] == [(["together"], True)]
+    assert CautionKind.BESIDE not in {one.kind for one in blender.whole.cautions}
+
+
+def test_steps_beside_unlike_loads_are_not_compared_with_each_other(once):
+    found = summarise([LoadRecord(once, "mail")])
+    assert found.axis == "variant"
+    compared = {ExperimentKind.VARIANTS, ExperimentKind.KNEE, ExperimentKind.MOST_USERS, ExperimentKind.DEVICES}
+    assert not compared & {one.kind for one in findings_in(found.findings)}
+
+
+def test_reads_of_a_raw_load_on_a_real_device_are_not_foreign(tmp_path, once):
+    steps = [LoadsStep("all loads", {"bank": 200.0, "scan": 300.0})]
+    truth = Truth(noise=0.0, foreign_reads_per_second=0.0)
+    folder = make_loads_run(tmp_path / "run", steps, device=SSD, truth=truth, scanned_on_device=True)
+    [step] = summarise([LoadRecord(Record(folder), "bank")]).steps
+    assert step.storage.foreign_io_share == pytest.approx(0, abs=0.01)
+    assert ValidityKind.FOREIGN_IO not in {one.kind for one in step.validity.invalid}
+
+
+def test_reads_of_other_programs_on_a_real_device_still_are(tmp_path):
+    steps = [LoadsStep("all loads", {"bank": 200.0, "scan": 300.0})]
+    folder = make_loads_run(tmp_path / "run", steps, device=SSD, scanned_on_device=True, raw_ends_s=0)
+    [step] = summarise([LoadRecord(Record(folder), "bank")]).steps
+    assert ValidityKind.FOREIGN_IO in {one.kind for one in step.validity.invalid}
+
+
+# What is refused. ----------------------------------------------------------------------------------------------
+
+
+def test_runs_of_one_load_and_of_several_are_told_apart(tmp_path, once):
+    single = Record(make_run(tmp_path / "run", Truth()))
+    assert has_loads([once]) and not has_loads([single])
+    with pytest.raises(StallmarkError, match="by itself"):
+        has_loads([single, once])
