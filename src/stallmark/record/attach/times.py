@@ -66,7 +66,7 @@ def read_times(stamps: Sequence[str]) -> list[Reading]:
     for order in (YEAR_FIRST, MONTH_FIRST, DAY_FIRST):
         moments: list[datetime] = []
         for stamp in stamps:
-            if (moment := _moment(stamp.strip(), order)) is None:
+            if (moment := moment_of(stamp.strip(), order)) is None:
                 unread = stamp if moments else unread
                 break
             moments.append(moment)
@@ -78,7 +78,8 @@ def read_times(stamps: Sequence[str]) -> list[Reading]:
     return readings
 
 
-def _moment(stamp: str, order: str) -> datetime | None:
+def moment_of(stamp: str, order: str) -> datetime | None:
+    """Return the time that a stamp means when it is read in an order of day and month; None where it cannot be."""
     if is_epoch(stamp):
         return _since_1970(stamp) if order == YEAR_FIRST else None
     found = _STAMP.fullmatch(stamp)

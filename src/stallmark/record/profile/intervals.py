@@ -14,12 +14,14 @@ from stallmark.record.schema import column
 
 class FileClass(StrEnum):
     """The class of a file. Where a profile is of one database, the data and logs of the others are `OTHER`; a profile
-    of a whole server has none of them."""
+    of a whole server has none of them. `DEVICE`: the devices of an imported profile of which nobody said what they
+    hold."""
 
     DATA = "data"
     LOG = "log"
     TEMPDB = "tempdb"
     OTHER = "other"
+    DEVICE = "device"
 
 
 _COUNT, _TEXT = pa.float64(), pa.string()
@@ -31,7 +33,9 @@ TIMES = [
 FILE_IO = pa.schema(
     [
         *TIMES,
-        column("file_class", _TEXT, "data, log, tempdb or other; of an imported device, what it was said to hold"),
+        column(
+            "file_class", _TEXT, "data, log, tempdb, other or device; of an imported device, what it was said to hold"
+        ),
         column("reads", _COUNT, "reads", "I/Os"),
         column("read_bytes", _COUNT, "bytes read"),
         column("read_stall_ms", _COUNT, "what these reads took, summed"),

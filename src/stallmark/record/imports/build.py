@@ -1,0 +1,114 @@
+"""Make the folder of a profile from files that other tools recorded."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import stallmark
+from stallmark.errors import StallmarkError
+from stallmark.record.imports.formats import format_of
+from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
+from stallmark.record.imports.timeline import Timeline, timeline_of
+from stallmark.record.profile.folder import write_imported
+from stallmark.record.profile.intervals import FILE_IO
+from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
+
+
+def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anonymous: bool = False) -> ProfileManifest:
+    """Write a new folder with the profile that the files hold; they are of one tool and one machine.
+
+    Raise StallmarkError before anything is written.
+    """
+    if folder.exists():
+        raise StallmarkError(f"{folder} is there already: an import makes a new folder. Name another with --out.")
+    recording = Recording()
+    source: Source | None = None
+    for path in files:
+        try:
+            format = format_of(path)
+            if source not in (None, format.source):
+                raise StallmarkError(
+                    f"{path} is of {format.source}, the files before it of {source}: import each alone."
+                )
+            source = format.source
+            host, recording.host = recording.host, None
+            format.read(path, recording, wanted)
+        except OSError as error:
+            raise StallmarkError(f"{path} cannot be read ({error.strerror or error}).") from None
+        if host and recording.host and host.lower() != recording.host.lower():
+            raise StallmarkError(f"{path} is of {recording.host}, the files before it of {host}: import each alone.")
+        recording.host = recording.host or host
+    if source is None:
+        raise StallmarkError("There is no file to import: name one with --from.")
+    _refuse_unknown_devices(recording, wanted)
+    timeline = timeline_of(recording)
+    if not len(timeline.start):
+        raise StallmarkError(
+            f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
+            "samples after another are needed."
+        )
+    manifest = _manifest(files, source, recording, timeline, anonymous)
+    write_imported(folder, manifest, timeline.intervals())
+    return manifest
+
+
+def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
+    for name in wanted.classes:
+        if name not in recording.mapped:
+            there = sorted(recording.devices)
+            some = ", ".join(there[:8]) + (", …" if len(there) > 8 else "")
+            raise StallmarkError(f"There is no device {name}{f': there is {some}' if there else ' in what was read'}.")
+
+
+def _manifest(
+    files: Sequence[Path], source: Source, recording: Recording, timeline: Timeline, anonymous: bool
+) -> ProfileManifest:
+    target = timeline.last("server.memory_target_bytes")
+    begin, end = _iso(timeline.start[0]), _iso(timeline.end[-1])
+    notes = recording.notes + timeline.notes
+    if anonymous:
+        for place, path in enumerate(files, 1):
+            notes = [note.replace(path.name, f"file {place}") for note in notes]
+    server = ProfiledServer(
+        since=begin,
+        engine=recording.engine,
+        name=None if anonymous else recording.host,
+        cores=recording.cores,
+        pool_bytes=int(target) if target else None,
+    )
+    return ProfileManifest(
+        source=source,
+        stallmark=stallmark.__version__,
+        started=begin,
+        interval_s=timeline.interval_s,
+        anonymous=anonymous,
+        servers=(server,),
+        sessions=(Session(started=begin, ended=end, end="imported"),),
+        gaps=tuple(Gap(started=_iso(one.start), ended=_iso(one.end), reason=one.reason) for one in timeline.gaps),
+        missing=_missing(recording, timeline, source),
+        files=tuple(f"file {place}" if anonymous else path.name for place, path in enumerate(files, 1)),
+        notes=tuple(notes),
+    )
+
+
+def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[str, str]:
+    """Return what no file has, by table, with the reason."""
+    found = dict(recording.missing)
+    known = {name for name in timeline.columns if timeline.is_known(name)}
+    of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
+    if not of_files:
+        found["file_io"] = "the files have no I/O of disks"
+    elif lacking := [name for name in FILE_IO.names[3:-1] if name not in of_files]:
+        reason = "sar counts a device's reads and writes together" if source == "sar" else "not in the files"
+        found["file_io"] = f"{', '.join(lacking)}: {reason}"
+    of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
+    if not of_server - {"cpu_s"}:
+        found["server"] = "the files have no counters of the database server"
+    elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in found]:
+        found["server"] = f"{', '.join(lacking)}: not in the files"
+    found["waits"] = f"{source} does not record what the server waits for"
+    return found
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

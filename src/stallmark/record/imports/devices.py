@@ -1,0 +1,94 @@
+"""Which devices of a Linux machine a profile counts, and what they hold.
+
+Where it is said what devices hold, those count and no others. Otherwise all whole disks count together: partitions,
+device-mapper and RAID devices would count their disks' I/O twice.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from stallmark.record.imports.recording import Recording, Wanted
+from stallmark.record.profile.intervals import FileClass
+
+IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+Io = Mapping[str, float | None]
+ALL_DISKS = "all disks"
+"""The name under which a tool sums up the disks of a machine."""
+
+# sysstat without -p writes dev8-0: major 8 and 65 to 71 are SCSI disks, 259 is NVMe.
+_WHOLE = re.compile(r"(sd|vd|xvd|hd)[a-z]+|nvme\d+(c\d+)?n\d+|mmcblk\d+|dasd[a-z]+|dev(8|6[5-9]|7[01]|259)-\d+")
+_NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+|dev(1|2|7|11)-\d+")
+_PARTITION = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+")
+
+
+class Devices:
+    """The devices of one file. A tool that leaves idle devices out writes no row of zeros: then one that is missing
+    did nothing; otherwise what it did is not known. `counted`: the devices that count, and what they hold."""
+
+    def __init__(self, recording: Recording, wanted: Wanted):
+        self._recording, self._wanted = recording, wanted
+        self._given = {name.lower(): (name, held) for name, held in wanted.classes.items()}
+        self.counted: dict[str, FileClass] = {}
+        self._left_out: set[str] = set()
+        self._seen: set[str] = set()
+        self._zeros = False
+        self._doubtful: list[tuple[int, frozenset[FileClass]]] = []
+
+    def meet(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._seen:
+                self._meet(name)
+
+    def fold(self, present: Mapping[str, Io]) -> dict[str, float | None]:
+        """Return the rates of each class: the sums over its devices. None where a device's is not known. They are the
+        next row of the recording."""
+        self.meet(present)
+        found: dict[str, float | None] = {}
+        for name, held in self.counted.items():
+            io = present.get(name)
+            if io is None:
+                continue
+            known = [value for value in io.values() if value is not None]
+            self._zeros |= bool(known) and not any(known)
+            for column in IO:
+                key = f"{held}.{column}"
+                part, so_far = io.get(column), found.get(key, 0.0)
+                found[key] = None if part is None or so_far is None else so_far + part
+        absent = frozenset(held for name, held in self.counted.items() if name not in present)
+        if absent:
+            for held in absent:
+                for column in IO:
+                    found.setdefault(f"{held}.{column}", 0.0)
+            self._doubtful.append((len(self._recording.spans), absent))
+        return found
+
+    def finish(self, name: str) -> None:
+        """Take back what was summed without a device, unless the tool leaves out idle ones; note what was left out."""
+        if self._doubtful and self._zeros:
+            for row, classes in self._doubtful:
+                for key, column in self._recording.spans.columns.items():
+                    if row < len(column) and key.partition(".")[0] in classes:
+                        column[row] = float("nan")
+            self._recording.note(
+                f"{name}: a device was missing in {len(self._doubtful)} samples; what its class did there is not known."
+            )
+        elif self._doubtful:
+            self._recording.note(f"{name}: devices without I/O were left out in it; they count as 0 there.")
+        if self._left_out:
+            some = ", ".join(sorted(self._left_out)[:8]) + (", …" if len(self._left_out) > 8 else "")
+            self._recording.note(f"{name}: not counted are {some}.")
+
+    def _meet(self, name: str) -> None:
+        self._seen.add(name)
+        self._recording.devices.add(name)
+        if self._given:
+            if (given := self._given.get(name.lower())) is not None:
+                self._recording.mapped.add(given[0])
+                self.counted[name] = given[1]
+            else:
+                self._left_out.add(name)
+            return
+        whole = [one for one in self._seen if _WHOLE.fullmatch(one)]
+        rest = [one for one in self._seen if not _NO_DISK.fullmatch(one) and not _PARTITION.fullmatch(one)]
+        self.counted = dict.fromkeys(sorted(whole or rest), FileClass.DEVICE)
+        self._left_out = self._seen - self.counted.keys()

@@ -1,0 +1,155 @@
+"""The contents of the files of an import: counts and states over spans of time, and what is known of the machine."""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from stallmark.record.profile.intervals import SERVER, FileClass
+
+STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
+"""Columns of the server that are values at the end of an interval; all others are counts."""
+COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of an import. `classes`: what a device holds, by its name; `zone`: of local times."""
+
+    classes: Mapping[str, FileClass] = field(default_factory=dict)
+    zone: str | None = None
+    dates: Literal["month-first", "day-first"] | None = None
+
+
+class Spans:
+    """Rows of numbers, each over a span of time in seconds since 1970; NaN where a row does not have a column."""
+
+    def __init__(self) -> None:
+        self.start, self.end = array("d"), array("d")
+        self.columns: dict[str, array] = {}
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+    def add(self, start: float, end: float, values: Mapping[str, float]) -> None:
+        for name in values.keys() - self.columns.keys():
+            self.columns[name] = array("d", [np.nan]) * len(self)
+        self.start.append(start)
+        self.end.append(end)
+        for name, column in self.columns.items():
+            column.append(values.get(name, np.nan))
+
+
+@dataclass
+class Recording:
+    """All that was read of the files of an import so far. Columns of `spans` are named "data.reads" or "server.cpu_s"."""
+
+    spans: Spans = field(default_factory=Spans)
+    host: str | None = None
+    engine: Literal["mssql", "postgresql"] | None = None
+    cores: int | None = None
+    restarts: list[float] = field(default_factory=list)
+    clock_set: list[float] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    devices: set[str] = field(default_factory=set)
+    """The names of all devices that were seen."""
+    mapped: set[str] = field(default_factory=set)
+    """The names given with classes that were found."""
+
+    def add_rates(self, start: float, end: float, rates: Mapping[str, float | None]) -> None:
+        """Add rates per second as counts, and states as they are. What is None is not known."""
+        seconds = end - start
+        known = {name: value for name, value in rates.items() if value is not None}
+        self.spans.add(
+            start,
+            end,
+            {
+                name: value if name.partition(".")[2] in STATES else value * seconds
+                for name, value in known.items()
+                if np.isfinite(value)
+            },
+        )
+
+    def note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+class Steps:
+    """The spans between samples of one file, each from the sample before it. What is no step forward is counted, and
+    said by `tell`."""
+
+    def __init__(self, path: Path, recording: Recording):
+        self._path, self._recording = path, recording
+        self._before: float | None = None
+        self._same = 0
+        self._back: list[tuple[float, float]] = []
+
+    def begin_anew(self) -> None:
+        """Forget the last sample: what comes next covers a time that is not known."""
+        self._before = None
+
+    def begin_at(self, instant: float) -> None:
+        """Let the next span begin at a time that the file names."""
+        self._before = instant
+
+    def span_to(self, end: float) -> tuple[float, float] | None:
+        """Return the span that ends now; None for a first sample, and for one that is not after the one before it."""
+        before, self._before = self._before, end
+        if before is None:
+            return None
+        if end > before:
+            return before, end
+        if end == before:
+            self._same += 1
+        else:
+            self._back.append((end, before - end))
+            self._recording.clock_set.append(end)
+        return None
+
+    def tell(self) -> None:
+        """Note what was found: times that go back or stand still."""
+        if self._same:
+            self._recording.note(f"{self._path.name}: {_samples(self._same)} of the time of the one before: left out.")
+        if self._back:
+            seconds = max(by for _, by in self._back)
+            times = "once" if len(self._back) == 1 else f"{len(self._back)} times"
+            self._recording.note(
+                f"{self._path.name}: its times go back {times}, by up to {seconds:.0f} s. The clock was set, or the "
+                "rows are out of order; a time that was there already counts once."
+            )
+
+
+def _samples(count: int) -> str:
+    return "1 sample is" if count == 1 else f"{count} samples are"
+
+
+def finite_or_none(text: str) -> float | None:
+    """Return a number of a file: None for a blank and for what is not known. A decimal comma counts as a point.
+
+    Raise ValueError for what is no number.
+    """
+    text = text.strip()
+    if not text or text == "-":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        if text.count(",") != 1 or "." in text:
+            raise
+        value = float(text.replace(",", "."))
+    return value if np.isfinite(value) and value >= 0 else None
+
+
+def product(*factors: float | None) -> float | None:
+    """Return the product; None where a factor is not known."""
+    found = 1.0
+    for factor in factors:
+        if factor is None:
+            return None
+        found *= factor
+    return found

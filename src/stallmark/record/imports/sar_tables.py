@@ -1,0 +1,69 @@
+"""The activities of sar that a profile has a use for, by the columns of their tables; `sar` and `sadf` share the names.
+
+Of a device sar counts reads and writes together (`tps`), and their `await` together: apart are their bytes alone
+(man sar, -d). `sar -b` counts the reads and the writes of all physical disks together, in blocks of 512 bytes.
+"""
+
+from collections.abc import Mapping
+
+from stallmark.record.imports.devices import ALL_DISKS, Devices, Io
+from stallmark.record.imports.iostat import busy_share
+from stallmark.record.imports.recording import Recording, product
+from stallmark.record.profile.intervals import FileClass
+
+_KIB, _SECTOR = 1024.0, 512.0
+_BYTES = {
+    "rkB/s": ("read_bytes", _KIB), "wkB/s": ("write_bytes", _KIB),
+    "rkB": ("read_bytes", _KIB), "wkB": ("write_bytes", _KIB),
+    "rd_sec/s": ("read_bytes", _SECTOR), "wr_sec/s": ("write_bytes", _SECTOR),
+}  # fmt: skip
+Values = Mapping[str, float | None]
+
+
+def device_io(values: Values) -> Io:
+    """Return the rates of a device, from its row of `sar -d`."""
+    found = {ours: product(values[theirs], factor) for theirs, (ours, factor) in _BYTES.items() if theirs in values}
+    if "rd_sec" in values and "rkB" not in values:  # the JSON of old versions
+        found |= {
+            "read_bytes": product(values["rd_sec"], _SECTOR),
+            "write_bytes": product(values.get("wr_sec"), _SECTOR),
+        }
+    return found
+
+
+def all_disks_io(values: Values) -> Io:
+    """Return the rates of all disks, from a row of `sar -b`."""
+    return {
+        "reads": values.get("rtps"),
+        "writes": values.get("wtps"),
+        "read_bytes": product(values.get("bread/s", values.get("bread")), _SECTOR),
+        "write_bytes": product(values.get("bwrtn/s", values.get("bwrtn")), _SECTOR),
+    }
+
+
+class Machine:
+    """The sums over the activities of one file: devices and CPU, in a row for each span."""
+
+    def __init__(self, recording: Recording, devices: Devices, *, mapped: bool):
+        self._recording, self._devices, self._mapped = recording, devices, mapped
+
+    def add_disks(self, span: tuple[float, float] | None, disks: Mapping[str, Io]) -> None:
+        if span is None:
+            self._devices.meet(disks)
+        elif disks:
+            self._recording.add_rates(*span, self._devices.fold(disks))
+
+    def add_all_disks(self, span: tuple[float, float] | None, values: Values) -> None:
+        if self._mapped:
+            self._recording.note(
+                "What sar counted of all disks together (-b) is left out: it cannot be told apart by what they hold."
+            )
+        elif span is not None:
+            self._recording.devices.add(ALL_DISKS)
+            io = all_disks_io(values)
+            self._recording.add_rates(*span, {f"{FileClass.DEVICE}.{name}": value for name, value in io.items()})
+
+    def add_cpu(self, span: tuple[float, float] | None, values: Values) -> None:
+        if span is not None:
+            share = busy_share(dict(values))
+            self._recording.add_rates(*span, {"server.cpu_s": product(share, self._recording.cores)})

@@ -1,0 +1,49 @@
+"""Import a text as a file, and return the manifest and the intervals of the profile it gave."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from stallmark.record.imports.build import import_profile
+from stallmark.record.imports.recording import Wanted
+from stallmark.record.profile.folder import read_imported
+from stallmark.record.profile.intervals import Intervals
+from stallmark.record.profile.manifest import ProfileManifest
+
+
+@dataclass(frozen=True)
+class Imported:
+    manifest: ProfileManifest
+    intervals: Intervals
+
+    def io(self, column: str, held: str = "device") -> list[float | None]:
+        rows = self.intervals.file_io.to_pylist()
+        return [row[column] for row in rows if row["file_class"] == held]
+
+    def server(self, column: str) -> list[float | None]:
+        return self.intervals.server.column(column).to_pylist()
+
+    def ends(self) -> list[str]:
+        return [f"{end:%d %H:%M:%S}" for end in self.intervals.file_io.column("end").to_pylist()]
+
+
+Import = Callable[..., Imported]
+
+
+@pytest.fixture
+def import_texts(tmp_path: Path) -> Import:
+    def run(*texts: str | bytes | Path, anonymous: bool = False, name: str = "file-{}.txt", **wanted) -> Imported:
+        paths = []
+        for place, text in enumerate(texts):
+            if isinstance(text, Path):
+                paths.append(text)
+                continue
+            paths.append(tmp_path / name.format(place))
+            paths[-1].write_bytes(text.encode() if isinstance(text, str) else text)
+        folder = tmp_path / f"profile-{len(list(tmp_path.iterdir()))}"
+        manifest = import_profile(paths, folder, Wanted(**wanted), anonymous=anonymous)
+        return Imported(manifest, read_imported(folder))
+
+    return run

@@ -1,0 +1,89 @@
+"""Files that are none of the formats, or are damaged: a sentence, and nothing is written."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support import recorders
+from tests.support.recorders import Moment
+
+from stallmark.errors import StallmarkError
+from stallmark.record.imports.build import import_profile
+from stallmark.record.imports.recording import Wanted
+
+SAMPLES = Path(__file__).parent / "samples"
+MOMENTS = [Moment(1772445600.0 + 15 * n, {"sda": (n * 30.0,) * 6, "sdb": (n * 60.0,) * 6}, n, n * 10) for n in range(5)]
+WHOLE = [
+    writer(MOMENTS).encode()
+    for writer in (
+        recorders.iostat_text, recorders.iostat_json, recorders.sadf_rows, recorders.perfmon_csv,
+        recorders.prometheus_json, recorders.prometheus_rows, recorders.grafana_columns,
+    )
+] + [(SAMPLES / name).read_bytes() for name in ("sar.txt", "sadf.json")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b" \r\n\r\n", "is empty"),
+        (b"MZ\0\0\0binary", "is no text"),
+        (b"hello\nworld\n", "no format known"),
+        (b"{}", "no format known"),
+        (b'{"sysstat": {"hosts": []}}', "no times"),
+        (b"Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n\nDevice r/s\nsda 1.00\n", "-t"),
+        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "ISO 8601"),
+        (b'"(PDH-CSV 4.0) (UTC)(0)"\r\n"03/02/2026 10:00:00.000"\r\n', "no counter"),
+        (b'"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\r\n"03/02/2026 10:00:00.000","1"\r\n', "no counter"),
+        (WHOLE[0][:500], "Two samples"),
+    ],
+)
+def test_each_is_one_sentence(import_texts, tmp_path, content, said):
+    with pytest.raises(StallmarkError, match=said) as caught:
+        import_texts(content)
+    assert "\n" not in str(caught.value) and not list(tmp_path.glob("profile*"))
+
+
+def test_files_that_cannot_be_opened_and_folders_that_are_there(import_texts, tmp_path):
+    with pytest.raises(StallmarkError, match="No such file"):
+        import_texts(tmp_path / "none.csv")
+    with pytest.raises(StallmarkError, match="cannot be read"):
+        import_texts(tmp_path)
+    (tmp_path / "there").mkdir()
+    with pytest.raises(StallmarkError, match="there already"):
+        import_profile([SAMPLES / "sadf.csv"], tmp_path / "there", Wanted())
+    with pytest.raises(StallmarkError, match="no file"):
+        import_profile([], tmp_path / "new", Wanted())
+
+
+def test_local_times_need_a_zone_and_double_meanings_an_order(import_texts):
+    with pytest.raises(StallmarkError, match="--timezone"):
+        import_texts(SAMPLES / "sar.txt", dates="month-first")
+    text = (SAMPLES / "iostat.txt").read_text().replace("11/24/26", "11/04/26")
+    with pytest.raises(StallmarkError, match="--dates"):
+        import_texts(text, zone="UTC")
+    with pytest.raises(StallmarkError, match="not day-first"):
+        import_texts(SAMPLES / "iostat.txt", zone="UTC", dates="day-first")
+    with pytest.raises(StallmarkError, match="no time zone"):
+        import_texts(SAMPLES / "sar.txt", zone="Mars/Olympus", dates="month-first")
+
+
+@settings(max_examples=150, deadline=None)
+@given(whole=st.sampled_from(WHOLE), cut=st.floats(0, 1), at=st.floats(0, 1), noise=st.binary(max_size=12))
+def test_what_is_cut_or_damaged_is_imported_or_refused_in_a_sentence(tmp_path_factory, whole, cut, at, noise):
+    damaged = whole[: int(len(whole) * cut)]
+    place = int(len(damaged) * at)
+    folder = tmp_path_factory.mktemp("damaged")
+    (folder / "file").write_bytes(damaged[:place] + noise + damaged[place:])
+    try:
+        import_profile([folder / "file"], folder / "profile", Wanted(zone="UTC", dates="month-first"))
+    except StallmarkError as error:
+        assert "\n" not in str(error) and not (folder / "profile").exists()
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a'; DROP TABLE x;--", "[red]sda[/]", "\u202esda", "é"])
+def test_hostile_names_of_devices_are_names(import_texts, name):
+    moments = [Moment(one.at, {name: one.devices["sda"]}) for one in MOMENTS]
+    found = import_texts(recorders.prometheus_json(moments))
+    assert sum(found.io("reads")) == 120

@@ -1,0 +1,234 @@
+"""iostat and sar: real files, and what their formats make difficult."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.recorders import Moment, iostat_text, sadf_rows
+
+from stallmark.errors import StallmarkError
+from stallmark.record.profile.intervals import FileClass
+
+SAMPLES = Path(__file__).parent / "samples"
+BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
+
+HEADER = "Linux 6.1.0 (sql01) \t{} \t_x86_64_\t(4 CPU)\n\n"
+REPORT = """{}
+avg-cpu:  %user   %nice %system %iowait  %steal   %idle
+          10.00    0.00    5.00    9.00    1.00   75.00
+
+Device            r/s     w/s     rkB/s     wkB/s   r_await w_await
+sda            {:.2f}    2.00      8.00     16.00      0.50    1.50
+
+"""
+
+
+def reports(header: str, *stamps: str) -> str:
+    return HEADER.format(header) + "".join(REPORT.format(stamp, place) for place, stamp in enumerate(stamps))
+
+
+@pytest.mark.parametrize("name", ["iostat.json", "iostat.txt"])
+def test_real_files_of_iostat(import_texts, name):
+    found = import_texts(SAMPLES / name, zone="UTC", dates="month-first")
+    assert (found.manifest.source, found.manifest.server.cores, found.manifest.server.name) == ("iostat", 2, "vm")
+    assert found.ends() == ["24 00:00:40", "24 00:00:42"]
+    first = {"iostat.json": 1489.00, "iostat.txt": 1487.50}[name]
+    assert found.io("reads")[0] == pytest.approx(2 * first)
+    assert found.io("read_stall_ms")[0] == pytest.approx(2 * first * 0.08)
+    if name == "iostat.txt":
+        assert found.io("write_bytes")[0] == 2 * 78396 * 1024
+        assert found.server("cpu_s") == pytest.approx([4.0, 4.0])
+    else:
+        assert found.intervals.server.num_rows == 0  # not known, so not there
+
+
+def test_a_real_file_with_its_own_offset_needs_no_zone(import_texts):
+    assert import_texts(SAMPLES / "iostat_z.txt").ends() == ["24 00:00:42"]
+
+
+def test_all_forms_of_a_real_recording_of_sar_agree(import_texts):
+    text = import_texts(SAMPLES / "sar.txt", zone="UTC", dates="month-first")
+    rows, objects = import_texts(SAMPLES / "sadf.csv"), import_texts(SAMPLES / "sadf.json")
+    for column in ("reads", "writes", "read_bytes", "write_bytes"):
+        assert text.io(column) == pytest.approx(objects.io(column))
+        assert text.io(column) == pytest.approx(rows.io(column))
+    assert text.io("reads") == pytest.approx([2 * 1452.5, 2 * 400.5, 2 * 629.85, 2 * 294.53])
+    assert text.io("read_stall_ms") == [None] * 4 and "file_io" in text.manifest.missing
+    assert text.server("cpu_s") == pytest.approx(objects.server("cpu_s"))
+    assert rows.intervals.server.num_rows == 0  # sadf -d does not say how many cores there are
+
+
+def test_the_share_of_the_cores_that_worked_is_cpu_time(import_texts):
+    found = import_texts(reports("2026-03-02", "2026-03-02T10:00:00+0000", "2026-03-02T10:00:20+0000"))
+    assert found.server("cpu_s") == pytest.approx([0.15 * 4 * 20])
+    assert found.io("write_stall_ms") == pytest.approx([40 * 1.5])
+
+
+@pytest.mark.parametrize(
+    ("stamps", "dates", "ends"),
+    [
+        (["03/02/2026 10:59:45 AM", "03/02/2026 11:00:00 AM"], None, ["02 11:00:00"]),
+        (["03/02/2026 11:59:45 PM", "03/03/2026 12:00:00 AM"], None, ["03 00:00:00"]),
+        (["02/03/26 10:59:45", "02/03/26 11:00:00"], "day-first", ["02 11:00:00"]),
+        (["03/02/26 10:59:45", "03/02/26 11:00:00"], "month-first", ["02 11:00:00"]),
+        (["31.03.2026 10:59:45", "31.03.2026 11:00:00"], None, ["31 11:00:00"]),
+        (["12/03/26 23:59:45", "13/03/26 00:00:00"], None, ["13 00:00:00"]),
+    ],
+)
+def test_dates_of_all_locales(import_texts, stamps, dates, ends):
+    assert import_texts(reports("03/02/2026", *stamps), zone="UTC", dates=dates).ends() == ends
+
+
+def test_what_is_known_of_old_columns(import_texts):
+    """sysstat 9: sectors, one await for reads and writes, a colon behind Device."""
+    text = (
+        "Linux 2.6.32 (old) \t03/13/2026 \t_x86_64_\t(4 CPU)\n\n03/13/2026 10:00:00 AM\n"
+        "Device:         rrqm/s   wrqm/s     r/s     w/s   rsec/s   wsec/s avgrq-sz avgqu-sz   await  svctm  %util\n"
+        "sda               0.00     0.00    9.00    9.00    99.00    99.00     0.00     0.00    0.00   0.00   0.00\n\n"
+        "03/13/2026 10:00:10 AM\n"
+        "Device:         rrqm/s   wrqm/s     r/s     w/s   rsec/s   wsec/s avgrq-sz avgqu-sz   await  svctm  %util\n"
+        "sda               0.00     0.00    4.00    2.00    16.00     8.00     0.00     0.00    3.00   0.00   0.00\n\n"
+    )
+    found = import_texts(text, zone="UTC")
+    assert (found.io("reads"), found.io("read_bytes"), found.io("read_stall_ms")) == ([40], [16 * 512 * 10], [None])
+
+
+def moments(*reads: tuple[int, int]) -> list[Moment]:
+    """Return counters of sda and sdb, 15 s apart."""
+    io = lambda count: (float(count), count * 4096.0, float(count), 0.0, 0.0, 0.0)  # noqa: E731
+    return [Moment(BEGIN + 15 * place, {"sda": io(a), "sdb": io(b)}) for place, (a, b) in enumerate(reads)]
+
+
+def test_idle_devices_that_were_left_out_did_nothing(import_texts):
+    found = import_texts(iostat_text(moments((0, 5), (30, 20), (60, 20), (90, 35)), zeros=False))
+    assert found.io("reads") == pytest.approx([45, 30, 45])
+    assert len(found.manifest.notes) == 1
+
+
+def test_a_device_that_is_missing_where_idle_ones_are_not_is_not_known(import_texts):
+    text = iostat_text(moments((0, 0), (30, 15), (60, 15), (90, 30), (120, 45)))
+    reports = text.split("2026-03-02T")
+    reports[4] = "\n".join(line for line in reports[4].splitlines() if not line.startswith("sdb")) + "\n"
+    found = import_texts("2026-03-02T".join(reports))
+    assert found.ends() == ["02 10:00:15", "02 10:00:30", "02 10:01:00"]  # the class is not known from :30 to :45
+    assert found.io("reads") == pytest.approx([45, 30, 45])
+
+
+def test_partitions_mappings_and_loops_are_not_counted_twice(import_texts):
+    io = (100.0, 409600.0, 50.0, 0.0, 0.0, 0.0)
+    zero = dict.fromkeys(("sda", "sda1", "dm-0", "md127", "loop3", "nvme0n1", "nvme0n1p2"), (0.0,) * 6)
+    found = import_texts(iostat_text([Moment(BEGIN, zero), Moment(BEGIN + 10, dict.fromkeys(zero, io))]))
+    assert found.io("reads") == [200]
+    said = import_texts(
+        iostat_text([Moment(BEGIN, zero), Moment(BEGIN + 10, dict.fromkeys(zero, io))]),
+        classes={"dm-0": FileClass.DATA, "NVME0N1": FileClass.LOG},
+    )
+    assert (said.io("reads", "data"), said.io("reads", "log"), said.io("reads")) == ([100], [100], [])
+    with pytest.raises(StallmarkError, match="no device sdz"):
+        import_texts(iostat_text(moments((0, 0), (1, 1))), classes={"sdz": FileClass.DATA})
+
+
+def test_a_report_that_is_cut_is_left_out(import_texts):
+    whole = iostat_text(moments((0, 0), (30, 15), (60, 15), (90, 30)))
+    for end in range(whole.rindex("2026-03-02T") + 25, len(whole) - 2, 17):
+        found = import_texts(whole[:end])
+        assert found.io("reads") == pytest.approx([45, 30]) and any("cut" in note for note in found.manifest.notes)
+
+
+def test_a_time_without_reports_is_a_gap_and_belongs_to_no_rate(import_texts):
+    stamps = [f"2026-03-02T10:{minute:02d}:00+0000" for minute in (0, 1, 2, 3, 13, 14)]
+    found = import_texts(reports("2026-03-02", *stamps))
+    assert found.ends() == ["02 10:01:00", "02 10:02:00", "02 10:03:00", "02 10:14:00"]
+    (gap,) = found.manifest.gaps
+    assert (gap.started[11:19], gap.ended[11:19], gap.reason) == ("10:03:00", "10:13:00", "no samples")
+
+
+def test_a_clock_that_is_set_back_counts_no_time_twice(import_texts):
+    stamps = [f"2026-03-02T10:{minute:02d}:00+0000" for minute in (0, 1, 2, 3, 1, 2, 3, 4, 5)]
+    found = import_texts(reports("2026-03-02", *stamps))
+    assert found.io("reads") == [60, 120, 180, 7 * 60, 8 * 60]
+    assert any("go back once" in note for note in found.manifest.notes)
+
+
+def test_a_time_that_comes_twice_counts_once(import_texts):
+    stamps = [f"2026-03-02T10:{minute:02d}:00+0000" for minute in (0, 1, 1, 2)]
+    assert import_texts(reports("2026-03-02", *stamps)).io("reads") == [60, 180]
+
+
+def test_the_hour_that_summer_time_repeats_is_there_twice(import_texts):
+    stamps = [f"2026-10-25 {time}:00" for time in ("02:30", "02:45", "02:00", "02:15", "02:30", "02:45", "03:00")]
+    found = import_texts(reports("2026-10-25", *stamps), zone="Europe/Berlin")
+    assert found.ends() == [f"25 {time}:00" for time in ("00:45", "01:00", "01:15", "01:30", "01:45", "02:00")]
+    with pytest.raises(StallmarkError, match="never was"):
+        import_texts(reports("2026-03-29", "2026-03-29 02:15:00", "2026-03-29 02:30:00"), zone="Europe/Berlin")
+
+
+def test_two_files_in_any_order_are_one_profile_and_a_shared_time_counts_once(import_texts):
+    whole = moments(*((30 * place, place) for place in range(8)))
+    first, second = iostat_text(whole[:5]), iostat_text(whole[2:])
+    found = import_texts(second, first)
+    assert sum(found.io("reads")) == pytest.approx(7 * 31, abs=0.01 * 105) and not found.manifest.gaps
+    with pytest.raises(StallmarkError, match="import each alone"):
+        import_texts(first, sadf_rows(whole))
+
+
+SAR = """Linux 6.1.0 (sql01) \t2026-03-02 \t_x86_64_\t(4 CPU)
+
+23:40:01          CPU     %user     %nice   %system   %iowait    %steal     %idle
+23:50:01          all     10.00      0.00     10.00      5.00      0.00     75.00
+23:50:01            0     99.00      0.00      0.00      0.00      0.00      1.00
+00:00:01          all     20.00      0.00     10.00      5.00      0.00     65.00
+Average:          all     15.00      0.00     10.00      5.00      0.00     70.00
+
+23:40:01          DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     %util
+23:50:01          sda     10.00    100.00     50.00     15.00      0.10      1.00      1.00
+23:50:01          sdb      1.00     10.00      5.00     15.00      0.10      1.00      1.00
+00:00:01          sda     20.00    200.00     50.00     15.00      0.10      1.00      1.00
+00:00:01          sdb      2.00     20.00      5.00     15.00      0.10      1.00      1.00
+Average:          sda     15.00    150.00     50.00     15.00      0.10      1.00      1.00
+"""
+
+
+def test_sar_goes_on_after_midnight_and_each_activity_begins_again(import_texts):
+    found = import_texts(SAR, zone="+01:00")
+    assert found.ends() == ["02 22:50:01", "02 23:00:01"]
+    assert found.io("read_bytes") == [110 * 600 * 1024, 220 * 600 * 1024]
+    assert found.server("cpu_s") == pytest.approx([0.2 * 4 * 600, 0.3 * 4 * 600])
+    assert found.io("reads") == [None, None]
+
+
+def test_two_recordings_of_sar_of_one_time_complete_each_other(import_texts):
+    head, _, disks = SAR.partition("23:40:01          DEV")
+    found = import_texts(head, SAR.splitlines()[0] + "\n\n23:40:01          DEV" + disks, zone="UTC")
+    assert found.intervals.server.num_rows == found.intervals.file_io.num_rows == 2
+
+
+def test_a_restart_is_said_and_the_time_before_it_is_not_seen(import_texts):
+    text = (
+        "Linux 6.1.0 (sql01) \t2026-03-02 \t_x86_64_\t(4 CPU)\n\n"
+        "10:00:01          tps      rtps      wtps   bread/s   bwrtn/s\n"
+        "10:10:01        30.00     10.00     20.00     80.00    160.00\n"
+        "10:20:01        30.00     10.00     20.00     80.00    160.00\n\n"
+        "10:27:31     LINUX RESTART\t(4 CPU)\n\n"
+        "10:30:01          tps      rtps      wtps   bread/s   bwrtn/s\n"
+        "10:40:01        60.00     20.00     40.00     80.00    160.00\n"
+        "10:50:01        60.00     20.00     40.00     80.00    160.00\n"
+    )
+    found = import_texts(text, zone="UTC")
+    assert found.io("reads") == [6000, 6000, 12000, 12000]
+    assert [gap.reason for gap in found.manifest.gaps] == ["the machine was restarted"]
+    assert found.io("write_bytes")[0] == 160 * 512 * 600
+
+
+def test_rows_of_sadf_say_how_long_they_are(import_texts):
+    text = (
+        "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;areq-sz;aqu-sz;await;%util\n"
+        "sql01;600;2026-03-02 10:10:01 UTC;sda;1.00;10.00;5.00;1.0;0.0;0.0;0.0\n"
+        "sql01;599;2026-03-02 10:20:01 UTC;sda;1.00;20.00;5.00;1.0;0.0;0.0;0.0\n"
+        "sql01;-1;2026-03-02 10:25:00 UTC;LINUX-RESTART\t(16 CPU)\n"
+        "sql01;300;2026-03-02 10:30:01 UTC;sda;1.00;30.00;5.00;1.0;0.0;0.0;0.0\n"
+        "sql01;-1;2026-03-02 10:30:01 UTC;COM somebody was here\n"
+    )
+    found = import_texts(text)
+    assert found.io("read_bytes") == [10 * 600 * 1024, 20 * 600 * 1024, 30 * 300 * 1024]
+    assert [gap.reason for gap in found.manifest.gaps] == ["the machine was restarted"]
+    assert found.manifest.server.cores == 16
