@@ -5,6 +5,8 @@ from typing import Final, Literal
 from stallmark.record.manifest.part import ManifestPart, Moment
 
 FORMAT: Final = 1
+GAP: Final = 2.5
+"""So many intervals without a sample are a gap: in it nothing was seen."""
 Source = Literal["server", "perfmon", "iostat", "sar", "prometheus"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
 

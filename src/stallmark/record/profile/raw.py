@@ -1,7 +1,8 @@
 """The tables of a profile that was collected from a server: cumulative counters as the server gave them.
 
 Every table is in parts, one for each session of collecting: `samples-001`, `samples-002` and so on. A row of a counter
-is stored when it differs from the one before it in its session: where a sample has none, nothing has changed.
+is stored when it differs from the one before it in its session: where a sample has none, nothing has changed. What has
+gone has one row more, of the epoch `GONE`.
 """
 
 from typing import Final
@@ -11,6 +12,8 @@ import pyarrow as pa
 from stallmark.record.schema import column
 
 _COUNT, _TEXT = pa.int64(), pa.string()
+GONE: Final = "gone"
+"""The epoch of what a sample had and the next one has not, as the files of a database that was dropped."""
 SAMPLE = column("sample", pa.int32(), "number of the sample, over all sessions")
 EPOCH = column("epoch", _TEXT, "changes where the counters began anew; no difference is taken across a change")
 SAMPLES: Final = pa.schema(
@@ -30,7 +33,9 @@ FILE_COUNTERS: Final = pa.schema(
     [
         SAMPLE,
         column("entity", _TEXT, "the file; with --anonymous by numbers alone"),
-        column("database", _TEXT, "its database; with --anonymous by its number; null where files are of all databases"),
+        column(
+            "database", _TEXT, "its database; with --anonymous by its number; null where files are of all databases"
+        ),
         column("file_class", _TEXT, "data, log, tempdb or other"),
         EPOCH,
         column("reads", _COUNT, "reads so far", "I/Os"),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.folder import write_profile
 from stallmark.record.profile.manifest import ProfileManifest
-from stallmark.record.profile.raw import RAW_TABLES
+from stallmark.record.profile.raw import GONE, RAW_TABLES
 from stallmark.record.writer import to_parquet
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -30,30 +30,33 @@ class ProfileWriter:
         self.manifest = manifest
         self._session = session
         self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
-        self._stored: dict[tuple[str, Any], tuple] = {}
+        self._stored: dict[str, dict[tuple, tuple]] = {}
         self.bytes_written = 0
         for name, schema in RAW_TABLES.items():
             sink = pa.OSFile(str(_part(folder, name, session, "arrows")), "wb")
             self._streams[name] = sink, pa.ipc.new_stream(sink, schema, options=_OPTIONS)
 
-    def append(self, tables: Mapping[str, Sequence[tuple]], changed: Mapping[str, slice]) -> None:
+    def append(self, tables: Mapping[str, Sequence[tuple]], naming: Mapping[str, slice]) -> None:
         """Add the rows of one sample, as tuples in the order of the columns, `samples` last: a sample counts when its
-        row is there. Of the tables in `changed` only rows that differ from their last are stored; the slice has the
+        row is there. Of the tables in `naming` only rows that differ from their last are stored; the slice has the
         columns that name one."""
         for name in sorted(tables, key=lambda table: table == "samples"):
-            rows = tables[name]
-            if name in changed:
-                rows = [row for row in rows if self._differs(name, row, changed[name])]
+            rows = list(self._changed(name, tables[name], naming[name])) if name in naming else tables[name]
             if rows:
                 self._write(name, rows)
 
-    def _differs(self, name: str, row: tuple, naming: slice) -> bool:
-        key = name, row[naming]
-        values = row[1:]
-        if self._stored.get(key) == values:
-            return False
-        self._stored[key] = values
-        return True
+    def _changed(self, table: str, rows: Sequence[tuple], naming: slice) -> Iterator[tuple]:
+        """Yield the rows that are not as they were, and one without values for each that has gone."""
+        stored = self._stored.setdefault(table, {})
+        gone = stored.keys() - {row[naming] for row in rows} if rows else ()
+        for row in rows:
+            if stored.get(row[naming]) != row[1:]:
+                stored[row[naming]] = row[1:]
+                yield row
+        at = RAW_TABLES[table].names.index("epoch")
+        for name in sorted(gone):
+            before = stored.pop(name)
+            yield (rows[0][0], *before[: at - 1], GONE, *[None] * (len(before) - at))
 
     def _write(self, name: str, rows: Sequence[tuple]) -> None:
         sink, stream = self._streams[name]
