@@ -190,6 +190,14 @@ class Engine(ABC):
     """By the key of a variant that asks for it."""
 
     @abstractmethod
+    def database_name(self) -> str:
+        """Return the name of its database."""
+
+    def databases(self) -> tuple["Engine", ...]:
+        """Return the engines of the databases that are ours, each of one database."""
+        return (self,)
+
+    @abstractmethod
     def connect(self) -> Any:
         """Open a control connection (DB-API, autocommit) for DDL, checks and collectors."""
 

@@ -51,6 +51,11 @@ class Server:
         """Return the same server and login, in another database."""
         return type(self)(replace(self.address, database=name).url())
 
+    def database_name(self) -> str:
+        """Return the name as the database was made; a URL may write it in other capitals."""
+        [(name,)] = self.query("SELECT DB_NAME()")
+        return name
+
     @property
     def where(self) -> str:
         return self.address.where

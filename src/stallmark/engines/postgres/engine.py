@@ -175,6 +175,10 @@ class PostgresEngine(Engine):
         known = self._parameters
         return f"{known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
 
+    def database_name(self) -> str:
+        [(name,)] = self.query("SELECT current_database()")
+        return name
+
     def identity(self) -> ServerIdentity:
         return self._identity
 
