@@ -94,9 +94,9 @@ class Collection:
                 "the same command again."
             ) from None
         finally:
+            cpu_s = round(self.clock.cpu() - cpu, 3)
             writer.close()
             *before, last = writer.manifest.sessions
-            cpu_s = round(self.clock.cpu() - cpu, 3)
             ended = last.changed(ended=moment(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
             try:
                 writer.update(sessions=(*before, ended), gaps=_closed(writer, self.clock.now()))
@@ -135,9 +135,7 @@ class Collection:
     def _reopen(self, writer: ProfileWriter) -> Opened:
         """Connect again, and note another server behind the address, or what has changed of it."""
         opened = self.source.open()
-        if writer.manifest.server.changed(since=None, database_bytes=None) != opened.server.changed(
-            database_bytes=None
-        ):
+        if not writer.manifest.server.is_as(opened.server):
             since = moment(self.clock.now())
             writer.update(servers=(*writer.manifest.servers, opened.server.changed(since=since)))
         return opened

@@ -54,7 +54,7 @@ def begin(
         found = _ended(folder, read_profile(folder), now)
         _refuse_another(folder, found, address, opened, anonymous)
         servers = found.servers
-        if not servers or servers[-1].changed(since=None) != opened.server:
+        if not found.server.is_as(opened.server):
             servers = (*servers, opened.server.changed(since=moment(now)))
         manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session), servers=servers)
     else:

@@ -30,7 +30,7 @@ def findings(
     yield from _busiest(rates, windows)
     yield from _io(classes)
     yield from _waits(manifest, wait_classes, wait_types)
-    yield from _log(classes, rates)
+    yield from _log(classes)
     for one in classes:
         if one.grown_bytes and span_s >= GROWTH_FROM_S:
             yield info(
@@ -87,7 +87,7 @@ def _waits(
     yield info(kind, wait_class=first.name, share=first.share, waiting=first.waiting, types=types)
 
 
-def _log(classes: Sequence[ClassTotals], rates: Rates) -> Iterator[Finding]:
+def _log(classes: Sequence[ClassTotals]) -> Iterator[Finding]:
     for one in classes:
         if one.file_class is FileClass.LOG and one.writes_per_s:
             yield info(ProfileKind.LOG, writes_per_s=one.writes_per_s, write_kib=one.write_kib, write_ms=one.write_ms)

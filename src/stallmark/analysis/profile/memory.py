@@ -22,7 +22,8 @@ def memory(
     if data is None or data.reads is None or not data.seen_s:
         return
     pool_bytes = _pool_bytes(manifest, intervals)
-    if pool_bytes and data.size_bytes and data.size_bytes <= pool_bytes:
+    fits = bool(pool_bytes and data.size_bytes and data.size_bytes <= pool_bytes)
+    if fits:
         yield info(ProfileKind.FITS, data_bytes=data.size_bytes, pool_bytes=pool_bytes)
     if data.reads / data.seen_s < NO_READS_PER_S:
         yield info(ProfileKind.NO_READS, reads_per_s=data.reads / data.seen_s)
@@ -35,6 +36,8 @@ def memory(
         waiting=data.read_stall_ms / 1000 / data.seen_s if data.read_stall_ms is not None else None,
         found_share=1 - pages / lookups if pages is not None and lookups else None,
     )
+    if fits:
+        return
     if pool_bytes and data.read_bytes:
         life = known_states(intervals, "page_life_expectancy_s")
         yield info(

@@ -50,7 +50,7 @@ def sample_times(samples: pa.Table, interval_s: float) -> Samples:
     # Of another session the third clock began anew: in between, this machine's has the word.
     by_monotonic = np.where(same_session, np.diff(monotonic), by_wall)
     elapsed = np.maximum(np.median([by_wall, by_server, by_monotonic], axis=0), 0.0)
-    restarted = ~same_server | (start[1:] != start[:-1])
+    restarted = start[1:] != start[:-1]
     jumped = np.flatnonzero(same_session & (np.abs(by_wall - elapsed) > JUMP_S))
     at = np.concatenate([[clock[0]], clock[0] + np.cumsum(elapsed)])
     return Samples(

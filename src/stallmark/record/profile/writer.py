@@ -18,7 +18,7 @@ from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.profile.raw import GONE, RAW_TABLES
 from stallmark.record.writer import to_parquet
 
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
 class ProfileWriter:

@@ -10,7 +10,7 @@ from stallmark.analysis.profile.rates import Measure
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
 from stallmark.analysis.profile.totals import WaitTotal
 from stallmark.report.table import Cell, Table
-from stallmark.report.text.profile import MEASURES, at, waited_for
+from stallmark.report.text.profile import MEASURES, minute, waited_for
 
 _TYPES = 12
 _BRIEF = (Measure.IOS, Measure.READ_MS, Measure.LOG_MS, Measure.CPU)
@@ -44,10 +44,10 @@ def windows(found: ProfileSummary) -> Table:
     """Return the busiest windows, busiest first."""
     shown = [name for name in WINDOW_MEASURES if name in found.rates.counted]
     rows: list[Sequence[str | Cell]] = [
-        [at(one.begin), *(value_of(name, one.values.get(name)) for name in shown)] for one in found.windows
+        [minute(one.begin), *(value_of(name, one.values.get(name)) for name in shown)] for one in found.windows
     ]
     leaves = {place: place for place, name in enumerate(shown, 1) if name not in _BRIEF}
-    return Table(["from", *(MEASURES[name] for name in shown)], rows, importance=leaves)
+    return Table(["from, UTC", *(MEASURES[name] for name in shown)], rows, importance=leaves)
 
 
 def classes(found: ProfileSummary) -> Table:
@@ -88,10 +88,10 @@ def waits(shown: Sequence[WaitTotal]) -> Table:
 def unseen(found: ProfileSummary) -> Table:
     """Return the times that were not seen, and restarts."""
     rows: list[Sequence[str | Cell]] = [
-        [at(one.begin), format.duration(one.seconds), "yes" if one.restart else "no", one.reason or format.NONE]
+        [minute(one.begin), format.duration(one.seconds), "yes" if one.restart else "no", one.reason or format.NONE]
         for one in found.unseen
     ]
-    return Table(["from", "for", "restart", "reason"], rows, words=frozenset({0, 2, 3}))
+    return Table(["from, UTC", "for", "restart", "reason"], rows, words=frozenset({0, 2, 3}))
 
 
 def facts(found: ProfileSummary) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure
 from stallmark.errors import as_reason
 from stallmark.format import duration, factor, listed, number, percent, roughly, size
+from stallmark.record.profile.intervals import FileClass
 from stallmark.report.text import says
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
@@ -62,6 +63,12 @@ _MISSING = {
 }
 
 
+_FILES = {
+    FileClass.DATA: "The data files",
+    FileClass.LOG: "The log files",
+    FileClass.TEMPDB: "The files of tempdb",
+    FileClass.OTHER: "The files of other databases",
+}
 _WAITS = {"io": "I/O of data files", "wal": "the log", "lock": "locks", "latch": "latches", "cpu": "CPU"}
 
 
@@ -96,9 +103,14 @@ def _short(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
 
 
+def minute(moment: float) -> str:
+    """Write a moment in UTC to the minute, where a header says UTC."""
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M}"
+
+
 def at(moment: float) -> str:
     """Write a moment in UTC to the minute."""
-    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{minute(moment)} UTC"
 
 
 @says(ProfileKind.SEEN)
@@ -163,24 +175,24 @@ def _(writes_per_s: float, write_kib: float | None, write_ms: float | None) -> s
 @says(ProfileKind.WAITS)
 def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> str:
     return (
-        f"It waits most for {waited_for(wait_class)}: {percent(share)} of all waiting, {number(waiting)} tasks at once on "
-        f"average ({listed(types)})."
+        f"It waits most for {waited_for(wait_class)}: {percent(share)} of all waiting, {number(waiting)} tasks at "
+        f"once on average ({listed(types)})."
     )
 
 
 @says(ProfileKind.WAITS_MET)
 def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> str:
     return (
-        f"Sessions at work were met most at {waited_for(wait_class)}: {percent(share)} of all, {number(waiting)} at once on "
-        f"average ({listed(types)})."
+        f"Sessions at work were met most at {waited_for(wait_class)}: {percent(share)} of all, {number(waiting)} at "
+        f"once on average ({listed(types)})."
     )
 
 
 @says(ProfileKind.GROWTH)
-def _(file_class: str, grown_bytes: float, span_s: float, per_day_bytes: float) -> str:
+def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: float) -> str:
     verb = "grew" if grown_bytes > 0 else "shrank"
     return (
-        f"Files of class {file_class} {verb} by {size(round(abs(grown_bytes)))} in {duration(span_s)}: "
+        f"{_FILES[file_class]} {verb} by {size(round(abs(grown_bytes)))} in {duration(span_s)}: "
         f"{size(round(abs(per_day_bytes)))} a day, if every day were like it."
     )
 
@@ -188,7 +200,8 @@ def _(file_class: str, grown_bytes: float, span_s: float, per_day_bytes: float) 
 @says(ProfileKind.NO_READS)
 def _(reads_per_s: float) -> str:
     return (
-        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory would change nothing."
+        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory cannot save more than "
+        "that."
     )
 
 
@@ -210,7 +223,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 
 @says(ProfileKind.POOL_TURNOVER)
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
-    life = f"; page life expectancy fell to {number(least_life_s)} s" if least_life_s is not None else ""
+    life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
         f"As much as the buffer pool holds ({size(round(pool_bytes))}) is read from storage every {roughly(turnover_s)}"
         f"{life}."
@@ -240,8 +253,11 @@ def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: 
 
 @says(ProfileKind.RESTARTS)
 def _(restarts: int, begin: float) -> str:
-    times = "once" if restarts == 1 else f"{restarts} times"
-    return f"The server was started {times}, first before {at(begin)}: its pool was empty then, and it read more."
+    if restarts == 1:
+        return f"The server was started again before {at(begin)}: its buffer pool was empty then."
+    return (
+        f"The server was started again {restarts} times, first before {at(begin)}: its buffer pool was empty each time."
+    )
 
 
 @says(ProfileKind.OTHER_SERVER)
@@ -251,10 +267,10 @@ def _(servers: Sequence[str]) -> str:
 
 @says(ProfileKind.CLOCK_SET)
 def _(times: int, begin: float, jump_s: float) -> str:
-    often = "once" if times == 1 else f"{times} times"
+    often = "" if times == 1 else f"{times} times, first "
     return (
-        f"The clock of Stallmark’s machine was set {often}, first by {number(jump_s)} s at {at(begin)}: durations are "
-        "right, times of the day may be off by as much."
+        f"The clock of Stallmark’s machine was set {often}by {number(jump_s)} s at {at(begin)}: durations are right, "
+        "times of the day may be off by as much."
     )
 
 
