@@ -64,17 +64,20 @@ def build(
     arrange: Callable[[str, Ddl], Ddl] = lambda _, ddl: ddl,
     progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
-    """Build the databases one after the other, each as `load.build` does. `arrange` is told whose tables it places.
+    """Build the databases one after the other, each as `load.build` does. `arrange` is told whose tables it places. A
+    `part` is a share of the batches of all: the first databases may have too few for the last parts.
 
     Raise StallmarkError as `load.build` does; for want of room for all, before the first one is begun.
     """
     began, each = time.monotonic(), list(databases(engine, workload, scale))
+    _plan(workload, scale).batches(part)
     if engine.by_workload:
         with deploy.failing_in_words(engine, "Preparing the databases"):
             found = recognise(engine, workload, scale, seed)
             load.check_space(engine, workload, _plan(workload, scale), found, to_be_copied, workers)
     totals = [sum(_plan(what, own).rows.values()) for _, what, own in each]
-    results, sent = [], 0
+    results: list[BuildResult] = []
+    sent = 0
     for place, (one, what, own) in enumerate(each):
         at = BuildProgress("load", 0, 0, 0)
 
@@ -83,6 +86,11 @@ def build(
             at = replace(now, rows=loaded + now.rows, rows_total=sum(totals), bytes=sent + now.bytes)
             progress(at)
 
+        share = part and part.among(len(_plan(what, own).batches()))
+        if part and not share:
+            complete = load.recognise(one, what, own, seed).state == "complete"
+            results.append(BuildResult("reused", complete, 0, 0.0))
+            continue
         results.append(
             load.build(
                 one,
@@ -90,7 +98,7 @@ def build(
                 own,
                 seed,
                 workers=workers,
-                part=part,
+                part=share,
                 to_be_copied=to_be_copied,
                 arrange=partial(arrange, what.name),
                 progress=follow,

@@ -113,6 +113,7 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
         buffer_pool_bytes=lambda: None,
         directories=lambda: {},
     )
+    engine.databases = lambda: (engine,)
     monkeypatch.setattr(Run, "go", go)
     monkeypatch.setattr(running, "refuse_what_cannot_be", lambda *_: None)
     monkeypatch.setattr(running, "missing", lambda *_: 1 << 30)
