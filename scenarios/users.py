@@ -5,8 +5,8 @@ from typing import Self
 
 from pydantic import model_validator
 
+from stallmark.scenarios.io_per_mailbox import mailboxes
 from stallmark.scenarios.load import Users, UsersLoad
-from stallmark.scenarios.profile import mailboxes
 from stallmark.scenarios.timed import PlannedStep, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, group, labels, points
-from stallmark.analysis.profile import profiles
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
@@ -38,7 +38,7 @@ def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterato
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     found = points(valid)
-    yield from profiles(found)
+    yield from io_per_mailbox(found)
     compared = _company(axis, found)
     yield from _unsteady(steps)
     if axis == "users":

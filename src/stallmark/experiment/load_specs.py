@@ -9,9 +9,9 @@ from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.steered_load import SteeringPlan
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
+from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
-from stallmark.scenarios.profile import mailboxes, written_out
 from stallmark.scenarios.service_level import described
 
 
@@ -56,8 +56,8 @@ def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
 
 
 def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:
-    """Return the plan of the load that is steered to a profile; None where none is. Reads are held against its service
-    level, the scenario's, or else that of mail."""
+    """Return the plan of the load that is steered to I/Os per mailbox; None where none is. Reads are held against its
+    service level, the scenario's, or else that of mail."""
     for name, load in scenario.loads_of(variant).items():
         if isinstance(load, UsersLoad) and load.profile:
             slo, steps = load.slo or scenario.slo, scenario.steps_of(variant)

@@ -197,8 +197,8 @@ CORRELATION_PAIRS = 10
 SAME = 0.05
 """Throughputs closer than this are called alike; single runs on one machine differ by 2-5 % on their own."""
 
-PROFILE_NEAR = 0.2
-"""I/Os per mailbox this near to a profile are called those of it, and are said as they were measured. Steering settles
+IO_PER_MAILBOX_NEAR = 0.2
+"""I/Os per mailbox this near to those wanted are called the same, and are said as they were measured. Steering settles
 within some percent; but one operation in a hundred reads a megabyte, so that those of a minute scatter by 10 %."""
 
 LOADS_READ = 0.02

@@ -2,58 +2,58 @@
 
 from typing import Any
 
-from stallmark.analysis.profile import ProfileKind
+from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
 from stallmark.format import count, number, quoted
 from stallmark.report.text import says
 
 
-@says(ProfileKind.REACHED)
-def _(profile: float, **measured: Any) -> str:
+@says(IoPerMailboxKind.REACHED)
+def _(wanted: float, **measured: Any) -> str:
     return f"{_measured(**measured)}."
 
 
-@says(ProfileKind.LIMIT)
-def _(profile: float, limit_ms: float, held: int, **measured: Any) -> str:
+@says(IoPerMailboxKind.LIMIT)
+def _(wanted: float, limit_ms: float, held: int, **measured: Any) -> str:
     return (
         f"{_measured(**measured)}, and longer than {limit_ms:g} ms with more: as many I/Os are {count(held)} mailboxes "
-        f"at the profile of {profile:g}."
+        f"at {wanted:g} IOPS each."
     )
 
 
-@says(ProfileKind.TOO_SLOW)
-def _(profile: float, limit_ms: float, **measured: Any) -> str:
+@says(IoPerMailboxKind.TOO_SLOW)
+def _(wanted: float, limit_ms: float, **measured: Any) -> str:
     return (
         f"{_measured(**measured)}, above the limit of {limit_ms:g} ms: this storage does not carry them, and how many "
         "it carries was not measured."
     )
 
 
-@says(ProfileKind.UNSERVED)
-def _(profile: float, **measured: Any) -> str:
+@says(IoPerMailboxKind.UNSERVED)
+def _(wanted: float, **measured: Any) -> str:
     return (
-        f"{_measured(**measured)}: the profile of {profile:g} was not reached, because operations were asked for and "
+        f"{_measured(**measured)}: {wanted:g} IOPS each were not reached, because operations were asked for and "
         "not done; use more users, or look for what they wait for."
     )
 
 
-@says(ProfileKind.ALONE)
-def _(profile: float, **measured: Any) -> str:
+@says(IoPerMailboxKind.ALONE)
+def _(wanted: float, **measured: Any) -> str:
     return (
-        f"{_measured(**measured)}: the server does more than the profile of {profile:g} by itself, however few "
+        f"{_measured(**measured)}: the server does more than {wanted:g} IOPS each by itself, however few "
         "operations come; use more mailboxes."
     )
 
 
-@says(ProfileKind.MISSED)
-def _(profile: float, **measured: Any) -> str:
+@says(IoPerMailboxKind.MISSED)
+def _(wanted: float, **measured: Any) -> str:
     return (
-        f"{_measured(**measured)}, where the profile is {profile:g}: what operations read and write was not certain "
+        f"{_measured(**measured)}, where {wanted:g} are wanted: what operations read and write was not certain "
         "when the warm-up ended; give it more time."
     )
 
 
-@says(ProfileKind.NOT_COUNTED)
-def _(step: str | None, mailboxes: int, profile: float) -> str:
+@says(IoPerMailboxKind.NOT_COUNTED)
+def _(step: str | None, mailboxes: int, wanted: float) -> str:
     return f"{_where(step)}{count(mailboxes)} mailboxes: their I/Os were not counted, so nobody knows what they did."
 
 
