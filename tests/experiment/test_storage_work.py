@@ -76,6 +76,9 @@ class Server:
     def directories(self) -> dict[str, Path]:
         return {"data": self.folder}
 
+    def databases(self) -> tuple["Server", ...]:
+        return (self,)
+
     def checkpoint(self) -> None: ...
 
     def bytes_used(self) -> int:

@@ -14,7 +14,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders import databases, ledger, load
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import BuildProgress
-from stallmark.loaders.plan import BatchShare
+from stallmark.loaders.plan import BatchShare, LoadPlan
 from stallmark.schema import deploy, size
 from stallmark.transactions import checks, find_workload
 
@@ -59,7 +59,7 @@ def test_they_are_known_by_what_they_hold(built):
     assert databases.recognise(built, BOTH, SCALE, SEED).state == "complete"
     assert databases.missing(built, BOTH, SCALE, SEED) == 0
     assert databases.build(built, BOTH, SCALE, SEED, workers=1).outcome == "reused"
-    with pytest.raises(StallmarkError, match="its scale is .*mailboxes 3.*asked is .*mailboxes 4"):
+    with pytest.raises(StallmarkError, match=r"its scale is .*mailboxes 3.*asked is .*mailboxes 4"):
         databases.recognise(built, BOTH, SCALE | {"mailboxes": 4}, SEED)
     entry = ledger.read(built)
     assert entry.identity.workload == "bank,mail" and entry.identity.scale == SCALE
@@ -105,10 +105,10 @@ def test_what_is_asked_of_all_is_asked_of_each(built):
 
 def test_room_for_all_is_there_before_the_first_is_begun(embedded_server, monkeypatch):
     engine = on(embedded_server, "large")
-    needs = [
-        size.estimate(part.metadata, databases._plan(part, loader_for(part.name).own(SCALE)).rows, "postgresql", workers=1).build_bytes
-        for part in BOTH.parts
-    ]
+    needs = []
+    for _, part, own in databases.databases(engine, BOTH, SCALE):
+        rows = LoadPlan(loader_for(part.name).groups(own)).rows
+        needs.append(size.estimate(part.metadata, rows, "postgresql", workers=1).build_bytes)
     monkeypatch.setattr(EmbeddedEngine, "free_bytes", lambda _: max(needs) + 1)
     with pytest.raises(StallmarkError, match="The disk is too small"):
         databases.build(engine, BOTH, SCALE, SEED, workers=1)
