@@ -88,6 +88,7 @@ class LoadsScenario(TimedScenario):
                 raise ValueError(f"variant {variant.name!r} is without {unknown[0]}, which is no load: remove it")
             if not any(load.has_users for load in self.loads_of(variant).values()):
                 raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
+        self.refuse_curve("reads per transaction cannot be told of several loads at once")
         self._contents()
         self._refuse_databases()
         return self

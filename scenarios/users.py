@@ -34,6 +34,8 @@ class Scenario(Users, TimedScenario):
             mailboxes(self.workload.name, self.workload.scale)
             self.refuse_short_steering()
         self.refuse_without()
+        if len(self.users) > 1:
+            self.refuse_curve("there are several numbers of users, each with another curve")
         return self
 
     @property

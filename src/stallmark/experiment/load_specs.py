@@ -72,7 +72,7 @@ def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | N
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
-    background = background_sessions(specs, [executors(specs, machines)] * machines)
+    background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
     users = max(step.users for step in scenario.timeline(variant).steps)
     streams = max(
         sum(count for name, count in step.counts.items() if isinstance(loads[name], StreamsLoad)) for step in steps

@@ -15,7 +15,7 @@ from stallmark.record.manifest.course import Collector as RecordedCollector
 from stallmark.record.manifest.part import now
 from stallmark.record.manifest.scenario import Scenario as RecordedScenario
 from stallmark.record.manifest.scenario import Variant as RecordedVariant
-from stallmark.record.manifest.server import Database, Memory, Server
+from stallmark.record.manifest.server import ChosenSize, Database, Memory, Server
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.service_level import described as described_slo
@@ -24,7 +24,7 @@ from stallmark.storage.describe import describe
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a run in its experiment, in the manifest's words."""
+    """The place of a run in its experiment, in the manifest's words; `chosen` where its size was chosen for it."""
 
     experiment: str
     sequence: int
@@ -32,6 +32,7 @@ class Place:
     block: int
     again: bool = False
     resumed_after_s: float | None = None
+    chosen: ChosenSize | None = None
 
 
 @dataclass(frozen=True)

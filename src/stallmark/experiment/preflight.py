@@ -85,8 +85,8 @@ def _advice_on(load: UsersLoad, machines: int) -> Iterator[str]:
 def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None) -> list[str]:
     """Return the same for buffer pools that the server takes, and hardly works with."""
     scarce_bytes = engine.memory.scarce_bytes if engine.memory else 0
-    pools = {variant.name: scenario.pool_of(variant) for variant in scenario.variants}
-    scarce = [name for name, pool in pools.items() if pool and pool.resolve(loaded_bytes or 0) < scarce_bytes]
+    pools = [(variant.name, scenario.pool_of(variant)) for variant in scenario.sized()]
+    scarce = [name for name, pool in pools if pool and pool.resolve(loaded_bytes or 0) < scarce_bytes]
     if not scarce:
         return []
     return [
@@ -100,7 +100,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
     known, a share of the data is refused where it will surely be too small."""
     smallest_bytes = engine.memory.smallest_bytes if engine.memory else 0
     largest_bytes = engine.memory.largest_bytes if engine.memory else None
-    for variant in scenario.variants:
+    for variant in scenario.sized():
         pool = scenario.pool_of(variant)
         if pool is None:
             continue
@@ -194,7 +194,7 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
 def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> None:
     variants = scenario.variants
     asked: dict[str, tuple[Ability | Missing, bool]] = {
-        "buffer_pool": (engine.memory, any(scenario.pool_of(variant) for variant in variants)),
+        "buffer_pool": (engine.memory, any(map(scenario.pool_of, scenario.sized()))),
         "start_cache: cold": (engine.caches, scenario.start_cache == "cold"),
         "start_cache: prefilled": (engine.prefill, scenario.start_cache == "prefilled"),
         "reset: restore": (engine.databases()[0].backup, scenario.reset == "restore"),

@@ -155,7 +155,10 @@ class AnyRun(ABC):
             required(engine.prefill).fill(*schemas_of(self._workload.metadata))
         several.checkpoint(engine)
         return Memory(
-            configured_bytes=wanted, reached_bytes=engine.buffer_pool_bytes(), original_bytes=self._original_pool_bytes
+            configured_bytes=wanted,
+            reached_bytes=engine.buffer_pool_bytes(),
+            original_bytes=self._original_pool_bytes,
+            chosen=self._place.chosen,
         )
 
     def _restore(self) -> None:

@@ -14,6 +14,7 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.course import Course
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
@@ -119,6 +120,7 @@ class Runner:
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(said)
+        asked = curve.asked(loaded.loaded_bytes or 0) if (curve := self._scenario.curve) else None
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
             self._show.say(sentence)
@@ -126,7 +128,6 @@ class Runner:
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         refuse_places(self._scenario, self._engine, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
-        run_order = self._scenario.run_order()
         done: Mapping[int, Record] = {}
         resumed_after_s: float | None = None
         if self._begun:
@@ -135,14 +136,15 @@ class Runner:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, prepared, last = all(map(_consistent, done.values())), None, PreparedStorage(), self.folder
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
-        for number, planned in enumerate(run_order, 1):
-            if number in done:
-                last = done[number].folder
-                continue
+        if done:
+            last = done[max(done)].folder
+        course = Course(self._scenario, asked, done)
+        for turn in course:
+            number, planned = turn.number, turn.planned
             check()
             self._show.enter(Phase.PREPARING, number)
             began = time.monotonic()
-            if planned.variant is not there:
+            if not self._scenario.same_storage(planned.variant, there):
                 try:
                     there, prepared = planned.variant, storage.make(planned.variant)
                 except (StallmarkError, StopSignal) as failed:  # a hook, an operator, or an array that is full
@@ -160,8 +162,10 @@ class Runner:
             run = self._make(
                 planned.variant,
                 folder=last,
-                place=Place(self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s),
-                title=f"[{number}/{len(run_order)}] {planned.variant.name}{' again' * planned.again}",
+                place=Place(
+                    self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s, turn.chosen
+                ),
+                title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 check=check,
@@ -177,8 +181,9 @@ class Runner:
             if reason:
                 return ExperimentEnd(reason, holds)
             took_s[number] = time.monotonic() - began
-            if to_make := [later for later in range(number + 1, len(run_order) + 1) if later not in done]:
-                self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), len(run_order)))
+            course.add(number, last)
+            if to_make := course.left():
+                self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), turn.of))
         return ExperimentEnd(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
@@ -203,9 +208,9 @@ class Runner:
         if done:
             return expected
         self._show.expect(expected.total_s)
-        at_most = expected.at_most
+        at_most = expected.ends_sooner
         said = takes.takes(expected.total_s, expected.build_s, at_most=at_most, asks=expected.asks)
-        many = f"{runs} run{'s' * (runs > 1)}"
+        many = f"{'at most ' * bool(scenario.curve)}{runs} run{'s' * (runs > 1)}"
         self._show.say(takes.before_the_load(many, runs * expected.load_s, said, at_most=at_most))
         return expected
 

@@ -14,7 +14,7 @@ from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
 from stallmark.experiment.steered_sink import steered_sink
-from stallmark.experiment.work import Work, of_load
+from stallmark.experiment.work import Work, of_load, on_machines
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
@@ -89,6 +89,7 @@ class Run(AnyRun):
                 drive.start(self._show.say)
                 if drive.load_machines:
                     writer.update(load_machines=drive.load_machines)
+                    writer.update(**on_machines(writer.manifest, drive.background_sessions()))
                 self._engine.devices.engage()
                 writer.update(started=now())
                 writer.save_manifest()

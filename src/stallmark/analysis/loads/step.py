@@ -39,7 +39,7 @@ class LoadStep:
     transactions per second, of streams queries per hour, of a raw load I/Os per second. `doubts`: why it must not be
     compared."""
 
-    run: str
+    run: str  # its folder with the experiment's
     variant: str
     repeat: int
     step: str
