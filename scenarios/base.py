@@ -85,20 +85,14 @@ class AnyScenario(Titled):
                 raise ValueError(f"database.tables: {error}") from None
         return self
 
-<<<<<<< HEAD
     def designs(self) -> dict[str, Design]:
         """Return the physical designs that it asks for, by the workload, or the workloads together, of a database."""
         return {self.contents.name: self.database.design()} if self.database else {}
 
-    def run_order(self) -> list[PlannedRun[Variant]]:
-        """Return its runs, in the order in which they are made."""
-        return run_order(self.variants, self.repeats, self.order)
-=======
     def run_order(self, chosen: Sequence[int] = (), *, ended: bool = False) -> list[PlannedRun[Variant]]:
         """Return its runs, in the order in which they are made. Of a curve, with the sizes `chosen` so far, in bytes;
         until the choice has `ended` these are the most runs there may be."""
         return run_order(self._each_variant(chosen, ended), self.repeats, self.order)
->>>>>>> main
 
     @property
     def curve(self) -> PoolCurve | None:
