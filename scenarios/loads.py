@@ -71,7 +71,7 @@ class LoadsScenario(TimedScenario):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if not any(load.has_users for load in self.loads.values()):
+        if not any(isinstance(load, UsersLoad) for load in self.loads.values()):
             raise ValueError("no load has users who execute transactions: add one, such as {workload: bank, users: 10}")
         if self.cells and self.alone:
             raise ValueError("alone and cells are two experiments: leave one of them out")
@@ -86,7 +86,7 @@ class LoadsScenario(TimedScenario):
         for variant in self.variants:
             if unknown := [name for name in variant.without if name not in self.loads]:
                 raise ValueError(f"variant {variant.name!r} is without {unknown[0]}, which is no load: remove it")
-            if not any(load.has_users for load in self.loads_of(variant).values()):
+            if not any(isinstance(load, UsersLoad) for load in self.loads_of(variant).values()):
                 raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
         self.refuse_curve("reads per transaction cannot be told of several loads at once")
         self._contents()

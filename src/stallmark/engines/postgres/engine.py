@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 OLDEST_MAJOR = 16
 SYSTEM_DATABASE = "postgres"  # that every server has
 OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
+OF_EACH_DATABASE = 2  # sessions of collectors whose views show one database alone
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
@@ -236,7 +237,7 @@ class PostgresEngine(Engine):
             "SELECT sum(setting::int * CASE name WHEN 'max_connections' THEN 1 ELSE -1 END)::int FROM pg_settings"
             " WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
         )
-        return most - OWN_SESSIONS
+        return most - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
