@@ -19,6 +19,7 @@ from stallmark.scenarios.section import Titled, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
@@ -79,12 +80,16 @@ class AnyScenario(Titled):
         self._refuse_mixture()
         self._refuse_no_way_back()
         self._refuse_places()
-        if self.database:
+        for workload, design in self.designs().items():
             try:
-                self.database.design().check_tables(find_workload(self.contents.name).metadata)
+                design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:
                 raise ValueError(f"database.tables: {error}") from None
         return self
+
+    def designs(self) -> dict[str, Design]:
+        """Return the physical designs that it asks for, by the workload, or the workloads together, of a database."""
+        return {self.contents.name: self.database.design()} if self.database else {}
 
     def run_order(self, chosen: Sequence[int] = (), *, ended: bool = False) -> list[PlannedRun[Variant]]:
         """Return its runs, in the order in which they are made. Of a curve, with the sizes `chosen` so far, in bytes;
