@@ -70,6 +70,7 @@ def make_loads_run(
     title: str = "The I/O blender",
     scanned_on_device: bool = False,
     waits: Mapping[str, Mapping[str, float]] | None = None,
+    experiment: str = "synthetic",
 ) -> Path:
     """Write a record. `unaccounted`: the share of the server's reads that no load's session has made. `raw_ends_s`:
     when the raw load's rows end, in seconds since the run's start. `scanned_on_device`: 300 I/Os of it per second are
@@ -77,7 +78,9 @@ def make_loads_run(
     names = list(dict.fromkeys(name for step in steps for name in step.rates))
     of_users = [name for name in names if name not in ("scan", "reports")]
     counts = {n: [_count(n, step, users) for step in steps] for n in names}
-    writer = RecordWriter(folder, _manifest(steps, counts, variant, repeat, sequence, device, limits_ms or {}, title))
+    writer = RecordWriter(
+        folder, _manifest(steps, counts, variant, repeat, sequence, device, limits_ms or {}, title, experiment)
+    )
     for name, columns in COLLECTOR_TABLES.items():
         writer.add_table(name, columns)
     writer.add_table("load_io", _LOAD_IO)
@@ -202,6 +205,7 @@ def _queries(steps: Sequence[LoadsStep]) -> list[dict[str, Any]]:
 def _manifest(
     steps: Sequence[LoadsStep], counts: Mapping[str, list[int]], variant: str, repeat: int, sequence: int,
     device: Mapping[str, Any], limits_ms: Mapping[str, float], title: str,
+    experiment: str,
 ) -> Manifest:  # fmt: skip
     kinds = {"scan": "raw", "reports": "streams"}
     loads = []
@@ -222,7 +226,7 @@ def _manifest(
         loads.append(load)
     return Manifest.model_validate(
         {
-            "stallmark": "0.1.0", "experiment": "synthetic",
+            "stallmark": "0.1.0", "experiment": experiment,
             "scenario": {"name": "io-blender", "title": title, "answers": "What do loads cost each other?"},
             "variant": {"name": variant}, "repeat": repeat, "sequence": sequence,
             "started": f"2026-11-21T10:{sequence:02d}:00+00:00",

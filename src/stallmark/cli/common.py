@@ -157,9 +157,10 @@ def workload_options(command: Callable) -> Callable:
     @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
     @wraps(command)
     def with_choice(workload, scale, seed, **others):
+        from stallmark.schema.several import parts_of
         from stallmark.transactions import WORKLOADS
 
-        if set(workload.split("+")) <= set(WORKLOADS):
+        if set(parts_of(workload)) <= set(WORKLOADS):
             return command(choice=_choice(workload, scale, seed), scenario=None, **others)
         given = click.get_current_context().get_parameter_source
         if scale or given("seed") is ParameterSource.COMMANDLINE:
