@@ -94,14 +94,14 @@ class Production:
     outages: Sequence[tuple[float, float]] = ()
     """Times in which nobody can log in, and every connection is cut."""
     restarts: Sequence[float] = ()
-    """When it was up again, and counts from zero."""
+    """The moments at which it was up again, and counts from zero."""
     names: Sequence[tuple[float, str]] = ((0.0, "SQL-A"),)
     """From when on which server answers."""
     anew: dict[str, list[float]] = field(default_factory=dict)
     """A file, "counters" or "waits", and when it began to count from zero though the server ran on; a file keeps its
     handle where its name ends with a "!"."""
     clock_set: Sequence[tuple[float, float]] = ()
-    """When the collector's clock was set, and by how much."""
+    """The moments at which the collector's clock was set, and by how much."""
     server_clock_set: Sequence[tuple[float, float]] = ()
     forbidden: bool = False
     logins: int = 0
@@ -147,7 +147,7 @@ class Production:
         return self.answer()
 
     def answer(self) -> list[Rows]:
-        """What the server tells at this moment."""
+        """Return the counters of this moment."""
         began = max((at for at in self.restarts if at <= self.now), default=None)
         start = f"2026-03-02T{began or 0:09.1f}"
         clock = MIDNIGHT + self.now + sum(by for at, by in self.server_clock_set if self.now >= at)

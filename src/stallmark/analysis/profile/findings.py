@@ -1,4 +1,4 @@
-"""What a profile shows: how much was seen, when the server is busiest, what its I/O is, and what it waits for."""
+"""The findings of a profile: how much was seen, when the server is busiest, what its I/O is, and what it waits for."""
 
 from collections.abc import Iterator, Sequence
 

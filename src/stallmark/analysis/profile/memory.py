@@ -1,4 +1,4 @@
-"""What more memory would change, as far as counters tell: they bound it, and only an experiment measures it."""
+"""The effect of more memory, as far as counters tell: they bound it, and only an experiment measures it."""
 
 from collections.abc import Iterator, Sequence
 

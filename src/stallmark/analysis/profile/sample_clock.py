@@ -1,4 +1,4 @@
-"""When the samples of a profile were taken, whatever the clocks did meanwhile.
+"""The times at which samples of a profile were taken, whatever the clocks did meanwhile.
 
 Three clocks are read with every sample: this machine's, the server's, and one that nobody sets but that stands still
 while this machine sleeps. Between two samples the median of the three passed: one clock that jumps changes nothing.

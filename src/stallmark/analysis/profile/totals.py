@@ -13,7 +13,7 @@ from stallmark.record.profile.intervals import FileClass, Intervals
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """What a class of file did in the `seen_s` seconds in which its reads and writes are known. None: not known.
+    """The I/O of a class of file in the `seen_s` seconds in which its reads and writes are known. None: not known.
     `grown_bytes` is from the first to the last size that is known."""
 
     file_class: FileClass

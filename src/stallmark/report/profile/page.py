@@ -17,7 +17,7 @@ from stallmark.report.text import sentence
 
 @dataclass(frozen=True)
 class _Head:
-    """What every page shows of its subject."""
+    """The head of a page: its subject, as the base of all pages asks for it."""
 
     title: str
     findings: Sequence[Finding]
