@@ -1,4 +1,4 @@
-"""The limits of the figures of a profile: time that was not seen, restarts, clocks, and what the server does not tell."""
+"""The limits of a profile: time that was not seen, restarts, clocks, and what the server does not tell."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
