@@ -36,6 +36,8 @@ class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     cell: int = 1
     cells: int = 1
     most_reconnects: int = MOST_RECONNECTS
+    database: str | None = None
+    """The name of its database on the server; None for the one that the URL names."""
     application: str = "stallmark-user"
     """The name under which the server knows the sessions."""
 

@@ -1,8 +1,13 @@
 """The users of a variant's loads, as the driver is told of them."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.steered_load import SteeringPlan
+from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
 from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
@@ -41,6 +46,13 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
                 )
             )
     return specs
+
+
+def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
+    """Return the loads with the database that each has of its own, where they have one."""
+    if not engine.by_workload:
+        return list(specs)
+    return [msgspec.structs.replace(one, database=engine.by_workload[one.workload].database_name()) for one in specs]
 
 
 def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:

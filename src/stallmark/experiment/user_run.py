@@ -8,7 +8,7 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
-from stallmark.experiment.load_specs import load_specs, steering_plan
+from stallmark.experiment.load_specs import load_specs, placed, steering_plan
 from stallmark.experiment.loads_beside import LoadsBeside
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.progress import Phase
@@ -50,7 +50,7 @@ class Run(AnyRun):
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        loads = load_specs(self._scenario, self._variant, self._place.repeat)
+        loads = placed(load_specs(self._scenario, self._variant, self._place.repeat), self._engine)
         plan = steering_plan(self._scenario, self._variant)
         drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, plan)
         sink = steered_sink(writer.append, drive.steered) if drive.steered else writer.append
