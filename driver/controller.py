@@ -311,8 +311,8 @@ class Drive:
         left = self._left[load] if load else self._all_left()
         return LeftWaiting(arrivals=left["unserved"], deferred=left["pending"])
 
-    def background_sessions(self) -> int:
-        """Return the number of background sessions on all load machines, once these are there."""
+    def background_sessions(self) -> dict[str, int]:
+        """Return the background sessions of each load on all load machines, once these are there."""
         return background_sessions(self._loads, self._parts)
 
     def _all_left(self) -> Counter[str]:

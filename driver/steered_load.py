@@ -35,13 +35,13 @@ class SteeringPlan:
 
     load: str
     steps: frozenset[int]
-    profile: float
+    wanted: float
     mailboxes: int
     limit_ms: float
 
     @property
     def goal(self) -> Goal:
-        return Goal(self.profile * self.mailboxes, self.limit_ms)
+        return Goal(self.wanted * self.mailboxes, self.limit_ms)
 
 
 def first_rate(iops: float) -> float:
@@ -190,7 +190,7 @@ class SteeredLoad:
         near = [one for one in self._windows if abs(one.rate / self._rate - 1) <= NEAR]
         seconds, reads = sum(one.seconds for one in near), sum(one.reads for one in near if one.read_ms is not None)
         return Steered(
-            profile=self._plan.profile,
+            wanted=self._plan.wanted,
             mailboxes=self._plan.mailboxes,
             limit_ms=self._plan.limit_ms,
             outcome=(self._steering.outcome or Outcome.TIME).value,

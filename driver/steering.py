@@ -1,7 +1,7 @@
-"""The steering of an open loop: which rate of operations makes the server do as many I/Os as a profile asks for.
+"""The steering of an open loop: which rate of operations makes the server do as many I/Os as are wanted.
 
 A state machine without clock, server or thread. It sees windows, each at a fixed rate, and says the next rate. It ends
-with an outcome, each of which is a result: the profile is reached, the limit of reads breaks before, what is asked for
+with an outcome, each of which is a result: the goal is reached, the limit of reads breaks before, what is asked for
 is not done, or the server does more by itself.
 
 I/Os for each operation are estimated from all windows near the present rate. Reads fall while caches warm: where the
@@ -25,7 +25,7 @@ PARTS = 10
 """Parts of the windows by whose scatter the estimate is judged."""
 QUANTILE = 2.26  # Student's t of PARTS - 1 degrees of freedom: 95 %
 SETTLED_WITHIN = 0.03
-"""The width to each side of the 95 % interval, as a share of the profile, with which the profile counts as reached."""
+"""The width to each side of the 95 % interval, as a share of the goal, with which the goal counts as reached."""
 DEADBAND = 0.02
 """A rate nearer than this to the wanted one is left alone."""
 DRIFTS = 2.0
@@ -40,7 +40,7 @@ CLOSED = 1.08
 """The bracket of the limit is closed when the lowest rate that broke it is only so many times the highest that kept
 it."""
 LOWEST = 0.05
-"""The share of the profile below which no lower rate is tried."""
+"""The share of the goal below which no lower rate is tried."""
 MOST_IOS = 2_000
 """An operation is never thought to need more I/Os: what the server does at such a low rate is its own doing."""
 SHORT_BY = 0.1
@@ -53,10 +53,10 @@ def enough(seconds: float, ios: float) -> bool:
 
 
 class Outcome(StrEnum):
-    PROFILE = "profile"
-    """The I/Os are those of the profile."""
+    REACHED = "reached"
+    """The I/Os are those of the goal."""
     LIMIT = "limit"
-    """Reads take longer than the limit at any higher rate, and the profile is not reached at this one."""
+    """Reads take longer than the limit at any higher rate, and the goal is not reached at this one."""
     UNSERVED = "unserved"
     """Operations asked for are not done: there are too few users, or the server can do no more for another reason."""
     ALONE = "alone"
@@ -119,7 +119,7 @@ class Steering:
 
     def see(self, window: Window) -> None:
         """Take in a window at the present rate, and decide on the next rate."""
-        if self.outcome not in (None, Outcome.PROFILE):
+        if self.outcome not in (None, Outcome.REACHED):
             return  # a rate at an edge stays as it is: what it does is to be measured
         self._windows.append(window)
         kept = self._keeps_limit()
@@ -215,7 +215,7 @@ class Steering:
             self.outcome = None
             self._move(wanted)
         elif found is here and found.within <= SETTLED_WITHIN and found.drift <= SETTLED_WITHIN:
-            self.outcome = Outcome.PROFILE
+            self.outcome = Outcome.REACHED
             self.rate = wanted
         else:
             self.outcome = None

@@ -9,7 +9,7 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.steered_load import first_rate
 from stallmark.errors import mistake
 from stallmark.quantities import Seconds
-from stallmark.scenarios.profile import ProfileChoice, mailboxes, written_out
+from stallmark.scenarios.io_per_mailbox import IoPerMailboxChoice, mailboxes, written_out
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.service_level import ServiceLevelChoice
@@ -57,8 +57,8 @@ class Users(Section):
     arrivals: ArrivalsChoice = "closed"
     """`closed`: each user starts its next transaction when the last has ended. `{kind: poisson, rate: 500}`:
     transactions arrive at a rate, whatever the server does, and their latency counts from when they were due."""
-    profile: ProfileChoice | None = None
-    """Of mail: I/Os of data files per mailbox and second, such as 0.12. The rate of arrivals is steered, while a step
+    profile: IoPerMailboxChoice | None = None
+    """I/Os of data files per mailbox and second, such as 0.12. Mail only. The rate of arrivals is steered, while a step
     warms up, until the server does as many, or until reads take longer than `slo` (20 ms without one)."""
     think_time: ThinkTime | None = None
     """The pause of a user between two transactions of a closed loop; none by default."""
@@ -122,10 +122,6 @@ class UsersLoad(Users):
         self.refuse_unknown_transactions(self.workload)
         return self
 
-    @property
-    def has_users(self) -> bool:
-        return True
-
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""
         return _choice(name=self.workload, scale=self.scale, seed=seed, mix=self.mix, locality=self.locality)
@@ -158,10 +154,6 @@ class StreamsLoad(Section):
     def _possible(self) -> Self:
         self.choice()
         return self
-
-    @property
-    def has_users(self) -> bool:
-        return False
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""

@@ -11,7 +11,7 @@ from stallmark.driver.timeline import Step
 from stallmark.record.histogram import EMPTY
 from stallmark.record.manifest.workload import Steered
 
-PLAN = SteeringPlan("mail", frozenset({0}), profile=0.12, mailboxes=2_000, limit_ms=20)  # 240 I/Os per second
+PLAN = SteeringPlan("mail", frozenset({0}), wanted=0.12, mailboxes=2_000, limit_ms=20)  # 240 I/Os per second
 STEP = Step("20 users", 20, begin_s=0, ramp_s=5, measure_s=600, end_s=660)
 
 
@@ -67,11 +67,11 @@ def row(second: int, name: str, committed: int, load: str = "mail") -> Transacti
     return TransactionRow(second, load, name, committed, 0, 0, 0, 0, 0, EMPTY, EMPTY)
 
 
-def test_the_rate_becomes_that_of_the_profile_and_stays_while_it_is_measured() -> None:
+def test_the_rate_becomes_that_of_the_goal_and_stays_while_it_is_measured() -> None:
     world = World()
     world.run(655)
     [(index, ended)] = world.ended
-    assert (index, ended.outcome) == (0, "profile")
+    assert (index, ended.outcome) == (0, "reached")
     assert ended.rate == pytest.approx(30, rel=0.03) and ended.iops == pytest.approx(240, rel=0.03)
     assert ended.read_ms == pytest.approx(8) and ended.within is not None and ended.within < 0.03
     assert world.load.settled(0)
@@ -119,7 +119,7 @@ def test_slow_reads_break_the_limit_and_untimed_ones_do_not(read_ms: float | Non
     world = World(read_ms=read_ms)
     world.run(655)
     [(_, ended)] = world.ended
-    assert ended.outcome == ("profile" if read_ms is None else "limit") and ended.read_ms == read_ms
+    assert ended.outcome == ("reached" if read_ms is None else "limit") and ended.read_ms == read_ms
 
 
 def test_what_is_not_certain_in_time_is_said() -> None:

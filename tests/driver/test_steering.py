@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from stallmark.driver.steering import MOST_CHANGE, Goal, Outcome, Steering, Window, enough
 
-PROFILE = 240.0  # 2,000 mailboxes at 0.12
+WANTED = 240.0  # 2,000 mailboxes at 0.12
 LIMIT_MS = 20.0
 
 
@@ -95,7 +95,7 @@ class Server:
         return self._writing
 
 
-def steered(server: Server, at_most_s: float = 3600, first: float = 6.0, goal: float = PROFILE) -> Steering:
+def steered(server: Server, at_most_s: float = 3600, first: float = 6.0, goal: float = WANTED) -> Steering:
     steering, began = Steering(Goal(goal, LIMIT_MS), first), server.now
     while steering.outcome is None and server.now - began < at_most_s:
         rate = steering.rate
@@ -114,27 +114,27 @@ ALL = {"noisy": NOISY, "warming": WARMING, "scanned": SCANNED, "drifting": DRIFT
 ALL |= {"stalling": STALLING, "warming in bursts": WARMING | BURSTS}
 
 
-def near_the_profile(kind: str, seed: int) -> bool:
+def near_the_goal(kind: str, seed: int) -> bool:
     server = Server(seed, **ALL[kind])
     steering = steered(server)
-    return steering.outcome is Outcome.PROFILE and abs(server.iops(steering.rate) / PROFILE - 1) <= 0.05
+    return steering.outcome is Outcome.REACHED and abs(server.iops(steering.rate) / WANTED - 1) <= 0.05
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_the_profile_is_reached(kind: str) -> None:
-    assert sum(near_the_profile(kind, seed) for seed in range(20)) >= 17
+def test_the_goal_is_reached(kind: str) -> None:
+    assert sum(near_the_goal(kind, seed) for seed in range(20)) >= 17
 
 
 @pytest.mark.thorough
-def test_it_is_within_a_twentieth_of_the_profile_in_95_of_100() -> None:
+def test_it_is_within_a_twentieth_of_the_goal_in_95_of_100() -> None:
     kinds = list(ALL)
-    hits = [near_the_profile(kinds[seed % len(kinds)], 1_000 + seed) for seed in range(1_000)]
+    hits = [near_the_goal(kinds[seed % len(kinds)], 1_000 + seed) for seed in range(1_000)]
     assert sum(hits) >= 950
 
 
 @pytest.mark.parametrize("more", [{}, NOISY, WARMING], ids=["plain", "noisy", "warming"])
 def test_reads_that_become_too_slow_end_it_at_a_rate_that_keeps_the_limit(more: dict[str, float]) -> None:
-    """Reads take 20 ms at 160 I/Os per second, of the 240 that the profile asks for."""
+    """Reads take 20 ms at 160 I/Os per second, of the 240 that are the goal."""
     for seed in range(20):
         server = Server(seed, capacity=200, **more)
         steering = steered(server)
@@ -148,7 +148,7 @@ def test_where_the_time_is_over_a_rate_is_taken_that_keeps_the_limit() -> None:
         steering = steered(server, at_most_s=90)
         steering.conclude()
         assert server.iops(steering.rate) < 1.3 * 160
-    steering = Steering(Goal(PROFILE, LIMIT_MS), 10.0)
+    steering = Steering(Goal(WANTED, LIMIT_MS), 10.0)
     steering.conclude()
     assert steering.rate == 10.0
 
@@ -156,13 +156,13 @@ def test_where_the_time_is_over_a_rate_is_taken_that_keeps_the_limit() -> None:
 def test_a_storage_that_is_too_slow_for_anything_ends_it_at_a_low_rate() -> None:
     server = Server(1, fastest_ms=30)
     steering = steered(server)
-    assert steering.outcome is Outcome.LIMIT and server.iops(steering.rate) < PROFILE / 10
+    assert steering.outcome is Outcome.LIMIT and server.iops(steering.rate) < WANTED / 10
 
 
 def test_a_limit_that_a_cold_cache_broke_is_tried_again() -> None:
-    """Cold, an operation reads ten times as much, and the storage carries the profile only with a warm cache."""
+    """Cold, an operation reads ten times as much, and the storage carries the goal only with a warm cache."""
     outcomes = [steered(Server(seed, capacity=400, warm_from=10.0, warming=500)).outcome for seed in range(20)]
-    assert outcomes.count(Outcome.PROFILE) >= 18
+    assert outcomes.count(Outcome.REACHED) >= 18
 
 
 def test_operations_that_are_not_done_are_asked_for_no_longer() -> None:
@@ -177,7 +177,7 @@ def test_a_database_in_memory_is_driven_until_its_users_do_not_suffice() -> None
 
 
 def test_a_server_that_does_more_by_itself_is_no_load() -> None:
-    assert steered(Server(1, alone=PROFILE * 1.25)).outcome is Outcome.ALONE
+    assert steered(Server(1, alone=WANTED * 1.25)).outcome is Outcome.ALONE
 
 
 def test_what_is_uncertain_is_not_settled() -> None:
@@ -195,7 +195,7 @@ def test_a_settled_rate_follows_what_changes_later() -> None:
     while steering.outcome is None:
         steering.see(server.window(steering.rate))
     assert steering.rate < 0.6 * before
-    assert server.iops(steering.rate) == pytest.approx(PROFILE, rel=0.1)
+    assert server.iops(steering.rate) == pytest.approx(WANTED, rel=0.1)
 
 
 @given(
@@ -212,7 +212,7 @@ def test_a_settled_rate_follows_what_changes_later() -> None:
     )
 )
 def test_no_window_makes_a_rate_of_nothing(windows: list[Window]) -> None:
-    steering = Steering(Goal(PROFILE, LIMIT_MS), 10.0)
+    steering = Steering(Goal(WANTED, LIMIT_MS), 10.0)
     for window in windows:
         before = steering.rate
         steering.see(replace(window, rate=before))

@@ -7,10 +7,10 @@ from support.tool import Tool
 
 from stallmark.record.reader import Record
 
-MAILBOXES, PROFILE = 100, 2.0
+MAILBOXES, WANTED = 100, 2.0
 MAIL = {
     "workload": {"name": "mail", "scale": {"mailboxes": MAILBOXES, "messages": 10}}, "users": 8, "think_time": None,
-    "profile": PROFILE, "buffer_pool": "16 MiB", "warm_up": "40s", "measure": "10s",
+    "profile": WANTED, "buffer_pool": "16 MiB", "warm_up": "40s", "measure": "10s",
 }  # fmt: skip
 
 
@@ -25,9 +25,9 @@ def test_the_rate_follows_from_what_the_server_reads_and_writes(tool):
     [folder] = [path.parent for path in tool.newest().glob("*/manifest.json")]
     [step] = Record(folder).manifest.steps
     steered = step.steered
-    assert steered and (steered.profile, steered.mailboxes, steered.limit_ms) == (PROFILE, MAILBOXES, 20)
+    assert steered and (steered.wanted, steered.mailboxes, steered.limit_ms) == (WANTED, MAILBOXES, 20)
     assert steered.windows >= 2
-    assert step.rate == steered.rate != PROFILE * MAILBOXES / 20  # where it began
+    assert step.rate == steered.rate != WANTED * MAILBOXES / 20  # where it began
     arrived = Record(folder).table("transactions").to_pylist()
     measured = sum(
         row["committed"] + row["rolled_back"]
@@ -38,5 +38,5 @@ def test_the_rate_follows_from_what_the_server_reads_and_writes(tool):
     own = Record(folder).table("transaction_io").to_pylist()
     assert sum(row["sampled"] for row in own if row["transaction"] == "background_scan") > 50
     [run] = json.loads(said.splitlines()[-1])["runs"]
-    profile = run["steps"][0]["profile"]
-    assert profile["mailboxes"] == MAILBOXES and profile["iops_each"] > 0 and profile["apart_iops"] > 0
+    each = run["steps"][0]["io_per_mailbox"]
+    assert each["mailboxes"] == MAILBOXES and each["iops_each"] > 0 and each["apart_iops"] > 0

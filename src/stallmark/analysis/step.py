@@ -14,8 +14,8 @@ from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
 from stallmark.analysis.read.io_latency import summarise_io_latency
+from stallmark.analysis.read.io_per_mailbox import apart_iops, summarise_io_per_mailbox
 from stallmark.analysis.read.latency import Latencies
-from stallmark.analysis.read.profile import apart_iops, summarise_profile
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.throughput import Load
@@ -183,9 +183,9 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
-        profile=None  # of several loads it is said of the one that was steered
+        io_per_mailbox=None  # of several loads it is said of the one that was steered
         if manifest.loads
-        else summarise_profile(step.steered, data, apart_iops(load, manifest.workload.transactions, interval)),
+        else summarise_io_per_mailbox(step.steered, data, apart_iops(load, manifest.workload.transactions, interval)),
         cause=None if manifest.queries else step_cause(figures, manifest, load, io, wait_parts, interval),
         beside=step.beside,
         cells=step.cells,

@@ -10,8 +10,8 @@ from stallmark.analysis.read.blocking import BlockedPair
 from stallmark.analysis.read.concurrent_streams import StreamsSummary
 from stallmark.analysis.read.errors import ErrorSummary
 from stallmark.analysis.read.interval import Cycles
+from stallmark.analysis.read.io_per_mailbox import IoPerMailbox
 from stallmark.analysis.read.maintenance import MaintenanceSummary
-from stallmark.analysis.read.profile import ProfileSummary
 from stallmark.analysis.read.server_summary import (
     FileSummary,
     IoLatencySummary,
@@ -173,7 +173,7 @@ class StepSummary:
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users
-    profile: ProfileSummary | None = None  # that its rate was steered to
+    io_per_mailbox: IoPerMailbox | None = None  # that its rate was steered to
     beside: tuple[str, ...] = ()  # the other loads that ran
     cells: int | None = None  # copies of every load, where an experiment varies them
 

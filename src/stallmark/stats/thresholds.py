@@ -197,8 +197,8 @@ CORRELATION_PAIRS = 10
 SAME = 0.05
 """Throughputs closer than this are called alike; single runs on one machine differ by 2-5 % on their own."""
 
-PROFILE_NEAR = 0.2
-"""I/Os per mailbox this near to a profile are called those of it, and are said as they were measured. Steering settles
+IO_PER_MAILBOX_NEAR = 0.2
+"""I/Os per mailbox this near to those wanted are called the same, and are said as they were measured. Steering settles
 within some percent; but one operation in a hundred reads a megabyte, so that those of a minute scatter by 10 %."""
 
 LOADS_READ = 0.02
@@ -393,3 +393,19 @@ PROBE_BATCHES = 20
 """Parts of a step whose rates scatter as the step's own would from one probe to the next: longer than what follows upon
 an I/O, and enough for an interval by Student's t that is only a fifteenth wider than by many. Fewer where a
 step has fewer windows."""
+
+# The ceiling (ceiling_search.py) ------------------------------------------------------------------------------
+
+CEILING_CONFIRMED = 2
+"""How much oftener a level must be seen with one outcome than with the other. One look is wrong where other work, a
+checkpoint or a cold cache falls into it; two that agree are wrong as often as the square of that."""
+CEILING_VISITS = 4
+"""Looks at a level after which it is not looked at again: if it holds in two of four, nobody should count on it."""
+
+CEILING_BATCHES = 10
+"""Parts of a measured interval by which a level is judged: their means scatter as the interval's own would from one to
+the next, and Student's t of ten is 15 % wider than of many."""
+CEILING_LONGEST = 3
+"""A level that is too close to the limit to decide, or of which too little was seen, is measured up to so many times as
+long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is within a few percent of the
+ceiling."""

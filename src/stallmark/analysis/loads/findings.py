@@ -7,13 +7,13 @@ import numpy as np
 
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
+from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.cells import CellsStep
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.points import LoadPoint, WholePoint
 from stallmark.analysis.loads.together import Penalty
 from stallmark.analysis.points import group
-from stallmark.analysis.profile import ProfileKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, HOST_FREE, LOADS_READ, SAME
 
@@ -41,7 +41,7 @@ def conclusions(
         yield from _variants(points, bool(cost))
     if not cost and not cells and not all(one.first.alone for one in points):
         yield from _at_once(points)
-    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, ProfileKind))
+    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, IoPerMailboxKind))
     yield from _levels(points)
     yield from _host(cells)
     yield from _reads(steps)
@@ -210,13 +210,13 @@ def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
         return
     worst, io = max(unlike, key=lambda one: abs((one[1].loads_share or 1.0) - 1))
     total = io.server.reads if io.server else 1.0
-    others = sorted(((io.others or {}).items()), key=lambda one: -abs(one[1]))
+    others = sorted(((io.others or {}).items()), key=lambda one: -one[1])
     yield caution(
         LoadsKind.READS_UNLIKE,
         steps=list(dict.fromkeys(step.step for step, _ in unlike)),
         share=io.loads_share,
         step=worst.step,
-        others=[[process, reads / total] for process, reads in others if abs(reads / total) > LOADS_READ / 2],
+        others=[[process, reads / total] for process, reads in others if reads / total > LOADS_READ / 2],
     )
 
 

@@ -78,8 +78,7 @@ class MssqlBackup(Backup):
             if error.code == NOT_THERE:
                 return None
             raise
-        [(name,)] = self._server.query("SELECT DB_NAME()")  # as it was made: a URL may write it in other capitals
-        if row["DatabaseName"] != name:
+        if row["DatabaseName"] != self._server.database_name():
             return None
         second = label["MediaDescription"] or ""
         return (row["BackupDescription"] or "") + ("" if second == NO_MORE else second)

@@ -16,19 +16,19 @@ class Waited(ManifestPart):
 
 
 class Steered(ManifestPart):
-    """The steering of a step's rate of operations, while it warmed up, to a profile: reads and writes of data files for
+    """The steering of a step's rate of operations, while it warmed up, to `wanted` reads and writes of data files for
     each mailbox and second.
 
-    `outcome`: the profile was reached; reads took longer than the limit at any higher rate; operations that were asked
+    `outcome`: they were reached; reads took longer than the limit at any higher rate; operations that were asked
     for were not done (unserved); the server did more by itself (alone); or the warm-up ended before one of them was
     certain (time). `rate` is what the step was measured at. `iops` (of all mailboxes) and `read_ms` are what was seen
     near it, and I/Os of an operation were known `within` this share (95 %).
     """
 
-    profile: float
+    wanted: float
     mailboxes: int
     limit_ms: float
-    outcome: Literal["profile", "limit", "unserved", "alone", "time"]
+    outcome: Literal["reached", "limit", "unserved", "alone", "time"]
     rate: float
     iops: float | None = None
     read_ms: float | None = None

@@ -1,4 +1,4 @@
-"""The profile that a load of mail is steered to, as a scenario says it."""
+"""I/Os per mailbox that a load of mail is steered to, as a scenario says them (`profile`)."""
 
 import pytest
 

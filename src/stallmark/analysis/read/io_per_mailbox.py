@@ -1,4 +1,4 @@
-"""The I/Os of data files per mailbox in a step whose rate was steered to a profile of them."""
+"""The I/Os of data files per mailbox in a step whose rate was steered to so many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from stallmark.record.manifest.workload import Steered, Transaction
 
 
 @dataclass(frozen=True)
-class ProfileSummary:
+class IoPerMailbox:
     """A steered step. `outcome` and `within` are of its steering, as the manifest has them. `iops_each` and `read_ms`
     are of the measured interval: reads and writes of data files per mailbox and second, by all the server's processes,
     without the `apart_iops` that timers read; these are None, and counted, where their sessions do not tell.
     """
 
-    profile: float
+    wanted: float
     mailboxes: int
     limit_ms: float
     outcome: str
@@ -39,15 +39,17 @@ def apart_iops(load: Load, transactions: Sequence[Transaction], interval: Interv
     return found
 
 
-def summarise_profile(steered: Steered | None, data: IoSummary | None, apart: float | None) -> ProfileSummary | None:
+def summarise_io_per_mailbox(
+    steered: Steered | None, data: IoSummary | None, apart: float | None
+) -> IoPerMailbox | None:
     """Return the summary of a step; None where it was not steered. `apart` is what timers read per second."""
     if steered is None:
         return None
     done = None
     if data and data.seconds:
         done = max(0.0, (data.reads + data.writes) / data.seconds - (apart or 0.0)) / steered.mailboxes
-    return ProfileSummary(
-        profile=steered.profile,
+    return IoPerMailbox(
+        wanted=steered.wanted,
         mailboxes=steered.mailboxes,
         limit_ms=steered.limit_ms,
         outcome=steered.outcome,

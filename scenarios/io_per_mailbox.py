@@ -1,4 +1,4 @@
-"""The profile that the rate of a load is steered to: I/Os of data files per mailbox and second."""
+"""The I/Os of data files per mailbox and second that the rate of a load of mail is steered to (`profile`)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -13,7 +13,7 @@ SHORTEST_S = 30.0
 """The shortest warm-up in which a rate can be steered to anything."""
 
 
-class Profile(Section):
+class IoPerMailbox(Section):
     """I/Os per mailbox and second, and how operations arrive: `{iops: 0.12, arrivals: fixed}`."""
 
     iops: IOs
@@ -22,16 +22,16 @@ class Profile(Section):
     """How arrivals are spread: evenly (`fixed`), or at random (`poisson`)."""
 
 
-ProfileChoice = Annotated[Annotated[IOs, Tag(WORD)] | Annotated[Profile, Tag(MAPPING)], WordOrMapping]
+IoPerMailboxChoice = Annotated[Annotated[IOs, Tag(WORD)] | Annotated[IoPerMailbox, Tag(MAPPING)], WordOrMapping]
 
 
-def written_out(choice: float | Profile) -> Profile:
-    return choice if isinstance(choice, Profile) else Profile(iops=choice)
+def written_out(choice: float | IoPerMailbox) -> IoPerMailbox:
+    return choice if isinstance(choice, IoPerMailbox) else IoPerMailbox(iops=choice)
 
 
 def mailboxes(workload: str, scale: Mapping[str, Any]) -> int:
-    """Return how many a profile is for. Raise ValueError where a load of this workload has none."""
-    if measure := find_workload(workload).users.profiled_by:
+    """Return how many there are. Raise ValueError where a load of this workload has none."""
+    if measure := find_workload(workload).users.steered_per:
         return int(scale[measure])
     raise ValueError(
         f"profile says I/Os per mailbox and second, and {workload} has no mailboxes: remove it, or let workload be mail"

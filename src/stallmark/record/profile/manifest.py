@@ -1,0 +1,85 @@
+"""The manifest of a profile: where it comes from, of which server it is, and when it was seen."""
+
+from typing import Final, Literal
+
+from stallmark.record.manifest.part import ManifestPart, Moment
+
+FORMAT: Final = 1
+GAP: Final = 2.5
+"""So many intervals without a sample are a gap: in it nothing was seen."""
+Source = Literal["server", "perfmon", "iostat", "sar", "prometheus"]
+SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
+
+
+class ProfiledServer(ManifestPart):
+    """A server as it was seen at `since`. `memory_bytes`: of its machine; `name`: None where it is unknown or left out
+    on purpose; `database_bytes`: of all its files."""
+
+    since: Moment | None = None
+    engine: Literal["mssql", "postgresql"] | None = None
+    product: str = ""
+    version: str = ""
+    name: str | None = None
+    cores: int | None = None
+    memory_bytes: int | None = None
+    pool_bytes: int | None = None
+    database_bytes: int | None = None
+
+    def is_as(self, other: "ProfiledServer") -> bool:
+        """Tell whether it is the same server with the same equipment: sizes, which vary from hour to hour, aside."""
+        varying: dict[str, None] = {"since": None, "pool_bytes": None, "database_bytes": None}
+        return self.changed(**varying) == other.changed(**varying)
+
+
+class Session(ManifestPart):
+    """A time in which somebody collected without pause. `ended` is None while it lasts and after a kill, until the
+    folder is used again. `reason`: why it failed, in the words of what failed."""
+
+    started: Moment
+    ended: Moment | None = None
+    end: SessionEnd = "running"
+    reason: str | None = None
+    cpu_s: float | None = None
+    """CPU time that collecting took on the machine of Stallmark."""
+
+
+class Gap(ManifestPart):
+    """A time within a session in which nothing was seen. `reason`: in the words of what failed."""
+
+    started: Moment
+    ended: Moment | None = None
+    reason: str
+
+
+class Marks(ManifestPart):
+    """Short hashes with a salt: they tell whether a folder is of the same address and server, and name neither."""
+
+    salt: str
+    address: str
+    server: str
+
+
+class ProfileManifest(ManifestPart):
+    """The manifest. `servers` has more than one where another answered at the same address. `missing`: what could not
+    be read, by table, each with the reason. `files`: what was imported; empty for a profile of a server."""
+
+    format: Literal[1] = FORMAT
+    kind: Literal["profile"] = "profile"
+    source: Source
+    stallmark: str = ""
+    started: Moment
+    interval_s: float
+    planned_s: float | None = None
+    anonymous: bool = False
+    servers: tuple[ProfiledServer, ...] = ()
+    marks: Marks | None = None
+    sessions: tuple[Session, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    missing: dict[str, str] = {}
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def server(self) -> ProfiledServer:
+        """Return the server as it was seen last; one without any fact where none is known."""
+        return self.servers[-1] if self.servers else ProfiledServer()

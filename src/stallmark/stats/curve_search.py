@@ -1,0 +1,150 @@
+"""The choice of the next size at which a curve is measured: where it bends, with as few sizes as will do.
+
+A pure function of what was seen, so that an experiment that was killed goes on as it would have. Sizes lie a quarter
+of an octave apart below the largest one, so that half and twice of one are sizes as well. First come both ends and the
+middle between them. Then the gap is halved over which the curve may be off by most. In a gap a curve that falls or
+rises cannot leave the range of its two ends, so it is off by no more than their difference. It is taken to be off by as
+much as the curve missed those ends when they were left out, and by a quarter of the difference at least: a size that
+lies on a straight line by chance must not hide a cliff. The search stops when no gap is off by more than the tolerance.
+Then the sizes follow that an answer needs: half and twice the smallest size that is enough.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from stallmark.stats.monotone_curve import MonotoneCurve, Way
+from stallmark.stats.thresholds import SAME
+
+PER_OCTAVE = 4
+FOR_ANSWER = 2
+"""Sizes kept back for half and twice the size that is enough."""
+SUSPECT = 0.25
+"""The share of a gap's difference that the curve may be off by in any case."""
+MIB = 1024**2
+
+
+class Why(StrEnum):
+    END = "end"
+    MIDDLE = "middle"
+    BEND = "bend"
+    HALF = "half"  # of the smallest size that is enough
+    DOUBLE = "double"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The curve that is asked for: from `low` to `high` bytes, at `most` sizes at most, known within the `tolerance`, a
+    share of its largest value."""
+
+    low: int
+    high: int
+    most: int
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The next size. `between`: the sizes on both sides of it that were seen; `error`: the share of the largest value
+    that the curve might be off by between them. None where there was no curve yet."""
+
+    size: int
+    why: Why
+    between: tuple[int, int] | None = None
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class Values:
+    """What was seen at one size: something that `falls` with it and something that `rises`; None where it was not
+    measured."""
+
+    falls: float | None
+    rises: float | None
+
+
+def lattice(asked: Asked) -> list[int]:
+    """Return the sizes that may be chosen, in whole MiB, ascending; the ends are as asked."""
+    nearest = asked.low * 2 ** (0.5 / PER_OCTAVE)
+    steps = range(1, 1 + int(PER_OCTAVE * math.log2(asked.high / asked.low)))
+    between = [math.ceil(asked.high / 2 ** (step / PER_OCTAVE) / MIB) * MIB for step in steps]
+    return sorted({asked.low, asked.high, *(size for size in between if nearest <= size < asked.high)})
+
+
+def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
+    """Return the next size to measure; None where the curve is known well enough, or there were as many sizes as
+    asked."""
+    if len(seen) >= asked.most:
+        return None
+    for end in (asked.low, asked.high):
+        if end not in seen:
+            return Choice(end, Why.END)
+    sizes = lattice(asked)
+    if len(seen) == 2:
+        middle = _middle(sizes, seen, 0, len(sizes) - 1)
+        return Choice(middle, Why.MIDDLE, (asked.low, asked.high)) if middle else None
+    curves = [curve for curve in (_curve(seen, "falls"), _curve(seen, "rises")) if curve]
+    if len(seen) < asked.most - FOR_ANSWER and (bend := _bend(asked, sizes, seen, curves)):
+        return bend
+    rising = _curve(seen, "rises")
+    enough = smallest_enough(rising) if rising else None
+    answer = _for_answer(sizes, seen, enough) if enough else None
+    settled = enough if enough and 2 * enough <= asked.high else None
+    return answer or _bend(asked, sizes, seen, curves, but=settled)
+
+
+def smallest_enough(curve: MonotoneCurve, within: float = SAME) -> int:
+    """Return the smallest of the sizes seen from which no larger one gives more than this share more."""
+    return next(
+        size for size, one in zip(curve.sizes, curve.fitted, strict=True) if curve.fitted[-1] <= one * (1 + within)
+    )
+
+
+def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:
+    known = {size: value for size, values in seen.items() if (value := getattr(values, way)) is not None}
+    return MonotoneCurve.through(known, way) if len(known) > 2 else None
+
+
+def _bend(
+    asked: Asked,
+    sizes: Sequence[int],
+    seen: Mapping[int, Values],
+    curves: Sequence[MonotoneCurve],
+    but: int | None = None,
+) -> Choice | None:
+    """Return the middle of the gap over which a curve may be off by most; None where none is by more than the
+    tolerance. The gap that ends at `but` is passed over: a size in it might change what is enough."""
+    worst: Choice | None = None
+    for curve in curves:
+        largest = max(map(abs, curve.fitted))
+        missed = {one.size: abs(one.predicted - one.seen) for one in curve.left_out}
+        for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.fitted, strict=True)):
+            if b == but:
+                continue
+            differ = abs(of_b - of_a)
+            off = min(differ, max(missed.get(a, 0.0), missed.get(b, 0.0), SUSPECT * differ)) / (largest or 1.0)
+            if off <= asked.tolerance or (worst and worst.error is not None and off <= worst.error):
+                continue
+            if middle := _middle(sizes, seen, sizes.index(a), sizes.index(b)):
+                worst = Choice(middle, Why.BEND, (a, b), off)
+    return worst
+
+
+def _middle(sizes: Sequence[int], seen: Mapping[int, Values], low: int, high: int) -> int | None:
+    """Return the size nearest to the middle between two that was not tried yet; None where none is left."""
+    free = [n for n in range(low + 1, high) if sizes[n] not in seen]
+    return sizes[min(free, key=lambda n: abs(2 * n - low - high))] if free else None
+
+
+def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values], enough: int) -> Choice | None:
+    """Return half or twice the smallest size that is enough; half of the largest where no smaller one is."""
+    if 2 * enough > sizes[-1]:
+        enough = sizes[-1]
+    for why, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):
+        if sizes[0] <= wanted <= sizes[-1]:
+            nearest = min(sizes, key=lambda size: abs(math.log(size / wanted)))
+            if nearest not in seen:
+                return Choice(nearest, why)
+    return None

@@ -1,0 +1,66 @@
+"""The folder of a profile: what was written is read, and what is no profile, or damaged, is said in a sentence."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from stallmark.errors import StallmarkError
+from stallmark.record.profile.folder import FILE, is_profile, read_imported, read_profile, write_imported
+from stallmark.record.profile.intervals import FILE_IO, SERVER, WAITS, FileClass, Intervals
+from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
+
+AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
+MADE = ProfileManifest(
+    source="perfmon",
+    started=AT.isoformat(),
+    interval_s=15,
+    servers=(ProfiledServer(product="SQL Server", cores=8),),
+    sessions=(Session(started=AT.isoformat(), end="imported"),),
+)
+
+
+def _intervals() -> Intervals:
+    times = {"start": AT, "end": AT + timedelta(seconds=15)}
+    return Intervals(
+        pa.Table.from_pylist([times | {"file_class": FileClass.LOG, "writes": 30.5}], FILE_IO),
+        pa.Table.from_pylist([times | {"batches": 12.0}], SERVER),
+        WAITS.empty_table(),
+    )
+
+
+def test_what_was_imported_is_read_as_it_was(tmp_path):
+    folder = tmp_path / "profile"
+    write_imported(folder, MADE, _intervals())
+    assert is_profile(folder) and read_profile(folder) == MADE
+    found = read_imported(folder)
+    assert found == _intervals()
+    assert found.file_io.column("reads").to_pylist() == [None]  # what is not known is not 0
+
+
+def test_a_folder_without_a_manifest_is_no_profile(tmp_path):
+    assert not is_profile(tmp_path)
+    with pytest.raises(StallmarkError, match="is not a profile"):
+        read_profile(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is damaged"),
+        ('{"format": 2}', "update Stallmark"),
+        ('{"source": "guess", "started": "2026-03-02", "interval_s": 15}', "source"),
+    ],
+)
+def test_a_damaged_manifest_is_a_sentence(tmp_path, text, said):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(StallmarkError, match=said):
+        read_profile(tmp_path)
+
+
+def test_a_damaged_table_is_a_sentence(tmp_path):
+    folder = tmp_path / "profile"
+    write_imported(folder, MADE, _intervals())
+    (folder / "waits.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(StallmarkError, match=r"waits\.parquet is damaged"):
+        read_imported(folder)
