@@ -1,7 +1,6 @@
 """Several loads of one run: each has the users it asks for in every step, wherever they are, and rows of its own."""
 
 import os
-import socket
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ import psutil
 import pytest
 from support.driving import Load, history_rows, load_spec, timeline, total
 from support.manifests import a_manifest
+from support.remote import free_port
 
 from stallmark.driver.channel import Channel, start_child
 from stallmark.driver.controller import Drive
@@ -124,11 +124,6 @@ def test_more_loads_than_cores_share_executors_and_one_can_end_without_the_other
         sum(row["cpu_us"] for row in record.table("users").to_pylist() if row["load"] == one.name) for one in loads
     ]
     assert all(cpu_us)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def machine(ends: ExitStack, bank, port: int) -> Channel:
