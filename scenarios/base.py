@@ -1,22 +1,25 @@
 """The part of the model that all scenarios with a database share."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from stallmark.errors import StallmarkError
-from stallmark.quantities import Pool
+from stallmark.quantities import PoolSize
 from stallmark.scenarios.array import Array
 from stallmark.scenarios.backup import BackupChoice
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.emulated_array import EmulatedArrays
+from stallmark.scenarios.pool_curve import Cost, PoolCurve, PoolOrCurve, not_chosen, of_size
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import Titled, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
@@ -28,9 +31,9 @@ class AnyScenario(Titled):
 
     database: DatabaseChoice | None = None
     """Where the database's files lie, and how it is set, on a server named with --server."""
-    buffer_pool: Pool | None = None
-    """The memory for pages of all variants, as a size or as a share of the data as loaded: `2GiB`, `10 %`. Without it
-    the server keeps its own."""
+    buffer_pool: PoolOrCurve | None = None
+    """The memory for pages of all variants, as a size or as a share of the data as loaded: `2GiB`, `10 %`; or a curve
+    of sizes, `{curve: auto, from: 2 %, to: 100 %}`. Without it the server keeps its own."""
     emulated_array: EmulatedArrays | None = None
     """A disk array emulated beneath the embedded PostgreSQL, for all variants that have none of their own."""
     array: Array | None = None
@@ -51,6 +54,8 @@ class AnyScenario(Titled):
     """How often each variant is run. A verdict needs three of each or more."""
     order: Order = "alternating"
     """`alternating` is A B, A B; `abba` A B, B A; `blocks` A A, B B, and A again at the end."""
+    cost: Cost | None = None
+    """The cost of a GiB of memory and of flash, for memory against flash: `{memory: 4, flash: 0.2}`."""
     slo: ServiceLevelChoice | None = None
     """The limit that reads are held against: `oltp`, `dss`, `mail`, or one of your own."""
     at_end: Hook | None = None
@@ -71,22 +76,61 @@ class AnyScenario(Titled):
             raise ValueError(f"observe names {twice[0]} twice: name it once")
         if self.at_end and self.at_end.ask:
             raise ValueError("at_end runs a command: nobody may be there to be asked")
+        self._refuse_curve_of_several()
         self._refuse_mixture()
         self._refuse_no_way_back()
         self._refuse_places()
-        if self.database:
+        for workload, design in self.designs().items():
             try:
-                self.database.design().check_tables(find_workload(self.contents.name).metadata)
+                design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:
                 raise ValueError(f"database.tables: {error}") from None
         return self
 
-    def run_order(self) -> list[PlannedRun[Variant]]:
-        """Return its runs, in the order in which they are made."""
-        return run_order(self.variants, self.repeats, self.order)
+    def designs(self) -> dict[str, Design]:
+        """Return the physical designs that it asks for, by the workload, or the workloads together, of a database."""
+        return {self.contents.name: self.database.design()} if self.database else {}
 
-    def pool_of(self, variant: Variant):
-        return variant.buffer_pool or self.buffer_pool
+    def run_order(self, chosen: Sequence[int] = (), *, ended: bool = False) -> list[PlannedRun[Variant]]:
+        """Return its runs, in the order in which they are made. Of a curve, with the sizes `chosen` so far, in bytes;
+        until the choice has `ended` these are the most runs there may be."""
+        return run_order(self._each_variant(chosen, ended), self.repeats, self.order)
+
+    @property
+    def curve(self) -> PoolCurve | None:
+        return self.buffer_pool if isinstance(self.buffer_pool, PoolCurve) else None
+
+    @property
+    def of_curve(self) -> Variant:
+        """Return the variant that the curve is of: the one without a buffer pool of its own."""
+        return next(variant for variant in self.variants if variant.buffer_pool is None)
+
+    def with_size(self, size_bytes: int) -> Variant:
+        """Return the variant that the curve is of, with one size."""
+        return of_size(self.of_curve, size_bytes, alone=len(self.variants) == 1)
+
+    def sized(self) -> list[Variant]:
+        """Return the variants with the sizes that are known beforehand: of a curve its ends."""
+        if not (curve := self.curve):
+            return self.variants
+        ends = [self.of_curve.model_copy(update={"buffer_pool": end}) for end in (curve.from_, curve.to)]
+        return [*ends, *(variant for variant in self.variants if variant.buffer_pool)]
+
+    def same_storage(self, a: Variant, b: Variant | None) -> bool:
+        """Tell whether two variants are one, or, where there is a curve, differ in the size of the pool alone."""
+        if b is None or not self.curve:
+            return a is b
+        return _but_size(a) == _but_size(b)
+
+    def _each_variant(self, chosen: Sequence[int], ended: bool) -> list[Variant]:
+        if not (curve := self.curve):
+            return self.variants
+        open_sizes = () if ended else range(len(chosen) + 1, curve.sizes + 1)
+        sizes = [*map(self.with_size, chosen), *not_chosen(self.of_curve, open_sizes)]
+        return [one for variant in self.variants for one in ([variant] if variant.buffer_pool else sizes)]
+
+    def pool_of(self, variant: Variant) -> PoolSize | None:
+        return variant.buffer_pool or (self.buffer_pool if isinstance(self.buffer_pool, PoolSize) else None)
 
     def emulates(self, variant: Variant) -> bool:
         return isinstance(variant.emulated_array or self.emulated_array, EmulatedArrays)
@@ -107,12 +151,38 @@ class AnyScenario(Titled):
         if found := [variant.name for variant in self.variants if variant.without]:
             raise ValueError(f"variant {found[0]!r} is `without` a load, and there is one alone: write `loads:`")
 
+    def refuse_curve(self, why: str) -> None:
+        """Raise ValueError for a curve, where there can be none."""
+        if self.curve:
+            raise ValueError(f"buffer_pool is a curve, and {why}: write a size or a share of the data")
+
+    def _refuse_curve_of_several(self) -> None:
+        """Refuse a curve of no variant, or of several, and an order that needs all sizes beforehand."""
+        if not self.curve:
+            return
+        without = [variant.name for variant in self.variants if variant.buffer_pool is None]
+        if not without:
+            raise ValueError(
+                "buffer_pool is a curve, and every variant has a buffer_pool of its own: leave out that of the variant "
+                "that the curve is to be of"
+            )
+        if len(without) > 1:
+            raise ValueError(
+                f"buffer_pool is a curve, which is of one variant, and {without[0]!r} and {without[1]!r} have no "
+                "buffer_pool of their own: write one for all others"
+            )
+        if self.order == "blocks":
+            raise ValueError(
+                "buffer_pool is a curve, whose sizes are chosen one after the other, and `order: blocks` makes all "
+                "runs of one first: write alternating or abba"
+            )
+
     def _refuse_no_way_back(self) -> None:
         """Refuse a variant with no way back: the first may find its array as it is; one that follows upon another finds
         that of the other."""
         there, changed = None, False
         for run in self.run_order():
-            if run.variant is there:
+            if self.same_storage(run.variant, there):
                 continue
             there, variant = run.variant, run.variant
             if changed and not variant.before:
@@ -147,3 +217,7 @@ class AnyScenario(Titled):
                     f"variant {variant.name!r} runs on an emulated array (`emulated_array`), and `{said}` is of a "
                     "real one: remove one of the two"
                 )
+
+
+def _but_size(variant: Variant) -> Variant:
+    return variant.model_copy(update={"name": "", "buffer_pool": None})

@@ -127,6 +127,7 @@ class QueryScenario(AnyScenario):
                 "`queries`, or set workload.name: warehouse"
             )
         self.refuse_without()
+        self.refuse_curve("it is of reads per transaction, which queries have none of")
         return self
 
     @property

@@ -13,7 +13,7 @@ from stallmark.driver.timeline import Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.io_per_mailbox import SHORTEST_S
-from stallmark.scenarios.load import Load
+from stallmark.scenarios.load import Load, UsersLoad
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice
@@ -109,6 +109,6 @@ class TimedScenario(AnyScenario):
             seen[planned.name] += 1
             # One that comes again has another history.
             name = planned.name if seen[planned.name] == 1 else f"{planned.name} ({seen[planned.name]})"
-            users = sum(count for load, count in planned.counts.items() if loads[load].has_users)
+            users = sum(count for load, count in planned.counts.items() if isinstance(loads[load], UsersLoad))
             steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
         return Timeline(tuple(steps), limits)

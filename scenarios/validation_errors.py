@@ -166,7 +166,7 @@ def _models_at(root: type, location: Sequence[str | int]) -> list[type]:
 
 def _annotations(model: type) -> dict[str | int, Any]:
     if issubclass(model, BaseModel):
-        return {name: field.annotation for name, field in model.model_fields.items()}
+        return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     return {field.name: field.type for field in fields(model)}  # type: ignore[arg-type]
 
 

@@ -63,6 +63,7 @@ def run(
     master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
+    from stallmark.experiment.course import order_of
     from stallmark.experiment.hooks import carry_out_at_end
     from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
@@ -94,7 +95,8 @@ def run(
         model = on_devices(model, devices)
     show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
     if begun:
-        show.say(f"{len(begun.records)} of {len(model.run_order())} runs are there; going on in {begun.folder}")
+        made = [record.manifest for record in begun.records.values()]
+        show.say(f"{len(begun.records)} of {len(order_of(model, made))} runs are there; going on in {begun.folder}")
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:

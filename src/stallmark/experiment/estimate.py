@@ -15,13 +15,20 @@ from stallmark.transactions import find_workload
 class Estimate:
     """The time of an experiment. `build_s`: its database and the copy of it that runs start from. `runs_s`: each run
     with all that belongs to it, in run order; `load_s` the load alone of each, 0 where that is not planned by time.
-    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time nobody knows."""
+    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time nobody knows. `chooses`: there
+    may be fewer runs, as the sizes of a curve are chosen."""
 
     build_s: float
     runs_s: tuple[float, ...]
     load_s: float = 0.0
     at_most: bool = False
     asks: bool = False
+    chooses: bool = False
+
+    @property
+    def ends_sooner(self) -> bool:
+        """Tell whether it takes as long at most."""
+        return self.at_most or self.chooses
 
     @property
     def total_s(self) -> float:
@@ -73,12 +80,14 @@ def estimate(
         runs_s=tuple(
             load_s
             + pace * (check_s + _beside_s(scenario, one.variant, data_bytes))
-            + _writes_s(scenario, data_bytes) * (before is None or before.variant is not one.variant)
+            + _writes_s(scenario, data_bytes)
+            * (not scenario.same_storage(one.variant, before.variant if before else None))
             for before, one in zip([None, *order], order, strict=False)
         ),
         load_s=load_s,
         at_most=any(timeline.warm_up_limits for timeline in timelines),
         asks=any(variant.before and variant.before.ask for variant in scenario.variants),
+        chooses=scenario.curve is not None,
     )
 
 

@@ -1,8 +1,13 @@
 """The users of a variant's loads, as the driver is told of them."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.steered_load import SteeringPlan
+from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
 from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
@@ -43,6 +48,13 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
     return specs
 
 
+def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
+    """Return the loads with the database that each has of its own, where they have one."""
+    if not engine.by_workload:
+        return list(specs)
+    return [msgspec.structs.replace(one, database=engine.by_workload[one.workload].database_name()) for one in specs]
+
+
 def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:
     """Return the plan of the load that is steered to I/Os per mailbox; None where none is. Reads are held against its
     service level, the scenario's, or else that of mail."""
@@ -60,7 +72,7 @@ def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | N
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
-    background = background_sessions(specs, [executors(specs, machines)] * machines)
+    background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
     users = max(step.users for step in scenario.timeline(variant).steps)
     streams = max(
         sum(count for name, count in step.counts.items() if isinstance(loads[name], StreamsLoad)) for step in steps

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import stallmark
 from stallmark.collectors.base import Collector
+from stallmark.engines import several
 from stallmark.engines.base import Engine
 from stallmark.experiment.work import Work
 from stallmark.loaders.ledger import Entry
@@ -14,7 +15,7 @@ from stallmark.record.manifest.course import Collector as RecordedCollector
 from stallmark.record.manifest.part import now
 from stallmark.record.manifest.scenario import Scenario as RecordedScenario
 from stallmark.record.manifest.scenario import Variant as RecordedVariant
-from stallmark.record.manifest.server import Database, Memory, Server
+from stallmark.record.manifest.server import ChosenSize, Database, Memory, Server
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.service_level import described as described_slo
@@ -23,7 +24,7 @@ from stallmark.storage.describe import describe
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a run in its experiment, in the manifest's words."""
+    """The place of a run in its experiment, in the manifest's words; `chosen` where its size was chosen for it."""
 
     experiment: str
     sequence: int
@@ -31,6 +32,7 @@ class Place:
     block: int
     again: bool = False
     resumed_after_s: float | None = None
+    chosen: ChosenSize | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def manifest(
     notes: Sequence[str],
 ) -> Manifest:
     """Describe a run that is about to begin."""
-    identity, settings = engine.identity(), engine.settings()
+    identity, settings = engine.identity(), several.settings(engine)
     return Manifest(
         kind="queries" if work.queries else "transactions",
         experiment=place.experiment,
@@ -79,7 +81,7 @@ def manifest(
             at_own_address=machine.has_address(engine.login().host),
         ),
         memory=memory,
-        database=Database(bytes_before=engine.bytes_used(), compressibility=loaded.compressibility),
+        database=Database(bytes_before=several.bytes_used(engine), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
         reset=scenario.reset,
         service_level=described_slo(scenario.slo) if scenario.slo else None,

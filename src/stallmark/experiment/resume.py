@@ -16,6 +16,7 @@ import stallmark
 from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment.course import order_of
 from stallmark.experiment.target import Target
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import FILE, write_manifest
@@ -51,7 +52,7 @@ class EarlierExperiment:
             and record.incomplete_because is None
             and record.manifest.sequence is not None
         }
-        if len(whole) == len(scenario.run_order()):
+        if len(whole) == len(order_of(scenario, [record.manifest for record in whole.values()])):
             raise StallmarkError(f"{folder} is complete: every run of it was made.")
         return cls(folder, scenario, last, whole)
 

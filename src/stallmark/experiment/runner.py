@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.driver.machines import ExpectedMachines
+from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.course import Course
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
@@ -37,8 +39,8 @@ from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
+from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
-from stallmark.loaders.load import build, missing
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of, note_end
 from stallmark.report.text import takes
@@ -103,7 +105,8 @@ class Runner:
             finally:
                 if any(variant.place for variant in self._scenario.variants):
                     with later():
-                        required(self._engine.backup).bring_home()
+                        for one in several.copied(self._engine):
+                            required(one.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
         if self._expected:
@@ -113,10 +116,11 @@ class Runner:
         said = advice(self._scenario, machines)
         for sentence in (*locations(self._engine, self._scenario), *said):
             self._show.say(sentence)
-        self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
+        several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(said)
+        asked = curve.asked(loaded.loaded_bytes or 0) if (curve := self._scenario.curve) else None
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
             self._show.say(sentence)
@@ -124,7 +128,6 @@ class Runner:
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         refuse_places(self._scenario, self._engine, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
-        run_order = self._scenario.run_order()
         done: Mapping[int, Record] = {}
         resumed_after_s: float | None = None
         if self._begun:
@@ -133,14 +136,15 @@ class Runner:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, prepared, last = all(map(_consistent, done.values())), None, PreparedStorage(), self.folder
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
-        for number, planned in enumerate(run_order, 1):
-            if number in done:
-                last = done[number].folder
-                continue
+        if done:
+            last = done[max(done)].folder
+        course = Course(self._scenario, asked, done)
+        for turn in course:
+            number, planned = turn.number, turn.planned
             check()
             self._show.enter(Phase.PREPARING, number)
             began = time.monotonic()
-            if planned.variant is not there:
+            if not self._scenario.same_storage(planned.variant, there):
                 try:
                     there, prepared = planned.variant, storage.make(planned.variant)
                 except (StallmarkError, StopSignal) as failed:  # a hook, an operator, or an array that is full
@@ -158,8 +162,10 @@ class Runner:
             run = self._make(
                 planned.variant,
                 folder=last,
-                place=Place(self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s),
-                title=f"[{number}/{len(run_order)}] {planned.variant.name}{' again' * planned.again}",
+                place=Place(
+                    self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s, turn.chosen
+                ),
+                title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 check=check,
@@ -175,8 +181,9 @@ class Runner:
             if reason:
                 return ExperimentEnd(reason, holds)
             took_s[number] = time.monotonic() - began
-            if to_make := [later for later in range(number + 1, len(run_order) + 1) if later not in done]:
-                self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), len(run_order)))
+            course.add(number, last)
+            if to_make := course.left():
+                self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), turn.of))
         return ExperimentEnd(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
@@ -189,21 +196,21 @@ class Runner:
         """Say how long all of it will take, before the load."""
         scenario, choice = self._scenario, self._scenario.contents
         to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
-        restores = scenario.reset == "restore"
+        copies = [required(one.backup) for one in several.copied(self._engine)] if scenario.reset == "restore" else []
         expected = estimate(
             scenario,
             self._engine.dialect,
             to_build=to_build,
-            to_copy=restores and (to_build > 0 or required(self._engine.backup).label() is None),
+            to_copy=bool(copies) and (to_build > 0 or any(copy.label() is None for copy in copies)),
             pace=pace(self.folder.parent) if self._engine.is_local else 1.0,
         )
         runs, done = len(expected.runs_s), len(self._begun.records) if self._begun else 0
         if done:
             return expected
         self._show.expect(expected.total_s)
-        at_most = expected.at_most
+        at_most = expected.ends_sooner
         said = takes.takes(expected.total_s, expected.build_s, at_most=at_most, asks=expected.asks)
-        many = f"{runs} run{'s' * (runs > 1)}"
+        many = f"{'at most ' * bool(scenario.curve)}{runs} run{'s' * (runs > 1)}"
         self._show.say(takes.before_the_load(many, runs * expected.load_s, said, at_most=at_most))
         return expected
 
@@ -229,11 +236,18 @@ class Runner:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
         assert loaded
-        if to_be_copied and (backup := required(self._engine.backup)).label() != loaded.label:
-            refuse_driven(self._scenario, self._engine, loaded)
-            with self._show.bar("Keeping a copy to start every variant from", None):
-                backup.keep(loaded.label)
+        if to_be_copied:
+            self._keep_copies()
         return loaded
+
+    def _keep_copies(self) -> None:
+        for one in several.copied(self._engine):
+            entry, backup = ledger.read(one), required(one.backup)
+            assert entry
+            if backup.label() != entry.label:
+                refuse_driven(self._scenario, one, entry)
+                with self._show.bar("Keeping a copy to start every variant from", None):
+                    backup.keep(entry.label)
 
 
 def _consistent(record: Record) -> bool:

@@ -11,12 +11,14 @@ import numpy as np
 
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
+from stallmark.experiment.course import order_of
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record, find_records
-from stallmark.scenarios.model import AnyScenario
+from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.run_order import PlannedRun
 
 SILENT_S = 60
 """A run that lives writes its record every second; longer pauses are a busy disk's, or a slow network folder's."""
@@ -99,7 +101,8 @@ def status_of(
     """Return how far the experiment is of which these are the records, and which was `expected` to take so long;
     `lately` gives the figures of the present run."""
     last, made = records[-1], [record.manifest for record in records]
-    planned = len(scenario.run_order())
+    order = order_of(scenario, made)
+    planned = len(order)
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
     now = _now(last, lately) if last.manifest.status == "running" else None
@@ -118,14 +121,15 @@ def status_of(
         left_s=_left_s(expected, made, to_make, now, silent_s or 0.0) if live else None,
         refined=bool(_took_s(made)),
         resume=command(folder, scenario.contents, made) if len(whole) < planned else None,
-        asks=_asks(scenario, {one.sequence for one in whole}) if state is State.BETWEEN else None,
+        asks=_asks(scenario, order, {one.sequence for one in whole}) if state is State.BETWEEN else None,
     )
 
 
-def _asks(scenario: AnyScenario, whole: set[int | None]) -> tuple[str, str] | None:
-    order = scenario.run_order()
+def _asks(
+    scenario: AnyScenario, order: Sequence[PlannedRun[Variant]], whole: set[int | None]
+) -> tuple[str, str] | None:
     number, variant = next((n, run.variant) for n, run in enumerate(order, 1) if n not in whole)
-    same = number > 1 and order[number - 2].variant is variant
+    same = number > 1 and scenario.same_storage(order[number - 2].variant, variant)
     return (variant.name, variant.before.ask) if variant.before and variant.before.ask and not same else None
 
 

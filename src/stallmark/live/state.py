@@ -163,7 +163,7 @@ def _transaction(name: str, tally: LiveTally, seconds: int) -> list[str]:
 
 def _runs(seen: Seen) -> list[Json]:
     repeated = Counter(one.variant.name for one in seen.order)
-    look = looks([variant.name for variant in seen.scenario.variants])
+    look = looks([one.variant.name for one in seen.order])
     return [
         {
             "number": number,

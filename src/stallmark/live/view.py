@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.experiment.course import order_of
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.progress import Doing, Show
@@ -66,7 +67,6 @@ class View:
         self.folder, self.scenario, self.runs_here = folder, scenario, show is not None
         self._show = show
         self._expected: Estimate | None = None
-        self._order = scenario.run_order()
         self._records: dict[Path, tuple[int, Record]] = {}
         self._runs: dict[int, FollowedRun] = {}
         self._ended: tuple[State, str] | None = None
@@ -101,7 +101,8 @@ class View:
         doing = self._show.doing if self._show and not self._ended else None
         running = next((number for number, record in runs.items() if record.manifest.status == "running"), None)
         present = None if self._ended else running or (doing.run if doing else None)
-        return Seen(self.folder, self.scenario, self._order, status, dict(self._runs), present, doing)
+        order = order_of(self.scenario, [record.manifest for record in records])
+        return Seen(self.folder, self.scenario, order, status, dict(self._runs), present, doing)
 
     def _followed(self, number: int, record: Record) -> FollowedRun:
         known = self._runs.get(number)
@@ -130,7 +131,8 @@ class View:
             found = status_of(self.folder, self.scenario, self._expected, records)
         else:
             left_s = self._show.left_s if self._show else None
-            found = Status(self.folder, self.scenario.title or self.scenario.name, "", len(self._order), 0,
+            planned = len(self.scenario.run_order())
+            found = Status(self.folder, self.scenario.title or self.scenario.name, "", planned, 0,
                            State.BETWEEN, left_s=left_s)  # fmt: skip
         if self._ended:
             state, because = self._ended

@@ -88,7 +88,11 @@ def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
     curves = [curve for curve in (_curve(seen, "falls"), _curve(seen, "rises")) if curve]
     if len(seen) < asked.most - FOR_ANSWER and (bend := _bend(asked, sizes, seen, curves)):
         return bend
-    return _for_answer(sizes, seen)
+    rising = _curve(seen, "rises")
+    enough = smallest_enough(rising) if rising else None
+    answer = _for_answer(sizes, seen, enough) if enough else None
+    settled = enough if enough and 2 * enough <= asked.high else None
+    return answer or _bend(asked, sizes, seen, curves, but=settled)
 
 
 def smallest_enough(curve: MonotoneCurve, within: float = SAME) -> int:
@@ -104,15 +108,21 @@ def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:
 
 
 def _bend(
-    asked: Asked, sizes: Sequence[int], seen: Mapping[int, Values], curves: Sequence[MonotoneCurve]
+    asked: Asked,
+    sizes: Sequence[int],
+    seen: Mapping[int, Values],
+    curves: Sequence[MonotoneCurve],
+    but: int | None = None,
 ) -> Choice | None:
     """Return the middle of the gap over which a curve may be off by most; None where none is by more than the
-    tolerance."""
+    tolerance. The gap that ends at `but` is passed over: a size in it might change what is enough."""
     worst: Choice | None = None
     for curve in curves:
         largest = max(map(abs, curve.fitted))
         missed = {one.size: abs(one.predicted - one.seen) for one in curve.left_out}
         for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.fitted, strict=True)):
+            if b == but:
+                continue
             differ = abs(of_b - of_a)
             off = min(differ, max(missed.get(a, 0.0), missed.get(b, 0.0), SUSPECT * differ)) / (largest or 1.0)
             if off <= asked.tolerance or (worst and worst.error is not None and off <= worst.error):
@@ -128,12 +138,8 @@ def _middle(sizes: Sequence[int], seen: Mapping[int, Values], low: int, high: in
     return sizes[min(free, key=lambda n: abs(2 * n - low - high))] if free else None
 
 
-def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values]) -> Choice | None:
-    """Return half or twice the smallest size that is enough, of that which rises; of the largest where no other is."""
-    rising = _curve(seen, "rises")
-    if rising is None:
-        return None
-    enough = smallest_enough(rising)
+def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values], enough: int) -> Choice | None:
+    """Return half or twice the smallest size that is enough; half of the largest where no smaller one is."""
     if 2 * enough > sizes[-1]:
         enough = sizes[-1]
     for why, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):

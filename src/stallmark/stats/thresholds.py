@@ -393,3 +393,19 @@ PROBE_BATCHES = 20
 """Parts of a step whose rates scatter as the step's own would from one probe to the next: longer than what follows upon
 an I/O, and enough for an interval by Student's t that is only a fifteenth wider than by many. Fewer where a
 step has fewer windows."""
+
+# The ceiling (ceiling_search.py) ------------------------------------------------------------------------------
+
+CEILING_CONFIRMED = 2
+"""How much oftener a level must be seen with one outcome than with the other. One look is wrong where other work, a
+checkpoint or a cold cache falls into it; two that agree are wrong as often as the square of that."""
+CEILING_VISITS = 4
+"""Looks at a level after which it is not looked at again: if it holds in two of four, nobody should count on it."""
+
+CEILING_BATCHES = 10
+"""Parts of a measured interval by which a level is judged: their means scatter as the interval's own would from one to
+the next, and Student's t of ten is 15 % wider than of many."""
+CEILING_LONGEST = 3
+"""A level that is too close to the limit to decide, or of which too little was seen, is measured up to so many times as
+long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is within a few percent of the
+ceiling."""

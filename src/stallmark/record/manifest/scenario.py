@@ -24,10 +24,11 @@ class Scenario(ScenarioPart):
     answers: str = ""
     primary: str | None = None
     order: Literal["alternating", "abba", "blocks"] | None = None
-    buffer_pool: str | None = None
+    buffer_pool: str | dict[str, JsonValue] | None = None
     database: dict[str, JsonValue] | None = None
     observe: list[str] | None = None
     thresholds: list[str] | None = None
+    cost: dict[str, float] | None = None
 
 
 class ResourcePool(ManifestPart):

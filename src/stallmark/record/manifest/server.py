@@ -1,5 +1,7 @@
 """The database server in the manifest of a run: what it is, its memory, and the size of the database."""
 
+from typing import Literal
+
 from stallmark.record.manifest.part import ManifestPart
 
 
@@ -18,12 +20,26 @@ class Server(ManifestPart):
     at_own_address: bool | None = None
 
 
+class ChosenSize(ManifestPart):
+    """The size of a buffer pool as a curve's first run of it was given, and the reason: an end of the curve, the middle
+    between both, a bend, or half or twice the smallest size that is enough. `error`: the share of its largest value by
+    which the curve might have been off between the sizes beside it. `last`: no further size was needed."""
+
+    bytes: int
+    why: Literal["end", "middle", "bend", "half", "double"]
+    between_bytes: tuple[int, int] | None = None
+    error: float | None = None
+    last: bool = False
+
+
 class Memory(ManifestPart):
-    """The buffer pool: as configured for the run, as the server reported it then, and as it was before."""
+    """The buffer pool: as configured for the run, as the server reported it then, and as it was before. `chosen`: the
+    reason for its size, in the first run of each size of a curve."""
 
     configured_bytes: int | None = None
     reached_bytes: int | None = None
     original_bytes: int | None = None
+    chosen: ChosenSize | None = None
 
 
 class Database(ManifestPart):

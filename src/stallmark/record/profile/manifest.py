@@ -24,7 +24,11 @@ class ProfiledServer(ManifestPart):
     memory_bytes: int | None = None
     pool_bytes: int | None = None
     database_bytes: int | None = None
-    settings: dict[str, str] = {}
+
+    def is_as(self, other: "ProfiledServer") -> bool:
+        """Tell whether it is the same server with the same equipment: sizes, which vary from hour to hour, aside."""
+        varying: dict[str, None] = {"since": None, "pool_bytes": None, "database_bytes": None}
+        return self.changed(**varying) == other.changed(**varying)
 
 
 class Session(ManifestPart):

@@ -1,0 +1,158 @@
+"""The search for the highest level of a load that keeps a service level: a pure function of what was seen.
+
+Levels are users or a rate. They double until one breaks the service level, then the gap between the highest that held
+and the lowest that broke is halved (as a ratio) until it is within the tolerance. The answer is confirmed: the level
+above must break again, and the level itself must hold right after that. So a server that is slow to recover from too
+much load is given the lower ceiling, which it also carries after too much. Where a level was seen to hold as often as
+to break, it is seen once more. A level that is still in the balance then is not carried. Whatever a repeat turns over
+is searched anew from the levels on both sides of it.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from stallmark.stats.thresholds import CEILING_CONFIRMED, CEILING_VISITS
+
+
+class Verdict(StrEnum):
+    HELD = "held"
+    BROKE = "broke"
+    UNDECIDED = "undecided"  # too close to the limit, or too little was seen
+
+
+class Why(StrEnum):
+    """The reason why a level is tried."""
+
+    FIRST = "first"
+    DOUBLE = "double"
+    HALVE = "halve"  # the gap
+    ABOVE = "above"  # again, one step above the ceiling
+    CEILING = "ceiling"  # again, the ceiling itself
+    BALANCE = "balance"  # again: seen to hold as often as to break
+
+
+class Outcome(StrEnum):
+    FOUND = "found"
+    AT_LEAST = "at_least"  # the highest level that was asked for holds
+    NONE = "none"  # the lowest level that was asked for breaks
+    UNCONFIRMED = "unconfirmed"  # too many levels were seen: they contradict each other
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The search that is asked for: from `low` to `high`, to within the `tolerance`, a share. `whole`: levels are whole
+    numbers."""
+
+    low: float
+    high: float
+    tolerance: float
+    whole: bool
+
+    @property
+    def most_levels(self) -> int:
+        """Return how many levels it may take at most. Every level may have to be seen twice, and some more often."""
+        return 2 * self.usual_levels + CEILING_VISITS
+
+    @property
+    def usual_levels(self) -> int:
+        """Return how many levels it takes, up to a ceiling near `high`, where none contradicts another."""
+        doublings = math.ceil(math.log2(self.high / self.low)) if self.high > self.low else 0
+        halvings = math.ceil(math.log2(math.log(2) / math.log1p(self.tolerance))) if doublings else 0
+        return 1 + doublings + max(0, halvings) + 2 * (CEILING_CONFIRMED - 1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    level: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Next:
+    level: float
+    why: Why
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The answer. The highest level that `holds`, None where none does; the lowest above it that `breaks`, None where
+    none was seen to."""
+
+    outcome: Outcome
+    holds: float | None
+    breaks: float | None
+
+
+def search(asked: Asked, seen: Sequence[Seen]) -> Next | Ceiling:
+    """Return the level to try next, or the answer."""
+    if not seen:
+        return Next(asked.low, Why.FIRST)
+    holds, breaks = _bracket(seen)
+    if len(seen) >= asked.most_levels:
+        return Ceiling(Outcome.UNCONFIRMED, holds, breaks)
+    if even := [level for level in sorted({one.level for one in seen}) if _in_balance(seen, level)]:
+        return Next(even[-1], Why.BALANCE)
+    if breaks is None:
+        assert holds is not None
+        if holds < asked.high:
+            return Next(min(asked.high, 2 * holds), Why.DOUBLE)
+        return Ceiling(Outcome.AT_LEAST, holds, None) if _confirmed(seen, holds) else Next(holds, Why.CEILING)
+    if holds is None:
+        if breaks > asked.low:
+            return Next(asked.low, Why.HALVE)
+        return Ceiling(Outcome.NONE, None, breaks) if _confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
+    if between := _between(asked, holds, breaks):
+        return Next(between, Why.HALVE)
+    if _confirmed(seen, breaks) and _confirmed(seen, holds) and _after_overload(seen, holds):
+        return Ceiling(Outcome.FOUND, holds, breaks)
+    overloaded = seen[-1].level > holds and seen[-1].verdict != Verdict.HELD
+    return Next(holds, Why.CEILING) if overloaded and _confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
+
+
+def _bracket(seen: Sequence[Seen]) -> tuple[float | None, float | None]:
+    """Return the highest level that holds below every one that breaks, and the lowest of these."""
+    levels = sorted({one.level for one in seen})
+    breaks = next((level for level in levels if _balance(seen, level) <= 0), None)
+    held = [level for level in levels if breaks is None or level < breaks]
+    return (held[-1] if held else None), breaks
+
+
+def _balance(seen: Sequence[Seen], level: float) -> int:
+    """Return how often a level was seen to hold, less how often not."""
+    return sum(_votes(seen, level))
+
+
+def _votes(seen: Sequence[Seen], level: float) -> Iterator[int]:
+    for one in seen:
+        if one.level == level:
+            yield 1 if one.verdict == Verdict.HELD else -1
+
+
+def _in_balance(seen: Sequence[Seen], level: float) -> bool:
+    votes = list(_votes(seen, level))
+    return sum(votes) == 0 and len(votes) < CEILING_VISITS
+
+
+def _confirmed(seen: Sequence[Seen], level: float) -> bool:
+    """Tell whether a level was seen often enough with one outcome more than with the other."""
+    votes = list(_votes(seen, level))
+    return abs(sum(votes)) >= CEILING_CONFIRMED or len(votes) >= CEILING_VISITS
+
+
+def _after_overload(seen: Sequence[Seen], level: float) -> bool:
+    """Tell whether a level has held right after a higher one had broken."""
+    return any(
+        then.level == level < one.level and then.verdict == Verdict.HELD != one.verdict for one, then in pairwise(seen)
+    )
+
+
+def _between(asked: Asked, holds: float, breaks: float) -> float | None:
+    """Return the middle of a gap that is wider than the tolerance; None where there is no level in it."""
+    if breaks <= holds * (1 + asked.tolerance):
+        return None
+    middle = math.sqrt(holds * breaks)
+    level = float(round(middle)) if asked.whole else float(f"{middle:.3g}")
+    return level if holds < level < breaks else None
