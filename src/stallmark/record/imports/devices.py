@@ -1,4 +1,4 @@
-"""Which devices of a Linux machine a profile counts, and what they hold.
+"""The devices of a Linux machine that a profile counts, and what they hold.
 
 Where it is said what devices hold, those count and no others. Otherwise all whole disks count together: partitions,
 device-mapper and RAID devices would count their disks' I/O twice.
