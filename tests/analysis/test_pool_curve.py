@@ -98,6 +98,14 @@ def test_nothing_is_enough_where_memory_pays_to_the_end(sound):
     assert pays.facts["pool_bytes"] == 512 * MIB and pays.facts["last"][0] == 2 and pays.facts["last"][1] > 0.2
 
 
+def test_all_of_the_data_stand_for_twice_as_much(sound):
+    sizes = (16, 32, 64, 128, 256, 384, 512)
+    [enough] = found(swept(sound, cliff(200 * MIB, 9), sizes=sizes), CurveKind.ENOUGH)
+    assert enough.facts["pool_bytes"] == 384 * MIB and enough.facts["more"][0] == pytest.approx(512 / 384)
+    half_of_them = [with_step(run, buffer_pool_share=0.4) for run in swept(sound, cliff(200 * MIB, 9), sizes=sizes)]
+    assert found(half_of_them, CurveKind.ENOUGH) == []
+
+
 def test_enough_is_not_said_where_runs_scatter_too_much(sound):
     runs = swept(sound, repeats=2, scatter=0.25, seed=5)
     assert found(runs, CurveKind.ENOUGH) == []

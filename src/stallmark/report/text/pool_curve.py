@@ -143,9 +143,9 @@ def why(chosen: ChosenSize | None) -> str:
     if chosen.why == "bend" and chosen.between_bytes:
         a, b = map(size, chosen.between_bytes)
         return f"bend: {percent(chosen.error or 0.0)} open from {a} to {b}"
-    return {"end": "end", "middle": "middle", "half": "half of what is enough", "double": "twice what is enough"}.get(
-        chosen.why, chosen.why
-    )
+    if chosen.why == "enough" and chosen.between_bytes:
+        return f"enough, or {size(chosen.between_bytes[1])}"
+    return {"half": "half of enough", "double": "twice enough"}.get(chosen.why, chosen.why)
 
 
 METHOD = (
