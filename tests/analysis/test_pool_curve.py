@@ -10,7 +10,7 @@ from support.steps import changed_step
 
 from stallmark.analysis.answer import answer
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.pool_curve.curve import pool_curves
 from stallmark.analysis.pool_curve.findings import CurveKind, curve_findings
@@ -104,6 +104,14 @@ def test_all_of_the_data_stand_for_twice_as_much(sound):
     assert enough.facts["pool_bytes"] == 384 * MIB and enough.facts["more"][0] == pytest.approx(512 / 384)
     half_of_them = [with_step(run, buffer_pool_share=0.4) for run in swept(sound, cliff(200 * MIB, 9), sizes=sizes)]
     assert found(half_of_them, CurveKind.ENOUGH) == []
+
+
+def test_enough_is_not_said_where_the_driver_was_the_bottleneck(sound):
+    runs = swept(sound)
+    at = SIZES.index(256)
+    runs[at] = with_step(runs[at], driver_bound=info(CurveKind.KNOWN))
+    [doubtful] = found(runs, CurveKind.ENOUGH, CurveKind.MAY_BE_ENOUGH)
+    assert doubtful.kind is CurveKind.MAY_BE_ENOUGH and doubtful.facts["driver_bound"]
 
 
 def test_enough_is_not_said_where_runs_scatter_too_much(sound):

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
 ) -> None:  # fmt: skip
-    """Make the report of run records, from the records alone."""
+    """Make the report of run records, or of a server's profile, from what was recorded alone."""
     from stallmark.cli.enough_rule import EnoughRule
+    from stallmark.record.profile.folder import is_profile
     from stallmark.report.file import refuse_target
 
     failing = EnoughRule.parse(rule) if rule is not None else None
@@ -41,6 +42,15 @@ def report(
         from stallmark.report.slide import refuse_slide
 
         refuse_slide(slide)
+    if len(runs) == 1 and is_profile(runs[0]):
+        if slide:
+            raise StallmarkError("A profile has no summary for a slide.")
+        if failing:
+            raise StallmarkError("--fail-if is of a curve of memory, and a profile has none: leave it out.")
+        show_profile(runs[0], target or runs[0] / "report.html", as_json)
+        return
+    if profiles := [one for one in runs if is_profile(one)]:
+        raise StallmarkError(f"{profiles[0]} is the profile of a server: make a report of it alone.")
     show_report(runs, target or runs[0] / "report.html", as_json, slide, failing)
 
 
@@ -123,6 +133,23 @@ def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> No
         click.echo(dumped(probes_in_json(summary) | {"report": str(target.resolve())}))
     else:
         out.print(probe_table(summary))
+        _say_where(target)
+
+
+def show_profile(folder: Path, target: Path, as_json: bool) -> None:
+    """Write the report of a profile to `target`, and print its tables, or JSON."""
+    from stallmark.analysis.profile.summary import summarise_profile
+    from stallmark.report.in_json import dumped
+    from stallmark.report.profile.in_json import profile_in_json
+    from stallmark.report.profile.page import write_profile_report
+    from stallmark.report.profile.terminal import profile_table
+
+    summary = summarise_profile(folder)
+    write_profile_report(summary, target)
+    if as_json:
+        click.echo(dumped(profile_in_json(summary) | {"report": str(target.resolve())}))
+    else:
+        out.print(profile_table(summary))
         _say_where(target)
 
 

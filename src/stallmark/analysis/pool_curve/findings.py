@@ -65,7 +65,8 @@ def _enough(curve: PoolCurve) -> Finding | None:
         return _still_buys(curve, largest)
     more, half = gain(curve, enough, double), _near(curve, enough, -1)
     less = gain(curve, enough, half) if half else None
-    may_give_more = more.change > SAME or (more.high is not None and more.high > 2 * SAME)
+    too_wide = more.high is not None and more.high > 2 * SAME
+    may_give_more = more.change > SAME or too_wide or double.driver_bound
     make = caution if may_give_more else info
     return make(
         CurveKind.MAY_BE_ENOUGH if may_give_more else CurveKind.ENOUGH,
@@ -76,7 +77,7 @@ def _enough(curve: PoolCurve) -> Finding | None:
         more=_facts(more),
         less=_facts(less) if less and _shown(less) and less.change < 0 else None,
         smallest=enough is curve.sizes[0],
-        largest_bytes=largest.pool_bytes,
+        driver_bound=double.driver_bound,
         fewest_runs=curve.fewest_runs,
     )
 
