@@ -48,7 +48,10 @@ class Executor:
     def __init__(self, channel: Channel, order: ExecutorOrder):
         self._channel = channel
         engine = open_engine(order.engine)
-        self._loads = {part.place: LoadUsers(engine, order, part) for part in order.parts}
+        self._loads = {
+            part.place: LoadUsers(engine.on_database(name) if (name := part.load.database) else engine, order, part)
+            for part in order.parts
+        }
 
     def run(self) -> None:
         """Execute orders until told to quit. Nothing is measured before "go" says when the run started."""

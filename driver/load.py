@@ -36,6 +36,8 @@ class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     cell: int = 1
     cells: int = 1
     most_reconnects: int = MOST_RECONNECTS
+    database: str | None = None
+    """The name of its database on the server; None for the one that the URL names."""
     application: str = "stallmark-user"
     """The name under which the server knows the sessions."""
 
@@ -94,10 +96,11 @@ def executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[int]:
     return [found[place] for place in range(len(loads))]
 
 
-def background_sessions(loads: Sequence[LoadSpec], machines: Sequence[Sequence[int]]) -> int:
-    """Return the background sessions of all machines, each with so many executors of every load."""
-    return sum(
-        here * load.background_sessions(here * len(machines))
-        for each in machines
-        for load, here in zip(loads, each, strict=True)
-    )
+def background_sessions(loads: Sequence[LoadSpec], machines: Sequence[Sequence[int]]) -> dict[str, int]:
+    """Return the background sessions of each load, by name and over all its cells and all machines, where each machine
+    has so many executors of every one."""
+    found = dict.fromkeys((load.name for load in loads), 0)
+    for each in machines:
+        for load, here in zip(loads, each, strict=True):
+            found[load.name] += here * load.background_sessions(here * len(machines))
+    return found

@@ -1,7 +1,7 @@
 """Reading and writing what Stallmark notes in a database: its identity, and the batches that are in."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch
 from stallmark.schema.deploy import connected
 from stallmark.schema.ledger import DATABASE, LEDGER
+from stallmark.schema.several import joined, version_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,23 @@ class Entry:
 
 
 def read(engine: Engine) -> Entry | None:
-    """Return the entry of a database; None when Stallmark never built in it."""
+    """Return the entry of a database; None when Stallmark never built in it.
+
+    Of several databases, return one entry for all; None when one of them has none.
+    """
+    entries = [_read(one) for one in engine.databases()]
+    known = [entry for entry in entries if entry]
+    if len(known) < len(entries):
+        return None
+    return known[0] if len(known) == 1 else _of_all(known)
+
+
+def is_empty(engine: Engine) -> bool:
+    """Tell whether Stallmark never built in any of its databases."""
+    return not any(_read(one) for one in engine.databases())
+
+
+def _read(engine: Engine) -> Entry | None:
     with connected(engine) as connection:
         look = sa.inspect(connection)
         if not look.has_table(DATABASE.name, DATABASE.schema):
@@ -71,6 +88,25 @@ def read(engine: Engine) -> Entry | None:
         return None
     identity = Identity(row.workload, row.version, json.loads(row.scale), row.seed, json.loads(row.options))
     return Entry(identity, row.loaded_bytes, row.compressibility, row.driven)
+
+
+def _of_all(entries: Sequence[Entry]) -> Entry:
+    """Return one entry for databases of a workload each. Their pages compress as those of the largest do."""
+    identities = [entry.identity for entry in entries]
+    sizes = [entry.loaded_bytes for entry in entries]
+    largest = max(entries, key=lambda entry: entry.loaded_bytes or 0)
+    return Entry(
+        Identity(
+            joined([one.workload for one in identities], apart=True),
+            version_of([one.version for one in identities]),
+            {name: value for one in identities for name, value in one.scale.items()},
+            max(one.seed for one in identities),  # 0 where it decides nothing
+            {name: value for one in identities for name, value in one.options.items()},
+        ),
+        None if None in sizes else sum(size or 0 for size in sizes),
+        largest.compressibility,
+        any(entry.driven for entry in entries),
+    )
 
 
 def write(engine: Engine, identity: Identity) -> None:
@@ -96,8 +132,9 @@ def note_complete(engine: Engine, compressibility: float | None) -> None:
 
 def note_driven(engine: Engine) -> None:
     """Note that transactions have run: the database is no longer as it was loaded."""
-    with connected(engine) as connection:
-        connection.execute(sa.update(DATABASE).values(driven=True))
+    for one in engine.databases():
+        with connected(one) as connection:
+            connection.execute(sa.update(DATABASE).values(driven=True))
 
 
 def batches(engine: Engine) -> dict[Batch, tuple[int, int]]:

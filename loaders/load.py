@@ -90,13 +90,6 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
     return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
 
 
-def missing(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> float:
-    """Return the share of the wanted database that is still to be loaded. Raise StallmarkError as `recognise` does."""
-    with deploy.failing_in_words(engine, "Looking at the database"):
-        found = recognise(engine, workload, scale, seed)
-    return 0.0 if found.state == "complete" else 1 - found.batches / found.batches_total
-
-
 def of_others(engine: Engine, workload: Buildable) -> str | None:
     """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
     where there is none that this login may see."""
@@ -156,7 +149,7 @@ def build(
         loader.ready()
         if why := engine.unfit():
             raise StallmarkError(why)
-        _check_space(engine, workload, plan, found, to_be_copied, workers)
+        check_space(engine, workload, plan, found, to_be_copied, workers)
         ddl = arrange(ddl_of(workload.metadata))
         _prepare(engine, ddl, identity, found)
     rows, limited = _load(engine, workload, identity, plan, workers, wanted, follow)
@@ -246,7 +239,7 @@ def _refuse_foreign_tables(engine: Engine, workload: Buildable) -> None:
             )
 
 
-def _check_space(
+def check_space(
     engine: Engine, workload: Buildable, plan: LoadPlan, found: Recognition, to_be_copied: bool, workers: int
 ) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""

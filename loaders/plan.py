@@ -90,6 +90,12 @@ class BatchShare:
             raise StallmarkError(f"--part {text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8.")
         return part
 
+    def among(self, batches: int) -> "BatchShare | None":
+        """Return the share of so few batches, where each of them is one; None where none is left for it."""
+        if self.n <= batches:
+            return self
+        return BatchShare(self.k, batches) if self.k <= batches else None
+
     def __str__(self) -> str:
         return f"{self.k}/{self.n}"
 

@@ -1,4 +1,4 @@
-"""The rows of several workloads in one database, each as its own loader makes them."""
+"""The rows of several workloads, each as its own loader makes them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

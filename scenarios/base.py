@@ -12,13 +12,14 @@ from stallmark.scenarios.array import Array
 from stallmark.scenarios.backup import BackupChoice
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.emulated_array import EmulatedArrays
-from stallmark.scenarios.pool_curve import PoolCurve, PoolOrCurve, not_chosen, of_size
+from stallmark.scenarios.pool_curve import Cost, PoolCurve, PoolOrCurve, not_chosen, of_size
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import Titled, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
@@ -53,6 +54,8 @@ class AnyScenario(Titled):
     """How often each variant is run. A verdict needs three of each or more."""
     order: Order = "alternating"
     """`alternating` is A B, A B; `abba` A B, B A; `blocks` A A, B B, and A again at the end."""
+    cost: Cost | None = None
+    """The cost of a GiB of memory and of flash, for memory against flash: `{memory: 4, flash: 0.2}`."""
     slo: ServiceLevelChoice | None = None
     """The limit that reads are held against: `oltp`, `dss`, `mail`, or one of your own."""
     at_end: Hook | None = None
@@ -77,12 +80,16 @@ class AnyScenario(Titled):
         self._refuse_mixture()
         self._refuse_no_way_back()
         self._refuse_places()
-        if self.database:
+        for workload, design in self.designs().items():
             try:
-                self.database.design().check_tables(find_workload(self.contents.name).metadata)
+                design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:
                 raise ValueError(f"database.tables: {error}") from None
         return self
+
+    def designs(self) -> dict[str, Design]:
+        """Return the physical designs that it asks for, by the workload, or the workloads together, of a database."""
+        return {self.contents.name: self.database.design()} if self.database else {}
 
     def run_order(self, chosen: Sequence[int] = (), *, ended: bool = False) -> list[PlannedRun[Variant]]:
         """Return its runs, in the order in which they are made. Of a curve, with the sizes `chosen` so far, in bytes;

@@ -177,10 +177,6 @@ class UsersLoad(Users):
         self.refuse_unknown_transactions(self.workload, self.slo)
         return self
 
-    @property
-    def has_users(self) -> bool:
-        return True
-
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""
         return _choice(name=self.workload, scale=self.scale, seed=seed, mix=self.mix, locality=self.locality)
@@ -213,10 +209,6 @@ class StreamsLoad(Section):
     def _possible(self) -> Self:
         self.choice()
         return self
-
-    @property
-    def has_users(self) -> bool:
-        return False
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""

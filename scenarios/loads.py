@@ -15,12 +15,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.timed import PlannedStep, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice
-from stallmark.transactions import find_workload
+from stallmark.schema.placement.design import Design
+from stallmark.schema.several import joined, parts_of
+from stallmark.transactions import WORKLOADS, find_workload
 
 LoadName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=20)]
 
@@ -37,6 +40,7 @@ LoadChoice = Annotated[
     | Annotated[RawLoad, Tag("raw I/O")],
     Discriminator(_kind),
 ]
+WorkloadName = Literal[WORKLOADS]  # type: ignore[valid-type]
 Cells = Annotated[int, Field(ge=1, le=64, strict=True)]
 
 
@@ -54,6 +58,10 @@ class LoadsScenario(TimedScenario):
     cells: Annotated[list[Cells], Field(min_length=1)] | None = None
     """Numbers of copies of all loads, one step each: `[1, 2, 4]`. Every copy has data of its own."""
 
+    databases: Annotated[dict[WorkloadName, DatabaseChoice], Field(min_length=2)] | None = None
+    """A database for each workload, all on one server, in place of one for all: `{bank: {}, mail: {}}`, each set and
+    placed as `database` says. They are named after the server's own, with the workload behind it."""
+
     @field_validator("cells")
     @classmethod
     def _rising(cls, given: list[int] | None) -> list[int] | None:
@@ -63,7 +71,7 @@ class LoadsScenario(TimedScenario):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if not any(load.has_users for load in self.loads.values()):
+        if not any(isinstance(load, UsersLoad) for load in self.loads.values()):
             raise ValueError("no load has users who execute transactions: add one, such as {workload: bank, users: 10}")
         if self.cells and self.alone:
             raise ValueError("alone and cells are two experiments: leave one of them out")
@@ -79,11 +87,35 @@ class LoadsScenario(TimedScenario):
         for variant in self.variants:
             if unknown := [name for name in variant.without if name not in self.loads]:
                 raise ValueError(f"variant {variant.name!r} is without {unknown[0]}, which is no load: remove it")
-            if not any(load.has_users for load in self.loads_of(variant).values()):
+            if not any(isinstance(load, UsersLoad) for load in self.loads_of(variant).values()):
                 raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
         self.refuse_curve("reads per transaction cannot be told of several loads at once")
         self._contents()
+        self._refuse_databases()
         return self
+
+    def _refuse_databases(self) -> None:
+        """Raise ValueError where `databases` are not those of the loads, or cannot be."""
+        if self.databases is None:
+            return
+        if self.database:
+            raise ValueError("database is one for all, and databases are one each: leave one of them out")
+        wanted = parts_of(self.contents.name)
+        if len(wanted) < 2:
+            raise ValueError(f"databases are of several workloads, and the loads have {wanted[0]} alone: remove it")
+        for name in wanted:
+            if name not in self.databases:
+                raise ValueError(f"databases leaves out {name}, whose data a load needs: write {name}: {{}}")
+        for name in self.databases:
+            if name not in wanted:
+                raise ValueError(f"databases names {name}, which no load has: remove it")
+        if len([name for name, one in self.databases.items() if one.tempdb]) > 1:
+            raise ValueError("tempdb is one for all databases: write it below one of them")
+
+    def designs(self) -> dict[str, Design]:
+        if self.databases is None:
+            return super().designs()
+        return {name: one.design() for name, one in self.databases.items() if one != DatabaseChoice()}
 
     def _refuse_steering(self) -> None:
         """Raise ValueError where I/Os of a load that is steered by them could not be told from those of others."""
@@ -139,7 +171,8 @@ class LoadsScenario(TimedScenario):
             if twice := [name for name, value in whole.items() if together.get(name, value) != value]:
                 raise ValueError(f"{twice[0]} is of the whole database, and loads ask for two: write one")
             together |= whole
-        return WorkloadChoice(name="+".join(sorted(scales)), scale=together, seed=self.seed)
+        name = joined(scales, apart=self.databases is not None)
+        return WorkloadChoice(name=name, scale=together, seed=self.seed)
 
     @property
     def most_cells(self) -> int:

@@ -74,10 +74,6 @@ class RawLoad(Section):
     def pattern(self) -> RawPattern:
         return find_pattern(self.raw)
 
-    @property
-    def has_users(self) -> bool:
-        return False
-
     def plan(self) -> RawPlan:
         """Return the load for the manifest, as it is asked for."""
         rate = self.rate or IoRate()

@@ -118,7 +118,7 @@ class TimedScenario(AnyScenario):
             seen[planned.name] += 1
             # One that comes again has another history.
             name = planned.name if seen[planned.name] == 1 else f"{planned.name} ({seen[planned.name]})"
-            users = sum(count for load, count in planned.counts.items() if loads[load].has_users)
+            users = sum(count for load, count in planned.counts.items() if isinstance(loads[load], UsersLoad))
             steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
         one_s = self.ramp + warm_up_s + CEILING_LONGEST * self.measure + BETWEEN_LEVELS_S
         named = self.searched_of(variant)

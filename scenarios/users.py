@@ -10,6 +10,7 @@ from stallmark.scenarios.load import Users, UsersLoad
 from stallmark.scenarios.timed import PlannedStep, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.schema.several import parts_of
 from stallmark.transactions import find_workload
 
 
@@ -21,7 +22,7 @@ class Scenario(Users, TimedScenario):
 
     @model_validator(mode="after")
     def _has_load(self) -> Self:
-        if "+" in self.workload.name:
+        if len(parts_of(self.workload.name)) > 1:
             raise ValueError(f"{self.workload.name} is several workloads: write each as a load of its own, below loads")
         if not find_workload(self.workload.name).users.deck:
             raise ValueError(

@@ -84,5 +84,9 @@ class WorkloadChoice(Section):
         """Return the cards of each transaction that users may start."""
         return deck_of(find_workload(self.name), self.mix)
 
+    def part(self, workload: str) -> "WorkloadChoice":
+        """Return the choice of one of its workloads alone."""
+        return WorkloadChoice(name=workload, scale=loader_for(workload).own(self.scale), seed=self.seed)
+
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,7 +55,7 @@ def run(
             condition = replace(condition, name=f"{part.name}: {condition.name}")
         if driven and condition.fresh_only:
             return ConditionResult(condition.name, condition.statistical, condition.cost, None, 0, 0.0, "")
-        return _evaluate(engine, condition, with_numbers(condition.sql, part.numbers(scale)))
+        return _evaluate(engine.database_of(part.name), condition, with_numbers(condition.sql, part.numbers(scale)))
 
     chosen = [(part, c) for part in workload.parts for c in part.conditions if scans or c.cost != "scan"]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -66,13 +66,16 @@ def keys(engine: Engine, workload: Workload) -> ConditionResult:
     """Check that the database has all keys, indexes and foreign keys. Rows fulfil the conditions without them too, but
     calls then take other access paths."""
     started = time.monotonic()
-    ddl = ddl_of(workload.metadata)
-    items = [*ddl.keys, *ddl.foreign_keys]
-    schemas = deploy.schemas_of(workload.metadata)
-    found = [defect for schema in schemas for defect in defects(engine, schema, items)]
+    found = [defect for part in workload.parts for defect in _defects(engine.database_of(part.name), part)]
     seconds = time.monotonic() - started
     detail = _first(found[:EXAMPLES], len(found))
     return ConditionResult(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")
+
+
+def _defects(engine: Engine, workload: Workload) -> Iterator[str]:
+    ddl = ddl_of(workload.metadata)
+    for schema in deploy.schemas_of(workload.metadata):
+        yield from defects(engine, schema, [*ddl.keys, *ddl.foreign_keys])
 
 
 def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Several workloads in one database, each in its own schema: "bank+mail".
+"""Several workloads on one server: in one database, each in its own schema ("bank+mail"), or in one each ("bank,mail").
 
 They share no table. What they compete for is the server: its buffer pool, its cores, its devices.
 """
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from stallmark.schema.several import joined, version_of
 from stallmark.transactions.workload import Workload
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WorkloadsTogether(Workload):
-    """The database of several workloads. Its users, their transactions and the conditions are those of its `parts`."""
+    """The data of several workloads. Its users, their transactions and the conditions are those of its `parts`."""
 
     of: tuple[Workload, ...] = ()
 
@@ -34,10 +35,9 @@ class WorkloadsTogether(Workload):
         return "\nGO\n".join(filter(None, (part.procedures(dialect) for part in self.of)))
 
 
-def together(parts: Sequence[Workload]) -> WorkloadsTogether:
-    """Return the workload that is these together. Its version changes with that of each."""
-    version = 0
-    for part in parts:
-        version = 100 * version + part.version
-    name = "+".join(part.name for part in parts)
+def together(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsTogether:
+    """Return the workload that is these together, or `apart` in a database each. Its version changes with that of
+    each."""
+    version = version_of([part.version for part in parts])
+    name = joined([part.name for part in parts], apart=apart)
     return WorkloadsTogether(name, version, schema="", tables="", package="", of=tuple(parts))

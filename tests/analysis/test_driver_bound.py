@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.validity.driver_bound import driver_bound, little_gap
+from stallmark.analysis.validity.driver_bound import _spread_back, driver_bound, little_gap
 from stallmark.analysis.validity.kinds import ValidityKind
 
 SECONDS, INTERVAL = 30, Interval(0, 5, 15, 10.0, False)
@@ -51,3 +53,24 @@ def test_littles_law_holds_with_a_call_that_ends_after_the_interval():
 def test_littles_law_does_not_hold_where_time_is_missing_or_counted_twice(each):
     found = little_gap(load_of(np.where(np.arange(SECONDS) < 20, each, 0.0)), INTERVAL)
     assert found is not None and found.facts == {"users": 2, "accounted_users": pytest.approx(each)}
+
+
+def second_by_second(spent_us: list[int], users_us: list[int]) -> tuple[list[float], float]:
+    """Return what `_spread_back` returns, as its docstring says it."""
+    passed, before = list(map(float, spent_us)), 0.0
+    for second in reversed(range(len(passed))):
+        passed[second] += before
+        before = max(0.0, passed[second] - users_us[second])
+        passed[second] -= before
+    return passed, before
+
+
+MICROSECONDS = st.integers(0, 10**9)
+
+
+@given(st.lists(st.tuples(MICROSECONDS, MICROSECONDS), max_size=40))
+def test_time_is_spread_back_as_it_would_be_second_by_second(seconds):
+    spent_us, users_us = (np.array([pair[side] for pair in seconds], float) for side in (0, 1))
+    passed, left = _spread_back(spent_us, users_us)
+    assert (list(passed), left) == second_by_second(list(spent_us), list(users_us))
+    assert passed.sum() + left == spent_us.sum()

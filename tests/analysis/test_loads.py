@@ -83,6 +83,18 @@ def test_every_load_has_its_own_figures(blender):
     assert at(blender, "reports", "reports alone").rate == pytest.approx(12 / 22 * 3600)
 
 
+def test_runs_of_two_experiments_are_told_apart_though_their_folders_have_one_name(tmp_path):
+    for number, (alone, together) in enumerate([(200.0, 100.0), (400.0, 100.0)], 1):
+        steps = alone_and_together({"mail": (60.0, 30.0), "bank": (alone, together)})
+        folder = tmp_path / str(number) / "01-disks"
+        make_loads_run(folder, steps, sequence=number, experiment=f"e{number}")
+    found = summarise_loads(find_records([tmp_path / "1", tmp_path / "2"]))
+    rates = [one.rate for one in at(found, "bank", "bank alone").runs]
+    assert rates == [pytest.approx(200, rel=0.02), pytest.approx(400, rel=0.02)]
+    [cost] = [one for one in found.penalties if one.load == "bank"]
+    assert cost.runs == 2 and cost.rate.ratio == pytest.approx((0.5 * 0.25) ** 0.5, rel=0.02)
+
+
 def test_a_load_at_rest_has_no_figures(blender):
     assert {p.first.load for p in blender.points if p.first.step == "mail alone"} == {"mail"}
 
@@ -198,6 +210,13 @@ def test_reads_that_no_load_accounts_for_are_told(tmp_path, blender):
     assert told.facts["share"] == pytest.approx(0.9, abs=0.01)
     assert dict(told.facts["others"])["io worker"] == pytest.approx(0.1, abs=0.01)
     assert LoadsKind.READS_UNLIKE not in kinds(blender)
+
+
+def test_nobody_reads_less_than_nothing(tmp_path):
+    steps = [LoadsStep("all loads", {"mail": 60.0, "bank": 200.0})]
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps, unaccounted=-0.1))])
+    told = finding(found, LoadsKind.READS_UNLIKE)
+    assert told.facts["share"] == pytest.approx(1.1, abs=0.02) and told.facts["others"] == []
 
 
 def test_loads_at_once_without_anything_to_hold_them_against_are_told(tmp_path, blender):

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import psycopg
@@ -369,3 +370,11 @@ def test_there_is_a_connection_left_for_each(dialect: str, own: int) -> None:
     requested = [kind for kinds in ON_REQUEST.get(dialect, {}).values() for kind in kinds]
     names = {kind.name for kind in (*REGISTRY[dialect], *requested)} - {"host", "device"}
     assert len(names) + 2 <= own
+
+
+@pytest.mark.parametrize(("dialect", "module"), [("postgresql", postgres), ("mssql", mssql)])
+def test_there_is_a_connection_left_for_each_further_database(dialect: str, module: Any) -> None:
+    """PostgreSQL's waits for rows have a second connection, for the catalogue."""
+    requested = [kind for kinds in ON_REQUEST.get(dialect, {}).values() for kind in kinds]
+    kinds = [kind for kind in (*REGISTRY[dialect], *requested) if kind.of_each_database]
+    assert kinds and len(kinds) + (dialect == "postgresql") == module.OF_EACH_DATABASE

@@ -80,6 +80,19 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
     assert drive.load_machines[1].clock_within_ms == 80.0
 
 
+def test_background_sessions_of_each_load_are_those_of_all_its_machines(spoken_for, monkeypatch):
+    loads = [
+        load_spec(20, name="mail", background_per_user=0.1, cells=2),
+        load_spec(20, name="mail", background_per_user=0.1, cells=2, cell=2),
+        load_spec(40, name="bank"),
+    ]
+    monkeypatch.setattr(f"{__name__}.LOADS", loads)
+    drive, conductor = spoken_for(EXPECTED)
+    conductor.send(Ready([msgspec.structs.replace(machine(n, 0.5), parts=[1, 3, 4]) for n in (1, 2)]))
+    drive.start()
+    assert drive.background_sessions() == {"mail": 2 * (1 * 1 + 3 * 1), "bank": 0}
+
+
 BROKEN = ErrorRow(1, "bank", "trade_result", "other", "208", attempts=7, given_up=7, message="Invalid object name 'x'.")
 RARE = msgspec.structs.replace(BROKEN, given_up=1, code="1205", message="deadlock")
 

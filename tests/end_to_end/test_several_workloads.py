@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from support.sql_server import database
 from support.tool import Tool
@@ -142,6 +143,29 @@ def test_it_is_removed_whole(tool):
     [folder] = tool.home.glob("embedded/bank+mail-*")
     code, said = tool.run("db", "remove", folder.name, "--yes")
     assert code == 0 and not folder.exists(), said
+
+
+def test_workloads_with_a_database_each_are_driven_killed_and_checked(tool):
+    several = loads(1, 20, databases={"bank": {}, "mail": {}}, reset="restore", variants=[{"name": "only"}])
+    code, said = tool.run("run", tool.scenario(**several))
+    assert code == 0, said
+    [run] = tool.manifests()
+    assert {one.name.partition(":")[0] for one in run.conditions if one.holds} == {"bank", "mail"}
+    assert run.workload.name == "bank,mail" and run.database.bytes_after > run.database.bytes_before > 0
+    counted = {one.name: one.workload.counted for one in run.loads}
+    assert counted["bank"]["transfer"].before == 0 < counted["bank"]["transfer"].after
+    command, folder = tool.start_measuring(**several | {"measure": "600s"})
+    eventually(lambda: committed(folder).keys() == {"bank", "mail"}, "both loads have committed")
+    [pid] = [int(path.read_text().split()[0]) for path in tool.home.glob("embedded/bank,mail-*/**/postmaster.pid")]
+    psutil.Process(pid).kill()
+    assert command.wait() != 0 and "Traceback" not in command.text, command.text
+    tool.nothing_left()
+    code, said = tool.run("db", "check", "bank,mail", "--scale", "branches=1,mailboxes=20,messages=10", "--json")
+    assert code == 0 and {one["name"].partition(":")[0] for one in json.loads(said)} >= {"bank", "mail"}, said
+    [folder] = tool.home.glob("embedded/bank,mail-*")
+    code, said = tool.run("db", "list", "--json")
+    [found] = [one for one in json.loads(said) if one["name"] == folder.name]
+    assert [one["workload"] for one in found["holds"]] == ["bank", "mail"]
 
 
 def committed(folder: Path) -> dict[str, int]:

@@ -97,7 +97,7 @@ def test_on_postgresql_tables_lie_in_tablespaces_of_the_server(database: Embedde
         place(engine, placed(read, TABLESPACES % "fast"))
     scenario = placed(read, TABLESPACES % "pg_default")
     place(engine, scenario)
-    parts = arrangement(engine, scenario)(ddl_of(bank.METADATA))
+    parts = arrangement(engine, scenario)("bank", ddl_of(bank.METADATA))
     asked = {name: table.dialect_options["postgresql"]["tablespace"] for name, table in parts.tables.tables.items()}
     assert asked == {
         "bank.history": "pg_default", "bank.accounts": None, "bank.tellers": None, "bank.branches": None,
@@ -156,7 +156,7 @@ def test_each_load_of_a_scenario_has_places_of_its_own(script, server, engine, t
     [made] = [it.text for it in server.requests if "CREATE DATABASE" in (it.text or "")]
     data, post = (int(re.search(rf"{file}', SIZE = (\d+)MB", made)[1]) for file in ("all.mdf", "post.ndf"))
     assert 1_000 < data < 2_000 and post > 1_000 * 15, "bodies of 1,000 mailboxes"
-    parts = arrangement(engine, scenario)(ddl_of(find_workload("bank+mail").metadata))
+    parts = arrangement(engine, scenario)("bank+mail", ddl_of(find_workload("bank+mail").metadata))
     for table in parts.tables.sorted_tables:
         statement = str(CreateTable(table).compile(dialect=mssql.dialect()))
         assert ("ON [post]" in statement) == (table.schema == "mail")

@@ -76,6 +76,9 @@ class Server:
     def directories(self) -> dict[str, Path]:
         return {"data": self.folder}
 
+    def databases(self) -> tuple["Server", ...]:
+        return (self,)
+
     def checkpoint(self) -> None: ...
 
     def bytes_used(self) -> int:
@@ -113,6 +116,7 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
         buffer_pool_bytes=lambda: None,
         directories=lambda: {},
     )
+    engine.databases = lambda: (engine,)
     monkeypatch.setattr(Run, "go", go)
     monkeypatch.setattr(running, "refuse_what_cannot_be", lambda *_: None)
     monkeypatch.setattr(running, "missing", lambda *_: 1 << 30)

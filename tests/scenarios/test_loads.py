@@ -140,3 +140,33 @@ def test_a_scenario_of_one_load_leaves_none_out(tmp_path):
     )
     with pytest.raises(StallmarkError, match="without"):
         read_any_scenario(str(path))
+
+
+def test_workloads_may_have_a_database_each(read):
+    several = read(text=TEXT + "databases: {bank: {recovery: simple}, mail: {}, warehouse: {}}\n")
+    assert several.contents.name == "bank,mail,warehouse" and several.contents.scale == read().contents.scale
+    assert several.designs().keys() == {"bank"} and several.designs()["bank"].settings.recovery == "simple"
+    assert several.contents.part("bank").scale == {"branches": 3}
+    assert read().contents.name == "bank+mail+warehouse" and read().designs() == {}
+
+
+@pytest.mark.parametrize(
+    ("databases", "said"),
+    [
+        ("{bank: {}, mail: {}}", "databases leaves out warehouse"),
+        ("{bank: {}, mail: {}, warehouse: {}, brokerage: {}}", "databases names brokerage, which no load has"),
+        ("{bank: {}, mail: {}, warehouse: {}, post: {}}", "databases"),
+        ("{bank: {}}", "databases"),
+        ("{bank: {}, mail: {tables: [{names: [history], filegroup: a}]}, warehouse: {}}", "history"),
+        ("{bank: {}, mail: {}, warehouse: {}}\ndatabase: {recovery: simple}", "database is one for all"),
+    ],
+)
+def test_databases_that_cannot_be_are_refused(read, databases, said):
+    with pytest.raises(StallmarkError, match=said):
+        read(text=f"{TEXT}databases: {databases}\n")
+
+
+def test_databases_of_one_workload_are_refused(read):
+    text = "\n".join(line for line in TEXT.splitlines() if "mail:" not in line and "reports:" not in line)
+    with pytest.raises(StallmarkError, match="the loads have bank alone"):
+        read(text=text.replace(", without: [reports, scan]", "") + "\ndatabases: {bank: {}, mail: {}}\n")

@@ -99,7 +99,7 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
         ), 0),
     ),
     Cpu: rows(["server_time", "age_ms", "platform", "record"], (1.5, 20000, "Windows", published.CPU_RECORD)),
-    LogSpace: rows(LogSpace.columns.names, (1.5, 1 << 28, 1 << 20, 1 << 19, "LOG_BACKUP")),
+    LogSpace: rows(LogSpace.columns.names[:-1], (1.5, 1 << 28, 1 << 20, 1 << 19, "LOG_BACKUP")),
     TempDb: rows(TempDb.columns.names, (1.5, 1, 8 << 20, 4 << 20, 0, 1 << 20, 1 << 20, 1 << 20)),
     BufferPool: rows(BufferPool.columns.names, (1.5, "bank", 1, "DATA_PAGE", 900, 40, 0, 850, 4_000_000)),
     QueryStore: rows(

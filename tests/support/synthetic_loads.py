@@ -70,14 +70,18 @@ def make_loads_run(
     title: str = "The I/O blender",
     scanned_on_device: bool = False,
     waits: Mapping[str, Mapping[str, float]] | None = None,
+    experiment: str = "synthetic",
 ) -> Path:
-    """Write a record. `unaccounted`: the share of the server's reads that no load's session has made. `raw_ends_s`:
+    """Write a record. `unaccounted`: the share of the server's reads that no load's session has made; below 0 they have
+    counted more than the server. `raw_ends_s`:
     when the raw load's rows end, in seconds since the run's start. `scanned_on_device`: 300 I/Os of it per second are
     among those of the data's device, to the run's end. `waits`: shares of the truth's classes, by load."""
     names = list(dict.fromkeys(name for step in steps for name in step.rates))
     of_users = [name for name in names if name not in ("scan", "reports")]
     counts = {n: [_count(n, step, users) for step in steps] for n in names}
-    writer = RecordWriter(folder, _manifest(steps, counts, variant, repeat, sequence, device, limits_ms or {}, title))
+    writer = RecordWriter(
+        folder, _manifest(steps, counts, variant, repeat, sequence, device, limits_ms or {}, title, experiment)
+    )
     for name, columns in COLLECTOR_TABLES.items():
         writer.add_table(name, columns)
     writer.add_table("load_io", _LOAD_IO)
@@ -104,7 +108,7 @@ def make_loads_run(
     for row in collected["device"] if scanned_on_device else ():
         row["read_bytes"] += round(300 * row["t"]) * RAW_BLOCK
     for table, rows in collected.items():
-        writer.append(table, [_of_sessions(row, unaccounted) for row in rows] if table == "server_io" else rows)
+        writer.append(table, [_of_sessions(row, max(0, unaccounted)) for row in rows] if table == "server_io" else rows)
     writer.append("load_io", _load_io(committed, whole.truth, end, 1 - unaccounted))
     if "scan" in names:
         writer.add_table("raw_io", schema.RAW_IO)
@@ -202,6 +206,7 @@ def _queries(steps: Sequence[LoadsStep]) -> list[dict[str, Any]]:
 def _manifest(
     steps: Sequence[LoadsStep], counts: Mapping[str, list[int]], variant: str, repeat: int, sequence: int,
     device: Mapping[str, Any], limits_ms: Mapping[str, float], title: str,
+    experiment: str,
 ) -> Manifest:  # fmt: skip
     kinds = {"scan": "raw", "reports": "streams"}
     loads = []
@@ -222,7 +227,7 @@ def _manifest(
         loads.append(load)
     return Manifest.model_validate(
         {
-            "stallmark": "0.1.0", "experiment": "synthetic",
+            "stallmark": "0.1.0", "experiment": experiment,
             "scenario": {"name": "io-blender", "title": title, "answers": "What do loads cost each other?"},
             "variant": {"name": variant}, "repeat": repeat, "sequence": sequence,
             "started": f"2026-11-21T10:{sequence:02d}:00+00:00",

@@ -18,13 +18,13 @@ from stallmark.experiment.progress import Show
 def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
-    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, or a scenario, whose
-    database is built where it places it.
+    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, in one each as
+    bank,mail, or a scenario, whose database is built where it places it.
     """
     from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.location import locations
     from stallmark.experiment.placing import arrangement
-    from stallmark.loaders import ledger, load
+    from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
     from stallmark.transactions import find_workload
 
@@ -34,7 +34,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
         for sentence in locations(engine):
             show.say(sentence)
         with show_build(show, f"Building {choice}") as progress:
-            result = load.build(
+            result = databases.build(
                 engine, find_workload(choice.name), choice.scale, choice.seed,
                 workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
                 progress=progress,

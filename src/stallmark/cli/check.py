@@ -42,24 +42,24 @@ _REFUSED = "[red]REFUSED [/]"
 def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
     """Check that a database is whole and consistent.
 
-    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, or a scenario, whose
-    database is checked.
+    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, in one each as
+    bank,mail, or a scenario, whose database is checked.
     """
-    from stallmark.loaders import ledger, load
+    from stallmark.loaders import databases, ledger
     from stallmark.transactions import checks, find_workload
 
     workload = find_workload(choice.name)
     if target.is_absent(choice):
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
-    with target.engine(choice, scenario) as engine:
-        state = load.recognise(engine, workload, choice.scale, choice.seed)
+    with target.engine(choice, scenario, make=False) as engine:
+        state = databases.recognise(engine, workload, choice.scale, choice.seed)
         entry = ledger.read(engine)
         if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
         findings.insert(0, checks.keys(engine, workload))
         if with_answers:
-            findings += answers(engine, choice)
+            findings += answers(engine.database_of("warehouse"), choice)
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
@@ -73,10 +73,11 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:
     """Check the answer of each query. Raise StallmarkError for a database that has none, and where the other one
     is missing."""
+    from stallmark.schema.several import parts_of
     from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
 
-    if "warehouse" not in choice.name.split("+"):
+    if "warehouse" not in parts_of(choice.name):
         raise StallmarkError(f"{choice.name} has no queries whose answers are known: leave out --answers.")
     began = time.monotonic()
     for query, differences in validate(engine, choice.scale["factor"]):

@@ -130,6 +130,19 @@ def as_bytes(context: click.Context, option: click.Parameter, text: str | None) 
         raise click.BadParameter(str(error), context, option) from None
 
 
+def as_seconds(context: click.Context, option: click.Parameter, text: str) -> float:
+    """Parse a duration option such as 24h or 90min, above zero; a click callback."""
+    from stallmark.quantities import parse_seconds
+
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+    if seconds <= 0:
+        raise click.BadParameter(f"{text} is no time that passes", context, option)
+    return seconds
+
+
 def workload_options(command: Callable) -> Callable:
     """Give a command a `choice`, and the `scenario` where one was named in place of a workload."""
 
@@ -144,9 +157,10 @@ def workload_options(command: Callable) -> Callable:
     @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
     @wraps(command)
     def with_choice(workload, scale, seed, **others):
+        from stallmark.schema.several import parts_of
         from stallmark.transactions import WORKLOADS
 
-        if set(workload.split("+")) <= set(WORKLOADS):
+        if set(parts_of(workload)) <= set(WORKLOADS):
             return command(choice=_choice(workload, scale, seed), scenario=None, **others)
         given = click.get_current_context().get_parameter_source
         if scale or given("seed") is ParameterSource.COMMANDLINE:

@@ -61,6 +61,8 @@ def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collecto
     """
     requested = ON_REQUEST.get(engine.dialect, {})
     kinds = [*REGISTRY.get(engine.dialect, ()), *(kind for name in observe for kind in requested[name])]
+    if len(engine.databases()) == 1:
+        [engine] = engine.databases()
     return [kind(engine) for kind in {kind.name: kind for kind in kinds}.values()]
 
 

@@ -6,7 +6,7 @@ epoch (statistics reset, server start, device). Deltas are computed later, by th
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -15,8 +15,14 @@ from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
 Row = dict[str, Any]
+Sink = Callable[[str, Sequence[Row]], None]
+"""The taker of the rows of a table, by its name."""
 """A row as a query returns it, by column. Its columns, with types, units and meaning, are in `Collector.columns` alone:
 the record and its documentation are made from these, and tests hold what a query returns against them."""
+
+DATABASE = "database"
+"""The column of an answer that says which of our databases a row is of."""
+OF_SEVERAL = "the database; null where one alone is under load"
 
 
 class Collector(ABC):
@@ -35,6 +41,12 @@ class Collector(ABC):
     """It samples a passing state instead of reading counters: at a random instant of every interval, so that nothing
     periodic can hide between the samples, and with no extra sample at the end."""
 
+    of_each_database: ClassVar[bool] = False
+    """Its view shows only the database that a connection is in: where several are ours, each of them is asked."""
+
+    named: ClassVar[Sequence[str]] = ()
+    """The columns whose values are unique within one database: where several are ours, its name comes before them."""
+
     step_ends: Sequence[float] = ()
     """The ends of the measured intervals as they are planned, in seconds since the run's start."""
 
@@ -43,6 +55,24 @@ class Collector(ABC):
 
     def __init__(self, engine: Engine):
         self.engine = engine
+        self.databases = engine.databases()
+
+    @property
+    def several(self) -> bool:
+        """Tell whether several databases are ours."""
+        return len(self.databases) > 1
+
+    def told_apart(self, rows: list[Row]) -> list[Row]:
+        """Return rows with their database's name where it belongs; it is left out where one database is ours."""
+        if not self.named and not self.of_each_database:
+            return rows
+        for row in rows:
+            database = row.pop(DATABASE, None)
+            if self.several:
+                row |= {name: f"{database}.{row[name]}" for name in self.named}
+            if DATABASE in self.columns.names:
+                row[DATABASE] = database if self.several else None
+        return rows
 
     def unavailable(self) -> str | None:
         """Return why it can measure nothing here, as a sentence; None when it can. Called once, before the run."""

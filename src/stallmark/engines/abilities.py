@@ -109,6 +109,9 @@ class Backup(Ability, ABC):
     options: BackupOptions | None = None
     """None where there are none to choose."""
 
+    of_server: bool = False
+    """True where a copy holds every database of the server."""
+
     @abstractmethod
     def label(self) -> str | None:
         """Return the label of the copy, as `keep` was told; None without a copy."""

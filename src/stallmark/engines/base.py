@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from stallmark.engines.abilities import (
@@ -170,7 +171,7 @@ class Login(NamedTuple):
 
 
 class Engine(ABC):
-    """A server and one database on it."""
+    """A server and one database on it, or several where workloads have one each."""
 
     dialect: ClassVar[str]
     """Names the SQL files beside a transaction: `transfer.postgresql.sql`."""
@@ -189,13 +190,32 @@ class Engine(ABC):
     variant_settings: Mapping[str, VariantSetting | Missing]
     """By the key of a variant that asks for it."""
 
+    by_workload: Mapping[str, "Engine"] = MappingProxyType({})
+    """The engines of databases that hold one workload each. Empty where all lie in the database of this engine."""
+
     @abstractmethod
     def database_name(self) -> str:
         """Return the name of its database."""
 
+    @abstractmethod
+    def on_database(self, name: str) -> "Engine":
+        """Return the same server and login in another database, which need not be there yet."""
+
+    @abstractmethod
+    def has_database(self, name: str) -> bool:
+        """Tell whether the server has a database of that name."""
+
+    @abstractmethod
+    def make_database(self, name: str) -> None:
+        """Create a database on the server. Raise StallmarkError where this login may not."""
+
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""
-        return (self,)
+        return tuple(self.by_workload.values()) or (self,)
+
+    def database_of(self, workload: str) -> "Engine":
+        """Return the engine of the database that holds a workload."""
+        return self.by_workload.get(workload, self)
 
     @abstractmethod
     def connect(self) -> Any:

@@ -1,11 +1,16 @@
 """The users of a variant's loads, as the driver is told of them."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from stallmark.analysis.read.latency import PERCENTILES
 from stallmark.analysis.thresholds import Rule
 from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.driver.steered_load import SteeringPlan
+from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
 from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
@@ -46,6 +51,13 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
                 )
             )
     return specs
+
+
+def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
+    """Return the loads with the database that each has of its own, where they have one."""
+    if not engine.by_workload:
+        return list(specs)
+    return [msgspec.structs.replace(one, database=engine.by_workload[one.workload].database_name()) for one in specs]
 
 
 def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:
@@ -89,7 +101,7 @@ def _limit(rule: Rule) -> TransactionLimit:
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
-    background = background_sessions(specs, [executors(specs, machines)] * machines)
+    background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
     searched = scenario.searched_of(variant)
     more = searched[1].most_users - searched[1].counts[0] if searched else 0
     users = max(step.users for step in scenario.timeline(variant).steps) + more

@@ -26,7 +26,7 @@ class LoadsBeside:
         seed = scenario.contents.seed
         self._raw = RawLoads(writer.manifest.loads, engine, writer, clock)
         self._streams = {
-            name: RunningStreams(name, load, seed, engine, writer, clock)
+            name: RunningStreams(name, load, seed, engine.database_of(load.workload), writer, clock)
             for name, load in scenario.loads_of(variant).items()
             if isinstance(load, StreamsLoad)
         }

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import stallmark
 from stallmark.collectors.base import Collector
+from stallmark.engines import several
 from stallmark.engines.base import Engine
 from stallmark.experiment.work import Work
 from stallmark.loaders.ledger import Entry
@@ -57,7 +58,7 @@ def manifest(
     notes: Sequence[str],
 ) -> Manifest:
     """Describe a run that is about to begin."""
-    identity, settings = engine.identity(), engine.settings()
+    identity, settings = engine.identity(), several.settings(engine)
     return Manifest(
         kind="queries" if work.queries else "transactions",
         experiment=place.experiment,
@@ -80,7 +81,7 @@ def manifest(
             at_own_address=machine.has_address(engine.login().host),
         ),
         memory=memory,
-        database=Database(bytes_before=engine.bytes_used(), compressibility=loaded.compressibility),
+        database=Database(bytes_before=several.bytes_used(engine), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
         reset=scenario.reset,
         service_level=described_slo(scenario.slo) if scenario.slo else None,

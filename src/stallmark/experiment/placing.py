@@ -19,13 +19,16 @@ from stallmark.transactions import find_workload
 
 
 def place(engine: Engine, scenario: AnyScenario) -> None:
-    """Make the database as the scenario's `database:` designs it; one that exists must already be so.
+    """Make the database, or each of several, as the scenario designs it; one that exists must already be so.
 
     Raises StallmarkError where the server cannot have it so, naming what differs.
     """
-    if scenario.database is None:
-        return
-    design = scenario.database.design()
+    for workload, design in scenario.designs().items():
+        choice = scenario.contents if workload == scenario.contents.name else scenario.contents.part(workload)
+        _place_one(engine.database_of(workload), scenario, choice, design)
+
+
+def _place_one(engine: Engine, scenario: AnyScenario, choice: WorkloadChoice, design: Design) -> None:
     if isinstance(engine, PostgresEngine):
         if engine.is_local:
             raise StallmarkError(
@@ -33,7 +36,7 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
                 "it out here; the embedded server is placed with --data-dir and --wal-dir."
             )
         postgres_placement.refuse_impossible(engine, design)
-        postgres_placement.refuse_other(engine, design, find_workload(scenario.contents.name).metadata)
+        postgres_placement.refuse_other(engine, design, find_workload(choice.name).metadata)
         return
     assert isinstance(engine, MssqlEngine)
     if any(group.tablespace or group.index_tablespace for group in design.tables):
@@ -46,13 +49,12 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
     if why := master.placement.refusal():
         raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
     with master.hold():  # two runs never change one server at once
-        _place(engine, scenario.contents, design)
+        _place(engine, choice, design)
 
 
 def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
     metadata = find_workload(choice.name).metadata
-    [(number,)] = engine.on_database("master").query("SELECT DB_ID(?)", [engine.address.database])
-    if number is None:
+    if not engine.has_database(engine.address.database):
         loader = loader_for(choice.name)
         rows = LoadPlan(loader.groups(loader.scale(choice.scale))).rows
         mssql_placement.make_database(engine, sized(design, metadata, rows))
@@ -61,11 +63,13 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
     mssql_existing.refuse_other(engine, design, metadata)
 
 
-def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Ddl], Ddl]:
-    """Return the function by which `loaders.load.build` places tables and keys; without a design it changes nothing."""
-    if scenario is None or scenario.database is None:
-        return lambda ddl: ddl
-    design = scenario.database.design()
-    if engine.dialect == "postgresql":
-        return lambda ddl: postgres_placement.place_tables(ddl, design)
-    return lambda ddl: mssql_placement.place_tables(ddl, design)
+def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[str, Ddl], Ddl]:
+    """Return the function by which `loaders.databases.build` places tables and keys of a workload; without a design of
+    its database it changes nothing."""
+    designs = scenario.designs() if scenario else {}
+    place_tables = postgres_placement.place_tables if engine.dialect == "postgresql" else mssql_placement.place_tables
+
+    def arrange(workload: str, ddl: Ddl) -> Ddl:
+        return place_tables(ddl, designs[workload]) if workload in designs else ddl
+
+    return arrange

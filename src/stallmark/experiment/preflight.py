@@ -9,11 +9,13 @@ from stallmark.collectors import ON_REQUEST
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
+from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks, raw_loads
 from stallmark.experiment.load_specs import sessions
+from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
-from stallmark.loaders.load import expected_bytes, of_others
+from stallmark.loaders.load import expected_bytes
 from stallmark.scenarios.load import UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.scenarios.raw_load import RawLoad
@@ -126,7 +128,7 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
     for variant in scenario.variants:
         if variant.place:
             try:
-                required(engine.backup).refuse_folders(variant.place.folders(), size_bytes)
+                required(copied(engine)[0].backup).refuse_folders(variant.place.folders(), size_bytes)
             except StallmarkError as error:
                 raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
@@ -195,7 +197,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         "buffer_pool": (engine.memory, any(map(scenario.pool_of, scenario.sized()))),
         "start_cache: cold": (engine.caches, scenario.start_cache == "cold"),
         "start_cache: prefilled": (engine.prefill, scenario.start_cache == "prefilled"),
-        "reset: restore": (engine.backup, scenario.reset == "restore"),
+        "reset: restore": (engine.databases()[0].backup, scenario.reset == "restore"),
         "emulated_array": (engine.devices, any(map(scenario.emulates, variants))),
     }
     asked |= {
@@ -206,6 +208,8 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         asked[f"during: {kind}"] = (engine.maintenance[kind], True)
     if isinstance(scenario, QueryScenario) and any(variant.during for variant in variants):
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
+    if engine.by_workload:
+        _refuse_of_one_database(scenario)
     for key, (ability, wanted) in asked.items():
         if wanted and (why := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
@@ -219,6 +223,21 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
             raise StallmarkError(
                 f"{scenario.name} asks for `observe: {name}`, which only SQL Server has: remove it, or name such a "
                 "server with --server."
+            )
+
+
+def _refuse_of_one_database(scenario: AnyScenario) -> None:
+    """Refuse what works on one database where each workload has one."""
+    asked = {
+        "start_cache: prefilled": scenario.start_cache == "prefilled",
+        "row_versioning": any(variant.row_versioning is not None for variant in scenario.variants),
+        "during": any(variant.during for variant in scenario.variants),
+    }
+    for key, wanted in asked.items():
+        if wanted:
+            raise StallmarkError(
+                f"{scenario.name} asks for `{key}`, which is of one database, and its workloads have one each "
+                "(`databases`): leave one of the two out."
             )
 
 

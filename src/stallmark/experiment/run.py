@@ -13,6 +13,7 @@ import pyarrow as pa
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
+from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -133,8 +134,9 @@ class AnyRun(ABC):
         ledger.note_driven(engine)
         contents = scenario.contents
         for part in self._workload.parts:
-            self._openings[part.name] = open_run(engine, part, contents.scale, contents.seed)
-            self._counted[part.name] = counted(engine, part)
+            own = engine.database_of(part.name)
+            self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
+            self._counted[part.name] = counted(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
         wanted = None
         if pool := scenario.pool_of(self._variant):
@@ -151,7 +153,7 @@ class AnyRun(ABC):
             self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
             required(engine.prefill).fill(*schemas_of(self._workload.metadata))
-        engine.checkpoint()
+        several.checkpoint(engine)
         return Memory(
             configured_bytes=wanted,
             reached_bytes=engine.buffer_pool_bytes(),
@@ -162,7 +164,8 @@ class AnyRun(ABC):
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
         place = self._variant.place
-        required(self._engine.backup).restore(place.folders() if place else None)
+        for one in several.copied(self._engine):
+            required(one.backup).restore(place.folders() if place else None)
         found = ledger.read(self._engine)
         if found is None or found.driven or found.label != self._loaded.label:
             raise StallmarkError(
@@ -233,7 +236,7 @@ class AnyRun(ABC):
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]
         made = writer.manifest
-        after = {part.name: counted(self._engine, part) for part in self._workload.parts}
+        after = {part.name: counted(self._engine.database_of(part.name), part) for part in self._workload.parts}
 
         def at_end(workload: Workload) -> Workload:
             known = after.get(workload.name, {})
@@ -245,7 +248,7 @@ class AnyRun(ABC):
             conditions=[Condition(**vars(finding)) for finding in findings],
             workload=checked.workload,
             loads=checked.loads,
-            database=made.database.changed(bytes_after=self._engine.bytes_used()),
+            database=made.database.changed(bytes_after=several.bytes_used(self._engine)),
         )
         self.conditions_hold = all(finding.holds is not False for finding in findings)
 

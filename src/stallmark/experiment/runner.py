@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.driver.machines import ExpectedMachines
+from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError, as_reason
@@ -38,8 +39,8 @@ from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
+from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
-from stallmark.loaders.load import build, missing
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of, note_end
 from stallmark.report.text import takes
@@ -104,7 +105,8 @@ class Runner:
             finally:
                 if any(variant.place for variant in self._scenario.variants):
                     with later():
-                        required(self._engine.backup).bring_home()
+                        for one in several.copied(self._engine):
+                            required(one.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
         if self._expected:
@@ -114,7 +116,7 @@ class Runner:
         said = advice(self._scenario, machines)
         for sentence in (*locations(self._engine, self._scenario), *said):
             self._show.say(sentence)
-        self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
+        several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(said)
@@ -194,12 +196,12 @@ class Runner:
         """Say how long all of it will take, before the load."""
         scenario, choice = self._scenario, self._scenario.contents
         to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
-        restores = scenario.reset == "restore"
+        copies = [required(one.backup) for one in several.copied(self._engine)] if scenario.reset == "restore" else []
         expected = estimate(
             scenario,
             self._engine.dialect,
             to_build=to_build,
-            to_copy=restores and (to_build > 0 or required(self._engine.backup).label() is None),
+            to_copy=bool(copies) and (to_build > 0 or any(copy.label() is None for copy in copies)),
             pace=pace(self.folder.parent) if self._engine.is_local else 1.0,
         )
         runs, done = len(expected.runs_s), len(self._begun.records) if self._begun else 0
@@ -236,11 +238,18 @@ class Runner:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
         assert loaded
-        if to_be_copied and (backup := required(self._engine.backup)).label() != loaded.label:
-            refuse_driven(self._scenario, self._engine, loaded)
-            with self._show.bar("Keeping a copy to start every variant from", None):
-                backup.keep(loaded.label)
+        if to_be_copied:
+            self._keep_copies()
         return loaded
+
+    def _keep_copies(self) -> None:
+        for one in several.copied(self._engine):
+            entry, backup = ledger.read(one), required(one.backup)
+            assert entry
+            if backup.label() != entry.label:
+                refuse_driven(self._scenario, one, entry)
+                with self._show.bar("Keeping a copy to start every variant from", None):
+                    backup.keep(entry.label)
 
 
 def _consistent(record: Record) -> bool:

@@ -1,12 +1,10 @@
 """The way of the server's I/O counters, while a run goes on, to the load that is steered or judged by them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from stallmark.collectors.base import Row
+from stallmark.collectors.base import Row, Sink
 from stallmark.driver.steered_load import IOSample
-
-Sink = Callable[[str, Sequence[Row]], None]
 
 
 class IOTaker(Protocol):

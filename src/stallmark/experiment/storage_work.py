@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stallmark.engines import several
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
@@ -67,7 +68,7 @@ class StorageWork:
         array = self._scenario.array_of(variant)
         hook = precondition = None
         if variant.before:
-            self._engine.checkpoint()  # nothing that the server has taken should be under way meanwhile
+            several.checkpoint(self._engine)  # nothing that the server has taken should be under way meanwhile
             hook = hooks.carry_out(variant.name, variant.before, self._show)
         if self._scenario.precondition:
             precondition = self._precondition(variant)
@@ -84,7 +85,7 @@ class StorageWork:
         if choice is None:
             return None
         with self._show.bar(f"{title}: probing the storage itself", None, Phase.PROBING):
-            self._engine.checkpoint()  # what the server has still to write is not the storage's doing
+            several.checkpoint(self._engine)  # what the server has still to write is not the storage's doing
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated array the data are on the real one, and so is their probe.
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
@@ -95,7 +96,8 @@ class StorageWork:
     def _precondition(self, variant: Variant) -> Precondition:
         choice = self._scenario.precondition
         assert choice
-        size, folder = (choice.size.resolve(self._engine.bytes_used()), self._folder("precondition", choice.folder))
+        size = choice.size.resolve(several.bytes_used(self._engine))
+        folder = self._folder("precondition", choice.folder)
         asked = [Asked(probe.PATTERNS["8k-random-write"], OVERWRITERS)]
         rounds: list[float] = []
         with (

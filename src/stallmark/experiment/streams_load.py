@@ -6,12 +6,12 @@ from collections.abc import Callable
 from stallmark.driver.query_streams import Query, QueryDrive
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
+from stallmark.record.manifest.loads import application
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
 
 PHASE = "concurrent"
-APPLICATION = "stallmark-stream"
 
 
 class RunningStreams:
@@ -23,7 +23,7 @@ class RunningStreams:
     ):
         self._choice = load.choice(seed)
         self._dialect = engine.dialect
-        self._drive = QueryDrive(engine, writer, load.timeout, clock, name, f"{APPLICATION}-{name}")
+        self._drive = QueryDrive(engine, writer, load.timeout, clock, name, application("streams", name))
         self._streams = 0
         self.poll = self._drive.poll
         self.finish = self._drive.finish

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +13,14 @@ from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.engine import SYSTEM_DATABASE
+from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.placing import place
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
+from stallmark.schema.several import are_apart, parts_of
 
 FSTAB = Path("/etc/fstab")
 
@@ -76,24 +79,27 @@ class Target:
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
     @contextmanager
-    def engine(self, choice: WorkloadChoice, scenario: AnyScenario | None = None) -> Iterator[Engine]:
-        """Open the engine for a database, placed as the scenario says. An embedded server is stopped at the end,
-        whatever happens; one that was made for a command that is then refused is removed."""
+    def engine(
+        self, choice: WorkloadChoice, scenario: AnyScenario | None = None, *, make: bool = True
+    ) -> Iterator[Engine]:
+        """Open the engine for a database, or for one of each of several workloads, placed as the scenario says.
+
+        Without `make`, refuse where one of several is not there. An embedded server is stopped at the end, whatever
+        happens; one that was made for a command that is then refused is removed.
+        """
         if self.url:
-            engine = open_engine(self.url)
-            if engine.caches:
-                engine.caches.allowed = self.may_drop_caches
-            if scenario:
-                if scenario.backup and engine.backup and engine.backup.options:
-                    engine.backup.options = scenario.backup.options()
-                if scenario.reset == "restore" and engine.backup:
-                    engine.backup.finish_restore()
-                place(engine, scenario)
-            engine.identity()  # an unreachable or too old server is refused here
-            try:
+            with closing(open_engine(self.url)) as engine:
+                if engine.caches:
+                    engine.caches.allowed = self.may_drop_caches
+                names = with_databases(engine, parts_of(choice.name)) if are_apart(choice.name) else []
+                if scenario:
+                    _finish_restores(engine, scenario)
+                    place(engine, scenario)
+                engine.identity()  # an unreachable or too old server is refused here
+                if not make and not all(map(engine.has_database, names)):
+                    raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+                make_databases(engine, names)
                 yield engine
-            finally:
-                engine.close()
             return
         places = [variant.place for variant in scenario.variants if variant.place] if scenario else []
         folders = [Path(named) for place in places for named in (place.data, place.log) if named]
@@ -101,8 +107,11 @@ class Target:
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
         is_new = not server.folder.exists()
         try:
-            engine = EmbeddedEngine(server, choice.name)
+            apart = are_apart(choice.name)
+            engine = EmbeddedEngine(server, SYSTEM_DATABASE if apart else choice.name)
             try:
+                if apart:
+                    with_databases(engine, parts_of(choice.name))
                 if scenario:
                     place(engine, scenario)
                 yield engine
@@ -112,6 +121,15 @@ class Target:
                 raise
         finally:
             server.close()
+
+
+def _finish_restores(engine: Engine, scenario: AnyScenario) -> None:
+    """Bring back what a restore that was cut has left closed, before anybody has to open it."""
+    for one in engine.databases():
+        if scenario.backup and one.backup and one.backup.options:
+            one.backup.options = scenario.backup.options()
+        if scenario.reset == "restore" and one.backup:
+            one.backup.finish_restore()
 
 
 def _refuse_unmounted(*folders: Path | None) -> None:
@@ -143,6 +161,6 @@ def _mount_points() -> Iterator[Path]:
 def _holds_nothing(engine: Engine) -> bool:
     """Tell whether no build has begun in it; False where that cannot be told, as of a server that is gone."""
     try:
-        return ledger.read(engine) is None
+        return ledger.is_empty(engine)
     except (StallmarkError, CallFailed):
         return False

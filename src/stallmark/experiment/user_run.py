@@ -9,13 +9,13 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
-from stallmark.experiment.load_specs import load_specs, search_plan, steering_plan
+from stallmark.experiment.load_specs import load_specs, placed, search_plan, steering_plan
 from stallmark.experiment.loads_beside import LoadsBeside
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
 from stallmark.experiment.steered_sink import steered_sink
-from stallmark.experiment.work import Work, of_load
+from stallmark.experiment.work import Work, of_load, on_machines
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
@@ -57,7 +57,7 @@ class Run(AnyRun):
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        loads = load_specs(self._scenario, self._variant, self._place.repeat)
+        loads = placed(load_specs(self._scenario, self._variant, self._place.repeat), self._engine)
         plan = steering_plan(self._scenario, self._variant)
         search = search_plan(self._scenario, self._variant)
         drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, plan, search)
@@ -98,6 +98,7 @@ class Run(AnyRun):
                 drive.start(self._show.say)
                 if drive.load_machines:
                     writer.update(load_machines=drive.load_machines)
+                    writer.update(**on_machines(writer.manifest, drive.background_sessions()))
                 self._engine.devices.engage()
                 writer.update(started=now())
                 writer.save_manifest()
@@ -133,5 +134,11 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
     try:
         drive.finish()
     finally:
-        writer.update(loads=cut_short(writer.manifest.loads, drive.ended | beside.ended))
+        loads = [
+            load.changed(left_waiting=drive.left_waiting(load.name), unfinished=drive.unfinished(load.name))
+            if load.kind == "users"
+            else load
+            for load in cut_short(writer.manifest.loads, drive.ended | beside.ended)
+        ]
+        writer.update(loads=loads)
         writer.update(unheard=drive.unheard(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines)

@@ -9,6 +9,7 @@ from stallmark.driver.load import background_sessions, executors
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline
 from stallmark.experiment.load_specs import load_specs
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.loads import Load as RecordedLoad
 from stallmark.record.manifest.search import Search
 from stallmark.record.manifest.workload import Follows, Queries, Step
@@ -39,12 +40,10 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
     """Describe the loads of a variant, and when each of them runs."""
     steps = scenario.steps_of(variant)
     specs = load_specs(scenario, variant)
-    processes = executors(specs)
-    loads = []
-    for name, load in scenario.loads_of(variant).items():
-        own = [(spec, each) for spec, each in zip(specs, processes, strict=True) if spec.name == name]
-        background = background_sessions([spec for spec, _ in own], [[each for _, each in own]])
-        loads.append(_load(scenario, name, load, steps, background))
+    background = background_sessions(specs, [executors(specs)])
+    loads = [
+        _load(scenario, name, load, steps, background.get(name, 0)) for name, load in scenario.loads_of(variant).items()
+    ]
     timeline = scenario.timeline(variant)
     if isinstance(scenario, Scenario):
         [described], [load] = loads, scenario.loads_of(variant).values()
@@ -113,6 +112,20 @@ def _load(
         ),
         **common,
     )
+
+
+def on_machines(manifest: Manifest, sessions: Mapping[str, int]) -> dict[str, Any]:
+    """Return what load machines change of a manifest: the background sessions of each load, by name."""
+    if not manifest.loads:
+        return {"workload": manifest.workload.changed(background_sessions=sum(sessions.values()))}
+    return {
+        "loads": tuple(
+            load.changed(workload=load.workload.changed(background_sessions=sessions[load.name]))
+            if load.workload and load.name in sessions
+            else load
+            for load in manifest.loads
+        )
+    }
 
 
 def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> Work:

@@ -12,8 +12,18 @@ from sqlfluff.core import Linter
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
 from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
-from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, statement
-from stallmark.collectors.mssql.counters import _NAMED, _PHYSICAL, Performance, ServerWaits, SessionWaits
+from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, of_databases, statement
+from stallmark.collectors.mssql.counters import (
+    _NAMED,
+    _PHYSICAL,
+    LogSpace,
+    Performance,
+    Procedures,
+    Replicas,
+    ServerIO,
+    ServerWaits,
+    SessionWaits,
+)
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency
 from stallmark.collectors.mssql.moments import Cpu
@@ -106,6 +116,13 @@ def test_the_way_to_our_counters_on_azure_is_documented() -> None:
     check(sql, None)
 
 
+@pytest.mark.parametrize("kind", [ServerIO, Performance, UserWaits])
+def test_what_is_asked_of_several_databases_is_documented(kind: type[MssqlCollector]) -> None:
+    text = statement(kind.name, 17)
+    assert text != of_databases(text, ["bank", "o'mail"])
+    check(of_databases(text, ["bank", "o'mail"]), 17)
+
+
 @pytest.mark.parametrize("sql", [_FILES, _PRESENT, _OPTIONS])
 def test_every_column_of_the_questions_beforehand_is_documented(sql: str) -> None:
     for version in VERSIONS:
@@ -182,10 +199,13 @@ def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> 
             assert answered(sql) == ["happened", "event"]
         elif kind is Statements:  # what it names itself, and what it asks for a plan with
             own = {"statement", "planned", "position"}
-            assert {*answered(sql)} - {"begins", "ends", "plan_handle"} == {*kind.columns.names} - own
+            assert {*answered(sql)} - {"begins", "ends", "plan_handle", "database"} == {*kind.columns.names} - own
         else:
             ours = {"wait_class", "benign"} if kind in (ServerWaits, SessionWaits) else set()
-            assert answered(sql) == [name for name in kind.columns.names if name not in ours]
+            ours |= {"database"} if kind is LogSpace else set()
+            told = {"database"} if kind in (Procedures, Replicas) else set()
+            asked = [name for name in answered(sql) if name not in told]
+            assert asked == [name for name in kind.columns.names if name not in ours]
 
 
 def test_the_error_log_is_asked_as_documented() -> None:

@@ -1,16 +1,17 @@
 """Every load in every step of a run, and the whole of each step: its I/O, its device, its host."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.loads.step import LoadStep, of_raw, of_streams, of_users
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import IoByLoad, LoadViews
 from stallmark.analysis.read.queries import executions_of
-from stallmark.analysis.read.raw_io import read_raw_io
+from stallmark.analysis.read.raw_io import RawLoadSummary, read_raw_io
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -46,48 +47,63 @@ class WholeStep:
         return None if self.iops is None or not self.drives else self.iops / self.drives
 
 
-def steps_of_loads(record: Record, run: RunSummary, views: Mapping[str, RunSummary]) -> list[LoadStep]:
-    """Return the loads of every measured step. `run` is the summary of the whole record, `views` of its loads of
-    users."""
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A measured step of a run, the `number`th of its manifest, with the I/O of its loads."""
+
+    number: int
+    summary: StepSummary
+    interval: Interval
+    raw: list[RawLoadSummary]
+    io: IoByLoad | None  # where the server tells it by session
+
+
+def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
+    """Read the measured steps of a run, of whose record `run` is the summary."""
     steps = _planned(record.manifest, run)
-    intervals = [_interval(index, step) for index, step in steps]
+    intervals = [_interval(number, step) for number, step in steps]
     raw = read_raw_io(record, max([recorded_seconds(record), *(one.end for one in intervals)]), intervals)
-    executions = executions_of(record) if any(load.kind == "streams" for load in record.loads) else []
     by_session = LoadViews(record)
+    return [
+        MeasuredStep(number, step, interval, raw.within(interval), by_session.within(interval))
+        for (number, step), interval in zip(steps, intervals, strict=True)
+    ]
+
+
+def steps_of_loads(record: Record, measured: Sequence[MeasuredStep], views: Mapping[str, RunSummary]) -> list[LoadStep]:
+    """Return the loads of every measured step. `views` are the summaries of the run's loads of users."""
+    executions = executions_of(record) if any(load.kind == "streams" for load in record.loads) else []
     found = []
-    for (index, step), interval in zip(steps, intervals, strict=True):
-        alone = record.manifest.steps[index].alone
-        raw_here = {one.load: one.together for one in raw.within(interval)}
-        io = by_session.within(interval)
+    for one in measured:
+        planned, step = record.manifest.steps[one.number], one.summary
+        raw = {each.load: each.together for each in one.raw}
         for load in record.loads:
-            if not (count := load.counts[index]):
+            if not (count := load.counts[one.number]):
                 continue
-            own_io = io.loads.get(load.name) if io else None
+            alone = planned.alone == load.name
+            own_io = one.io.loads.get(load.name) if one.io else None
             match load.kind:
                 case "raw":
-                    found.append(of_raw(load, step, count, alone == load.name, raw_here.get(load.name)))
+                    found.append(of_raw(load, step, count, alone, raw.get(load.name)))
                 case "streams":
-                    queries = [one for one in executions if one.load == load.name]
-                    found.append(of_streams(load, step, count, alone == load.name, queries, own_io))
+                    queries = [each for each in executions if each.load == load.name]
+                    found.append(of_streams(load, step, count, alone, queries, own_io))
                 case "users":
-                    planned = record.manifest.steps[index]
                     for own in views[load.name].steps:  # none where it had ended before
                         if planned.begin_s <= own.interval.begin_s < planned.end_s:
-                            found.append(of_users(load, step, own, alone == load.name, own_io))
+                            found.append(of_users(load, step, own, alone, own_io))
     return found
 
 
-def whole_steps(record: Record, run: RunSummary) -> list[WholeStep]:
-    """Return the measured steps of a run."""
-    by_session, steps = LoadViews(record), _planned(record.manifest, run)
-    intervals = [_interval(index, step) for index, step in steps]
-    raw = read_raw_io(record, max([recorded_seconds(record), *(one.end for one in intervals)]), intervals)
+def whole_steps(record: Record, measured: Sequence[MeasuredStep]) -> list[WholeStep]:
+    """Return the measured steps of a run over all their loads."""
     emulated = {load.name for load in record.loads if load.raw and load.raw.emulated and load.raw.folder is None}
     free, total = _available_bytes(record), record.manifest.machine.memory_bytes
     found = []
-    for (_, step), interval in zip(steps, intervals, strict=True):
+    for one in measured:
+        step, interval = one.summary, one.interval
         data, device = step.storage.data, step.storage.data_device
-        beside = sum(one.together.iops for one in raw.within(interval) if one.load in emulated)  # counted apart
+        beside = sum(raw.together.iops for raw in one.raw if raw.load in emulated)  # counted apart
         least = min((some for t, some in free if interval.begin <= t < interval.end), default=None)
         found.append(
             WholeStep(
@@ -104,7 +120,7 @@ def whole_steps(record: Record, run: RunSummary) -> list[WholeStep]:
                 reads_per_s=data.reads / data.seconds if data else None,
                 cpu_busy_share=step.server.cpu_busy_share,
                 memory_share=1 - least / total if least is not None and total else None,
-                io=by_session.within(interval),
+                io=one.io,
                 emulated=step.emulated,
             )
         )
@@ -121,9 +137,10 @@ def drives_of(manifest: Manifest) -> int | None:
 
 
 def _planned(manifest: Manifest, run: RunSummary) -> list[tuple[int, StepSummary]]:
-    """Return the measured steps with their numbers in the manifest: one that was not reached is left out."""
+    """Return the measured steps, under a name of their run that is unique, with their numbers in the manifest: one that
+    was not reached is left out."""
     return [
-        (index, step)
+        (index, replace(step, run=name_of(run)))
         for step in run.steps
         for index, planned in enumerate(manifest.steps)
         if planned.begin_s <= step.interval.begin_s < planned.end_s

@@ -12,7 +12,7 @@ from stallmark.analysis.read.queries import Execution
 from stallmark.analysis.read.raw_io import RawFigures
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
-from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, judge_reads, outcome_of
+from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of
 from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.stats.thresholds import LEAST_DONE
@@ -29,7 +29,7 @@ class LoadLevel:
 
     limit_ms: float
     outcome: LevelOutcome
-    figure: str  # "p95", "mean only" or "none"
+    figure: str  # "p95", "mean_only" or "none"
     figure_ms: float | None
 
 
@@ -39,7 +39,7 @@ class LoadStep:
     transactions per second, of streams queries per hour, of a raw load I/Os per second. `doubts`: why it must not be
     compared."""
 
-    run: str
+    run: str  # its folder with the experiment's
     variant: str
     repeat: int
     step: str
@@ -65,7 +65,6 @@ class LoadStep:
 
 def of_users(load: Load, whole: StepSummary, own: StepSummary, alone: bool, io: LoadIo | None) -> LoadStep:
     """Return a load of users, of whom `own` is the summary."""
-    level = own.validity.slo
     return LoadStep(
         *_of(load, whole, own.users, alone),
         rate=own.result_tps,
@@ -75,7 +74,7 @@ def of_users(load: Load, whole: StepSummary, own: StepSummary, alone: bool, io: 
         p99_ms=own.latency.percentiles_ms.get("p99"),
         failed=own.throughput.failed,
         reads_per_s=io.reads_per_s if io else None,
-        level=LoadLevel(level.limit_ms, level.outcome, level.figure, level.figure_ms) if level else None,
+        level=_level(own.validity.slo),
         budget=own.cause.budget if own.cause else None,
         open_loop=load.arrivals != "closed",
         doubts=[*own.validity.invalid, *own.validity.driver_bound, *_few(own)],
@@ -120,14 +119,13 @@ def of_streams(
     interval = whole.interval
     ended = [one for one in executions if interval.begin_s <= one.started_s + one.seconds < interval.end_s]
     done = [one for one in ended if not one.failed]
-    judged = judge_reads(load.service_level, whole.server.io_latency, whole.storage.data)
     return LoadStep(
         *_of(load, whole, count, alone),
         rate=len(done) / interval.measured_s * 3600,
         mean_ms=sum(one.seconds for one in done) / len(done) * 1000 if done else None,
         failed=len(ended) - len(done),
         reads_per_s=io.reads_per_s if io else None,
-        level=LoadLevel(judged.limit_ms, judged.outcome, judged.figure, judged.figure_ms) if judged else None,
+        level=_level(judge_reads(load.service_level, whole.server.io_latency, whole.storage.data)),
         doubts=[one for one in whole.validity.invalid if one.kind in _OF_THE_STEP],
     )
 
@@ -139,6 +137,11 @@ def _of(
     return (
         whole.run, whole.variant, whole.repeat, whole.step, whole.cells, alone, load.name, load.kind, count, emulated,
     )  # fmt: skip
+
+
+def _level(judged: ServiceLevel | None) -> LoadLevel | None:
+    """Return the level of a load that is held to the server's reads."""
+    return LoadLevel(judged.limit_ms, judged.outcome, judged.figure, judged.figure_ms) if judged else None
 
 
 def _level_of_raw(asked: ServiceLevelObjective | None, found: RawFigures | None) -> LoadLevel | None:

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from stallmark.analysis.cautions import CautionKind, cautions
+from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.storage import drifts
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.loads.cells import CellsStep, cells_steps
 from stallmark.analysis.loads.findings import answer_of, conclusions, of_load
 from stallmark.analysis.loads.points import LoadPoint, WholePoint, load_points, whole_points
-from stallmark.analysis.loads.run import steps_of_loads, whole_steps
+from stallmark.analysis.loads.run import measured_steps, steps_of_loads, whole_steps
 from stallmark.analysis.loads.together import Penalty, penalties
 from stallmark.analysis.points import group
 from stallmark.analysis.run import RunSummary, summarise_run
@@ -81,15 +82,13 @@ def summarise_loads(records: Sequence[Record]) -> LoadsSummary:
         summarise_run(record, f"run{number}", again)
         for number, (record, again) in enumerate(zip(records, repeated, strict=True), 1)
     ]
-    of_runs = {(name, run.folder): run for name, view in made.items() for run in view.runs}
-    points = load_points(
-        [
-            step
-            for record, run in zip(records, runs, strict=True)
-            for step in steps_of_loads(record, run, _of_run(of_runs, run.folder))
-        ]
-    )
-    steps = whole_points([one for record, run in zip(records, runs, strict=True) for one in whole_steps(record, run)])
+    of_runs = {(name, name_of(run)): run for name, view in made.items() for run in view.runs}
+    of_loads, of_all = [], []
+    for record, run in zip(records, runs, strict=True):
+        measured = measured_steps(record, run)
+        of_loads += steps_of_loads(record, measured, _of_run(of_runs, name_of(run)))
+        of_all += whole_steps(record, measured)
+    points, steps = load_points(of_loads), whole_points(of_all)
     cost, cells = penalties(points), cells_steps(points, steps)
     found = list(conclusions(points, steps, cost, cells, made))
     whole = ExperimentSummary(
@@ -133,8 +132,8 @@ def _cautions(runs: Sequence[RunSummary], made: dict[str, ExperimentSummary]) ->
     yield from (one for number, one in enumerate(derived) if one.facts not in [o.facts for o in derived[:number]])
 
 
-def _of_run(of_runs: dict[tuple[str, str], RunSummary], folder: str) -> dict[str, RunSummary]:
-    return {name: run for (name, of), run in of_runs.items() if of == folder}
+def _of_run(of_runs: dict[tuple[str, str], RunSummary], named: str) -> dict[str, RunSummary]:
+    return {name: run for (name, of), run in of_runs.items() if of == named}
 
 
 def _variant(run: RunSummary) -> str:

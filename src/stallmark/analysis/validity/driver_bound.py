@@ -62,9 +62,6 @@ def _spread_back(spent_us: np.ndarray, users_us: np.ndarray) -> tuple[np.ndarray
     Time is counted in the second in which a call ended. What is more than the users of a second have lies in the
     seconds before: a call of many seconds, such as one that ends after an interval, must not pass for an idle user.
     """
-    passed, before = spent_us.astype(float), 0.0
-    for second in reversed(range(len(passed))):
-        passed[second] += before
-        before = max(0.0, passed[second] - users_us[second])
-        passed[second] -= before
-    return passed, before
+    over = np.cumsum((spent_us - users_us)[::-1])
+    left = np.append((over - np.minimum(np.minimum.accumulate(over), 0.0))[::-1], 0.0)  # that each second passes on
+    return spent_us + left[1:] - left[:-1], float(left[0])

@@ -56,7 +56,7 @@ class ServiceLevel:
     ideal_ms: float | None
     outcome: LevelOutcome
     ideal_met: bool | None  # None: there is none, or it is not known, as by a mean within it
-    figure: str  # "p95", "mean only", or "none"
+    figure: str  # "p95", "mean_only", or "none"
     figure_ms: float | None
     reads: int
     source: ReadSource

@@ -3,20 +3,27 @@
 A query named `<collector>.<major>.sql` serves that major version (14 is 2017, 15 is 2019, 16 is 2022) and all later
 ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Statements that are
 no queries stand beside them: `<collector>.<what>.sql`.
+
+A query of all sessions or databases of the server has `DB_ID()` and `DB_NAME()` in lists: where several databases are
+ours, theirs stand there.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from stallmark.collectors.base import Collector, Row, ServerConnection
+from stallmark.collectors.databases import EachDatabase, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
+from stallmark.engines.mssql.sql import name as quoted
+from stallmark.engines.mssql.sql import text as constant
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
@@ -30,6 +37,10 @@ ANSWER_WITHIN_S = 30
 # A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
 _MANNERS = "SET LOCK_TIMEOUT 5000; SET DEADLOCK_PRIORITY LOW;"
 
+_OURS = re.compile(
+    r"(DB_ID|DB_NAME)\(\)( COLLATE \w+)?|SELECT DB_ID\(\) AS database_id,[^()]* FROM sys\.database_files AS here"
+)
+
 _EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
 
 
@@ -37,6 +48,22 @@ def statement(name: str, major: int) -> str:
     """Return the newest query of this name that a server of this major version understands."""
     fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
     return sql_file.read(__package__, f"{name}.{max(fitting)}")
+
+
+def of_databases(text: str, names: Sequence[str]) -> str:
+    """Return a query that has these databases where it lists the one of the connection, and the files of each."""
+
+    def ours(found: re.Match[str]) -> str:
+        if found[1] is None:
+            here, files = found[0].split("FROM sys.")
+            each = (
+                here.replace("DB_ID()", f"DB_ID({constant(one)})") + f"FROM {quoted(one)}.sys.{files}" for one in names
+            )
+            return " UNION ALL ".join(each)
+        each = (f"DB_ID({constant(one)})" if found[1] == "DB_ID" else constant(one) for one in names)
+        return ", ".join(one + (found[2] or "") for one in each)
+
+    return _OURS.sub(ours, text)
 
 
 def azure_statement(name: str) -> str | None:
@@ -99,7 +126,9 @@ class MssqlCollector(Collector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self.engine = cast(MssqlEngine, engine)
-        self.connection = CollectorConnection(engine)
+        self.connection: ServerConnection = CollectorConnection(engine)
+        if self.several and self.of_each_database:
+            self.connection = EachDatabase(self.databases, CollectorConnection)
 
     @property
     def major(self) -> int:
@@ -112,7 +141,17 @@ class MssqlCollector(Collector):
     @cached_property
     def sql(self) -> str:
         own = azure_statement(self.name) if self.is_azure else None
-        return own or statement(self.name, self.major)
+        text = own or statement(self.name, self.major)
+        if self.several and not self.of_each_database:
+            return of_databases(text, [name_of(one) for one in self.databases])
+        return text
+
+    @property
+    def asked(self) -> Mapping[str, MssqlEngine]:
+        """Return whom it asks, by what a sentence on one of several databases begins with."""
+        if not self.of_each_database or not self.several:
+            return {"": self.engine}
+        return {f"In {name_of(one)}: ": cast(MssqlEngine, one) for one in self.databases}
 
     @property
     def permission(self) -> str:
@@ -124,10 +163,11 @@ class MssqlCollector(Collector):
     def unavailable(self) -> str | None:
         if why := self.not_here():
             return why
-        try:
-            self.engine.query(self.sql)
-        except CallFailed as failure:
-            return self._refused(failure)
+        for where, engine in self.asked.items():
+            try:
+                engine.query(self.sql)
+            except CallFailed as failure:
+                return where + self._refused(failure, engine)
         return None
 
     def not_here(self) -> str | None:
@@ -143,7 +183,7 @@ class MssqlCollector(Collector):
         self.connection.open()
 
     def sample(self, now: float) -> list[Row]:
-        return self.connection.rows(self.sql)
+        return self.told_apart(self.connection.rows(self.sql))
 
     def close(self) -> None:
         self.connection.close()
@@ -154,19 +194,20 @@ class MssqlCollector(Collector):
             self.connection.open()
             return self.sample(0.0)
 
-    def forbidden(self, why: str, permission: str | None = None) -> str:
-        """Return the sentence for a login that may not see what a collector reads; `permission` where not its own."""
+    def forbidden(self, why: str, permission: str | None = None, engine: MssqlEngine | None = None) -> str:
+        """Return the sentence for a login that may not see what a collector reads; `permission` where not its own,
+        `engine` of the database where it is not the first."""
         permission = permission or self.permission
         of_database = "DATABASE" in permission
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
-        [(login,)] = self.engine.query(f"SELECT QUOTENAME({name})")
+        [(login,)] = (engine or self.engine).query(f"SELECT QUOTENAME({name})")
         place = "" if of_database else "USE master; "  # where alone rights on the server are granted
         group = " (or TO the Windows group that lets it in)" if "\\" in login else ""
         return f"The {who} {login} may not see this ({why}): run {place}GRANT {permission} TO {login};{group}"
 
-    def _refused(self, failure: CallFailed) -> str:
+    def _refused(self, failure: CallFailed, engine: MssqlEngine) -> str:
         if failure.code in FORBIDDEN:
-            return self.forbidden(failure.message)
+            return self.forbidden(failure.message, engine=engine)
         if failure.code == NO_SUCH_VIEW:
             return f"This server does not have the view it needs ({failure.message})."
         return f"The server refused its query ({failure.message}, error {failure.code})."

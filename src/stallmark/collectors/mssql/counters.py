@@ -4,9 +4,10 @@ from functools import cache, cached_property
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, EPOCH, MS, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
+from stallmark.collectors.base import COUNT, EPOCH, MS, OF_SEVERAL, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
+from stallmark.collectors.databases import name_of
 from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
-from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.server import AZURE
@@ -25,7 +26,7 @@ class ServerIO(MssqlCollector):
         [
             *SERVER_CLOCK,
             column("entity", TEXT, '"database/logical name" of the file'),
-            column("kind", TEXT, "data, wal, temp or foreign (of another database)"),
+            column("kind", TEXT, "data or wal (of a database under load), temp or foreign (of another database)"),
             *STALLS,
             column("queued_read_stall_ms", MS, "of the read stall, what the resource governor added"),
             column("queued_write_stall_ms", MS, "of the write stall, what the resource governor added"),
@@ -158,18 +159,36 @@ class Performance(MssqlCollector):
     @cached_property
     def sql(self) -> str:
         text = statement(self.name, self.major)
+        if self.several:
+            return of_databases(text, list(self._instances))
         return text.replace(_NAMED, _PHYSICAL) if self.engine.edition in AZURE else text
+
+    @cached_property
+    def _instances(self) -> dict[str, str]:
+        """Return the names of several databases by those of their counters."""
+        names = {one: name_of(one) for one in self.databases}
+        if self.engine.edition not in AZURE:
+            return {name: name for name in names.values()}
+        return {one.query(f"SELECT {_PHYSICAL}")[0][0]: name for one, name in names.items()}
+
+    def sample(self, now: float) -> list[Row]:
+        rows = super().sample(now)
+        if self.several:
+            for row in rows:
+                row["instance"] = self._instances.get(row["instance"], row["instance"])
+        return rows
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._disabled()
 
     def limited(self) -> str | None:
-        rows = self.sample_alone()
-        if any(row["object"] == "Databases" and row["instance"] != "tempdb" for row in rows):
+        counted = {row["instance"] for row in self.sample_alone() if row["object"] == "Databases"} - {"tempdb"}
+        missing = [name for name in self._instances.values() if name not in counted] if self.several else []
+        if counted and not missing:
             return None
         return (
-            "The server has no counters of our database (object Databases): the flushes of its log, and the growth of "
-            "its files, are not known from them."
+            f"The server has no counters of {', '.join(missing) or 'our database'} (object Databases): the flushes of "
+            "its log, and the growth of its files, are not known from them."
         )
 
     def _disabled(self) -> str | None:
@@ -188,12 +207,13 @@ class Procedures(MssqlCollector):
     name = "procedures"
     title = "Procedures"
     help = (
-        "Executions, time and pages of our database's procedures, per cached plan (sys.dm_exec_procedure_stats). "
+        "Executions, time and pages of our databases' procedures, per cached plan (sys.dm_exec_procedure_stats). "
         "A plan that leaves the cache takes its counts with it: the report says how many of the executions are "
         "covered. Physical reads are pages read for the procedure, read-ahead left out."
     )
     interval_s = 5.0
     on_azure = True
+    named = ("procedure",)
     columns = pa.schema(
         [
             *SERVER_CLOCK,
@@ -215,11 +235,13 @@ class RowLocks(MssqlCollector):
     title = "Waits for rows"
     help = (
         "How often and how long anybody waited for a row or page lock, for a latch on a page in memory, and for a page "
-        "to be read from disk, by index of our database's tables (sys.dm_db_index_operational_stats). An index that "
+        "to be read from disk, by index of our databases' tables (sys.dm_db_index_operational_stats). An index that "
         "falls out of the metadata cache begins to count anew."
     )
     interval_s = 15.0
     on_azure = True
+    of_each_database = True
+    named = ("epoch", "entity", "relation")
     columns = pa.schema(
         [
             *SERVER_CLOCK,
@@ -241,11 +263,12 @@ class LogSpace(MssqlCollector):
     name = "log_space"
     title = "Log space"
     help = (
-        "How full our database's log is, and what keeps it from being reused (sys.dm_db_log_space_usage, "
-        "sys.databases)."
+        "How full the log of each of our databases is, and what keeps it from being reused "
+        "(sys.dm_db_log_space_usage, sys.databases)."
     )
     interval_s = 5.0
     on_azure = True
+    of_each_database = True
     columns = pa.schema(
         [
             SERVER_TIME,
@@ -253,6 +276,7 @@ class LogSpace(MssqlCollector):
             column("used_bytes", COUNT, "of it in use"),
             column("since_backup_bytes", COUNT, "log since the last log backup"),
             column("reuse_wait", TEXT, "what keeps the log from being reused"),
+            column("database", TEXT, OF_SEVERAL),
         ]
     )
 
@@ -266,6 +290,8 @@ class StatisticsUpdates(MssqlCollector):
     )
     interval_s = 10.0
     on_azure = True
+    of_each_database = True
+    named = ("table",)
     columns = pa.schema(
         [
             SERVER_TIME,
@@ -280,11 +306,12 @@ class Replicas(MssqlCollector):
     name = "replicas"
     title = "Replicas"
     help = (
-        "Log that the primary has not yet sent to each of the other replicas of our database, and log that they have "
+        "Log that the primary has not yet sent to each of the other replicas of our databases, and log that they have "
         "and have not yet redone (sys.dm_hadr_database_replica_states). How long commits wait for them is among the "
         "performance counters (Database Replica: Transaction Delay)."
     )
     interval_s = 5.0
+    named = ("replica",)
     columns = pa.schema(
         [
             SERVER_TIME,

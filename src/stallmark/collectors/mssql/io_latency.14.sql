@@ -6,5 +6,5 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
        target.target_data AS histogram
   FROM sys.dm_xe_sessions AS session
   JOIN sys.dm_xe_session_targets AS target ON target.event_session_address = session.address
- WHERE session.name IN ('stallmark_reads', 'stallmark_log_writes')
+ WHERE session.name LIKE 'stallmark[_]%'
        AND target.target_name = 'histogram'

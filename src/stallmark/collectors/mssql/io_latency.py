@@ -4,6 +4,7 @@ login may, of reads on request, as there are far more of them.
 The sessions live from `open` to `close`. What a killed run has left is dropped by the next one that holds the server.
 """
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -11,7 +12,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT, Row
+from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row
+from stallmark.collectors.databases import name_of
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -22,7 +24,9 @@ SESSIONS = {
     "stallmark_reads": ("read", "io_latency.reads"),
     "stallmark_log_writes": ("log write", "io_latency.log_writes"),
 }
-"""By name: what it counts, and the text that makes it. Our runs exclude each other on a server: no number is needed."""
+"""By name: what it counts, and the text that makes it. Those of a second database have a number behind their names. Our
+runs exclude each other on a server: no other number is needed."""
+_OURS = re.compile(rf"({'|'.join(SESSIONS)})(_\d+)?")
 
 _FILES = "SELECT DB_ID(), MIN(log.file_id) FROM sys.database_files AS log WHERE log.type = 1"
 _MAY = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER ANY EVENT SESSION')"
@@ -35,10 +39,17 @@ _UNIT = (
 )
 
 
+def session_name(kind: str, number: int) -> str:
+    """Return the name of the event session of this kind of the first database, the second one and so on."""
+    return kind if number == 1 else f"{kind}_{number}"
+
+
 class LogLatency(MssqlCollector):
     name = "io_latency"
     title = "I/O latency"
-    help = f"How many writes of our database's log took how long (Extended Events file_write_completed). {_UNIT}"
+    help = (
+        f"How many writes of each of our databases' logs took how long (Extended Events file_write_completed). {_UNIT}"
+    )
     sessions: ClassVar[Collection[str]] = ("stallmark_log_writes",)
     interval_s = 10.0
     columns = pa.schema(
@@ -54,6 +65,7 @@ class LogLatency(MssqlCollector):
             column("ios", COUNT, "that took this long, so far", "I/Os"),
             column("slots", COUNT, "durations that there is room for", "durations"),
             column("dropped", COUNT, "events that found no buffer", "events"),
+            column("database", TEXT, OF_SEVERAL),
         ]
     )
 
@@ -71,18 +83,26 @@ class LogLatency(MssqlCollector):
     def open(self) -> None:
         try:
             drop_sessions(self.engine)
-            [(database, log_file)] = self.engine.query(_FILES)
-            for _, file in (SESSIONS[name] for name in self.sessions):
-                self.engine.execute(sql_file.read(__package__, file).format(database=database, log_file=log_file))
+            for number, one in enumerate(self.databases, 1):
+                [(database, log_file)] = one.query(_FILES)
+                for kind in self.sessions:
+                    text = sql_file.read(__package__, SESSIONS[kind][1])
+                    names = {"session": session_name(kind, number), "database": database, "log_file": log_file}
+                    self.engine.execute(text.format(**names))
         except CallFailed as failure:
             raise StallmarkError(f"the server made no event session ({failure.message})") from failure
         super().open()
 
     def sample(self, now: float) -> list[Row]:
         found = {row["session"]: row for row in self.connection.rows(self.sql)}
-        if missing := set(self.sessions) - found.keys():
-            raise StallmarkError(f"somebody stopped the event session {sorted(missing)[0]}")
-        return [row for session in self.sessions for row in _rows(found[session])]
+        names = {
+            session_name(kind, number): (SESSIONS[kind][0], name_of(one) if self.several else None)
+            for kind in self.sessions
+            for number, one in enumerate(self.databases, 1)
+        }
+        if missing := names.keys() - found.keys():
+            raise StallmarkError(f"somebody stopped the event session {min(missing)}")
+        return [row for session, of in names.items() for row in _rows(found[session], *of)]
 
     def close(self) -> None:
         super().close()
@@ -93,7 +113,7 @@ class IoLatency(LogLatency):
     """Stands in the place of LogLatency when a scenario asks for it."""
 
     help = (
-        "How many reads of our database's data files and writes of its log took how long (Extended Events "
+        "How many reads of each of our databases' data files and writes of its log took how long (Extended Events "
         f"file_read_completed and file_write_completed, a histogram each). {_UNIT}"
     )
     sessions = tuple(SESSIONS)
@@ -110,16 +130,14 @@ def drop_left_behind(engine: MssqlEngine) -> None:
 
 
 def drop_sessions(engine: MssqlEngine) -> None:
-    """Drop the sessions in SESSIONS alone: the name of another program's may begin as ours do."""
-    present = {name for (name,) in engine.query(_PRESENT)}
-    for name in SESSIONS:
-        if name in present:
+    """Drop the sessions that have our names alone: the name of another program's may begin as ours do."""
+    for (name,) in engine.query(_PRESENT):
+        if _OURS.fullmatch(name):
             engine.execute(f"DROP EVENT SESSION {name} ON SERVER")
 
 
-def _rows(session: Row) -> Iterator[Row]:
+def _rows(session: Row, operation: str, database: str | None) -> Iterator[Row]:
     """Yield a row for each duration of a session's histogram; one row without a duration when it is empty."""
-    operation, _ = SESSIONS[session["session"]]
     root = ElementTree.fromstring(session["histogram"]) if session["histogram"] else None
     slots = None if root is None else int(root.attrib["buckets"])
     counted: list[tuple[int | None, int]] = []
@@ -134,4 +152,5 @@ def _rows(session: Row) -> Iterator[Row]:
             "ios": ios,
             "slots": slots,
             "dropped": session["dropped"],
+            "database": database,
         }

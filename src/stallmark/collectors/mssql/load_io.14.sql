@@ -9,5 +9,5 @@ SELECT CONCAT('start ', CONVERT(varchar(23), MAX(started.create_date), 126)) AS 
   FROM sys.dm_exec_sessions AS session
   LEFT JOIN sys.databases AS started ON started.database_id = 2
  WHERE (session.program_name LIKE 'stallmark-user%' OR session.program_name LIKE 'stallmark-stream%')
-   AND session.database_id = DB_ID()
+   AND session.database_id IN (DB_ID())
  GROUP BY session.program_name

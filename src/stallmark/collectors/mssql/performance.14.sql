@@ -27,7 +27,7 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
        AND split.counter IN ('Transactions/sec', 'Write Transactions/sec', 'Log Flushes/sec', 'Log Flush Waits/sec',
                              'Log Flush Wait Time', 'Log Flush Write Time (ms)', 'Log Bytes Flushed/sec',
                              'Data File(s) Size (KB)', 'Log File(s) Size (KB)', 'Log Growths', 'Percent Log Used')
-    OR split.object = 'Database Replica' AND split.instance = DB_NAME() COLLATE Latin1_General_CI_AS
+    OR split.object = 'Database Replica' AND split.instance IN (DB_NAME() COLLATE Latin1_General_CI_AS)
        AND split.counter IN ('Transaction Delay', 'Mirrored Write Transactions/sec')
     OR split.object = 'Locks' AND split.instance = '_Total'
        AND split.counter IN ('Number of Deadlocks/sec', 'Lock Waits/sec', 'Lock Wait Time (ms)',

@@ -3,6 +3,7 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
        'plan cache' AS epoch,
        CONCAT(OBJECT_SCHEMA_NAME(cached.object_id, cached.database_id), '.',
               OBJECT_NAME(cached.object_id, cached.database_id)) AS [procedure],
+       DB_NAME(cached.database_id) AS [database],
        CONCAT(CONVERT(varchar(130), cached.sql_handle, 1), ' ', CONVERT(varchar(130), cached.plan_handle, 1), ' ',
               CONVERT(varchar(23), cached.cached_time, 126)) AS [plan],
        cached.execution_count AS executions,
@@ -13,4 +14,4 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
        cached.total_logical_writes AS logical_writes,
        cached.total_spills AS spills
   FROM sys.dm_exec_procedure_stats AS cached
- WHERE cached.database_id = DB_ID()
+ WHERE cached.database_id IN (DB_ID())

@@ -1,9 +1,13 @@
-"""Query Store's counts of our database's procedures: collected on request, and where it is on already."""
+"""Query Store's counts of our databases' procedures: collected on request, and where it is on already."""
+
+from collections.abc import Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
 from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.record.schema import column
 
 _OPTIONS = """\
@@ -16,12 +20,14 @@ class QueryStore(MssqlCollector):
     name = "query_store"
     title = "Query Store"
     help = (
-        "Runs, time and pages of every plan of our database's statements, by procedure, in the interval that Query "
+        "Runs, time and pages of every plan of our databases' statements, by procedure, in the interval that Query "
         "Store is at (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
         "What is counted are statements: a procedure of three statements counts three."
     )
     interval_s = 15.0
     on_azure = True
+    of_each_database = True
+    named: ClassVar[Sequence[str]] = ("epoch", "procedure", "plan")
     columns = pa.schema(
         [
             *SERVER_CLOCK,
@@ -45,33 +51,33 @@ class QueryStore(MssqlCollector):
         return super().unavailable() or self._off()
 
     def limited(self) -> str | None:
-        _, capture, _ = self._options()
-        if capture == "ALL":
-            return None
-        return f"Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
+        for where, engine in self.asked.items():
+            _, capture, _ = _options(engine)
+            if capture != "ALL":
+                return (
+                    f"{where}Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
+                )
+        return None
 
     def _off(self) -> str | None:
-        state, _, _ = self._options()
-        if state == "READ_WRITE":
-            return None
-        return (
-            f"Query Store is {state} in this database, and Stallmark leaves it so: to have it, run ALTER DATABASE "
-            "CURRENT SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE);"
-        )
-
-    def _options(self) -> tuple[str, str, str]:
-        """Return its state, which statements it captures, and whether it counts waits."""
-        found = self.engine.query(_OPTIONS)
-        return found[0] if found else ("OFF", "NONE", "OFF")  # system databases have none
+        for where, engine in self.asked.items():
+            state, _, _ = _options(engine)
+            if state != "READ_WRITE":
+                return (
+                    f"{where}Query Store is {state} in this database, and Stallmark leaves it so: to have it, run "
+                    "ALTER DATABASE CURRENT SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE);"
+                )
+        return None
 
 
 class QueryStoreWaits(QueryStore):
     name = "query_store_waits"
     title = "Query Store: waits"
     help = (
-        "What the statements of our database's procedures waited for, by Query Store's own categories: Buffer IO is "
+        "What the statements of our databases' procedures waited for, by Query Store's own categories: Buffer IO is "
         "a data page read, Tran Log IO a log write (sys.query_store_wait_stats)."
     )
+    named = ("epoch", "wait", "plan")
     columns = pa.schema(
         [
             *SERVER_CLOCK,
@@ -87,7 +93,14 @@ class QueryStoreWaits(QueryStore):
     def _off(self) -> str | None:
         if why := super()._off():
             return why
-        _, _, waits = self._options()
-        return (
-            None if waits == "ON" else "Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
-        )
+        for where, engine in self.asked.items():
+            _, _, waits = _options(engine)
+            if waits != "ON":
+                return f"{where}Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
+        return None
+
+
+def _options(engine: MssqlEngine) -> tuple[str, str, str]:
+    """Return the state of Query Store, which statements it captures, and whether it counts waits."""
+    found = engine.query(_OPTIONS)
+    return found[0] if found else ("OFF", "NONE", "OFF")  # system databases have none

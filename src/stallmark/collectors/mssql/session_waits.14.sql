@@ -11,4 +11,4 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
   JOIN sys.dm_exec_session_wait_stats AS wait ON wait.session_id = session.session_id
   LEFT JOIN sys.databases AS started ON started.database_id = 2
  WHERE session.program_name LIKE 'stallmark-user%'
-   AND session.database_id = DB_ID()
+   AND session.database_id IN (DB_ID())

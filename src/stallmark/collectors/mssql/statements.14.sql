@@ -1,8 +1,9 @@
--- One row for each cached plan of each statement of our database's procedures; its counts begin when it enters the cache.
+-- One row for each cached plan of each statement of our databases' procedures; its counts begin when it enters the cache.
 SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS float) AS server_time,
        'plan cache' AS epoch,
        CONCAT(OBJECT_SCHEMA_NAME(cached.object_id, cached.database_id), '.',
               OBJECT_NAME(cached.object_id, cached.database_id)) AS [procedure],
+       DB_NAME(cached.database_id) AS [database],
        CAST(used.statement_start_offset AS bigint) AS begins,
        CAST(used.statement_end_offset AS bigint) AS ends,
        CONVERT(varchar(18), used.query_plan_hash, 1) AS plan_hash,
@@ -18,4 +19,4 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
   JOIN sys.dm_exec_query_stats AS used
     ON used.sql_handle = cached.sql_handle AND used.plan_handle = cached.plan_handle
  CROSS APPLY sys.dm_exec_sql_text(used.sql_handle) AS batch
- WHERE cached.database_id = DB_ID()
+ WHERE cached.database_id IN (DB_ID())

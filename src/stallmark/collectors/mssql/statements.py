@@ -1,4 +1,4 @@
-"""The statements of our database's procedures: how often and by which plan each was executed, and what it read."""
+"""The statements of our databases' procedures: how often and by which plan each was executed, and what it read."""
 
 from typing import Any
 
@@ -18,12 +18,13 @@ class Statements(MssqlCollector):
     name = "statements"
     title = "Statements"
     help = (
-        "Executions, time and pages of every statement of our database's procedures, per cached plan, with the hash of "
+        "Executions, time and pages of every statement of our databases' procedures, per cached plan, with the hash of "
         "the plan's shape (sys.dm_exec_query_stats). A plan that leaves the cache takes its counts with it. Every plan "
         "is kept once, beside the record's tables."
     )
     interval_s = 15.0
     on_azure = True
+    named = ("procedure",)
     columns = pa.schema(
         [
             *SERVER_CLOCK,
@@ -54,7 +55,7 @@ class Statements(MssqlCollector):
         return [{name: row[name] for name in self.columns.names} for row in rows]
 
     def files(self) -> dict[str, str]:
-        return {f"plans/{planned}.sqlplan": plan for planned, plan in self._plans.items() if plan}
+        return {f"plans/{planned.replace('/', '_')}.sqlplan": plan for planned, plan in self._plans.items() if plan}
 
     def _named(self, row: Row) -> Row:
         position = row["begins"] // 2  # two bytes each

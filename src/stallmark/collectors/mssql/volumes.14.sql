@@ -1,4 +1,4 @@
--- Where the server runs, and the volumes under the files of our database and of tempdb.
+-- Where the server runs, and the volumes under the files of our databases and of tempdb.
 SELECT DISTINCT CAST(SERVERPROPERTY('MachineName') AS nvarchar(128)) AS machine, v.volume_mount_point AS mount_point
   FROM sys.databases AS d
   JOIN sys.master_files AS f ON f.database_id = d.database_id

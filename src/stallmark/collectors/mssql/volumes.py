@@ -30,7 +30,7 @@ class Volumes(MssqlCollector):
     name = "volumes"
     title = "Volumes (Perfmon)"
     help = (
-        "Queue length, latency and rate of the volumes under the files of our database and of tempdb, as Windows "
+        "Queue length, latency and rate of the volumes under the files of our databases and of tempdb, as Windows "
         "counts them (LogicalDisk, by typeperf), second by second: means over a second, which say nothing of single "
         "I/Os. Where the driver runs on the server's Windows."
     )
@@ -58,7 +58,7 @@ class Volumes(MssqlCollector):
         try:
             machines = {row[0] for row in self.engine.query(self.sql)}
         except CallFailed as failure:
-            return self._refused(failure)
+            return self._refused(failure, self.engine)
         if {str(machine).casefold() for machine in machines} != {platform.node().casefold()}:
             return f"The server runs on another machine than the driver: {_ELSEWHERE}."
         if not shutil.which("typeperf"):

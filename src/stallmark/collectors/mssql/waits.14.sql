@@ -6,5 +6,5 @@ SELECT session.program_name AS application,
   FROM sys.dm_exec_sessions AS session
   LEFT JOIN sys.dm_exec_requests AS request ON request.session_id = session.session_id
  WHERE session.program_name LIKE 'stallmark-user%'
-   AND session.database_id = DB_ID()
+   AND session.database_id IN (DB_ID())
  GROUP BY session.program_name, request.status, request.wait_type

@@ -1,16 +1,21 @@
 """Parts shared by the collectors of PostgreSQL 16 and later: their queries, their connection, and refusals.
 
 A query named `<collector>.<major>.sql` serves that major version and all later ones up to the next file.
+
+A query of all sessions or databases of the server has `current_database()` in lists: where several databases are ours,
+their names stand there.
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
 
 import psycopg
-from psycopg import pq
+from psycopg import pq, sql
 from psycopg.adapt import Transformer
 
 from stallmark.collectors.base import Collector, Row, ServerConnection
+from stallmark.collectors.databases import EachDatabase, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -25,6 +30,11 @@ def statement(name: str, major: int) -> str | None:
     """Return the newest query of this name that a server of this major version understands."""
     fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
     return sql_file.read(__package__, f"{name}.{max(fitting)}") if fitting else None
+
+
+def of_databases(text: str, names: Iterable[str]) -> str:
+    """Return a query that has these databases where it lists the one of the connection."""
+    return text.replace("current_database()", ", ".join(sql.Literal(name).as_string() for name in names))
 
 
 def oldest(name: str) -> int:
@@ -90,7 +100,9 @@ class PostgresCollector(Collector):
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
-        self.connection = CollectorConnection(engine)
+        self.connection: ServerConnection = CollectorConnection(engine)
+        if self.several and self.of_each_database:
+            self.connection = EachDatabase(self.databases, CollectorConnection)
 
     @property
     def major(self) -> int:
@@ -98,18 +110,22 @@ class PostgresCollector(Collector):
 
     @cached_property
     def sql(self) -> str:
-        sql = statement(self.name, self.major)
-        assert sql is not None, f"{self.name} was sampled on a version it does not know"
-        return sql
+        text = statement(self.name, self.major)
+        assert text is not None, f"{self.name} was sampled on a version it does not know"
+        if self.several and not self.of_each_database:
+            return of_databases(text, [name_of(one) for one in self.databases])
+        return text
 
     def unavailable(self) -> str | None:
         if statement(self.name, self.major) is None:
             return f"PostgreSQL {self.major} {self.needs}: that needs PostgreSQL {oldest(self.name)}."
-        with self.engine.cursor() as cursor:
-            try:
-                cursor.execute(self.sql)
-            except psycopg.errors.InsufficientPrivilege as error:
-                return no_privilege(cursor, str(error).strip().splitlines()[0])
+        for engine in self.databases if self.of_each_database else [self.engine]:
+            with engine.cursor() as cursor:
+                try:
+                    cursor.execute(self.sql)
+                except psycopg.errors.InsufficientPrivilege as error:
+                    why = no_privilege(cursor, str(error).strip().splitlines()[0])
+                    return f"In {name_of(engine)}: {why}" if self.several else why
         return None
 
     def limited(self) -> str | None:
@@ -129,7 +145,7 @@ class PostgresCollector(Collector):
         self.connection.open()
 
     def sample(self, now: float) -> list[Row]:
-        return self.connection.rows(self.sql)
+        return self.told_apart(self.connection.rows(self.sql))
 
     def close(self) -> None:
         self.connection.close()

@@ -123,7 +123,7 @@ class Database(PostgresCollector):
         [
             *SERVER_CLOCK,
             column("database", TEXT, "name of the database"),
-            column("own", pa.bool_(), "true: the one under load"),
+            column("own", pa.bool_(), "true: one under load"),
             column("commits", COUNT, "committed so far", "transactions"),
             column("rollbacks", COUNT, "rolled back so far", "transactions"),
             column("blocks_read", COUNT, "read so far", "blocks"),
@@ -159,14 +159,16 @@ class Relations(PostgresCollector):
     name = "relations"
     title = "Tables and indexes"
     help = (
-        "Blocks read and found in the pool, per table of our database: heap and index, TOAST included "
+        "Blocks read and found in the pool, per table of our databases: heap and index, TOAST included "
         "(pg_statio_user_tables). Blocks, not I/Os, and without times."
     )
     interval_s = 5.0
+    of_each_database = True
+    named = ("epoch", "relation")
     columns = pa.schema(
         [
             EPOCH,
-            column("relation", TEXT, "table, with its schema"),
+            column("relation", TEXT, "table, with its schema; the database before it where several are under load"),
             column("heap_reads", COUNT, "of the table read so far, TOAST included", "blocks"),
             column("heap_hits", COUNT, "of the table found in the pool so far", "blocks"),
             column("index_reads", COUNT, "of its indexes read so far", "blocks"),

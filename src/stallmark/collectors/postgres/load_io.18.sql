@@ -15,6 +15,6 @@ SELECT format('reset %s start %s', extract(epoch FROM max(io.stats_reset)),
   FROM pg_stat_activity session, pg_stat_get_backend_io(session.pid) io
  WHERE (session.application_name LIKE 'stallmark-user%' OR session.application_name LIKE 'stallmark-stream%')
    AND session.backend_type IS DISTINCT FROM 'parallel worker'
-   AND session.datname = current_database()
+   AND session.datname IN (current_database())
    AND io.object <> 'wal'
  GROUP BY session.application_name

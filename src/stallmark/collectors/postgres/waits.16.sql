@@ -8,5 +8,5 @@ SELECT application_name AS application,
   FROM pg_stat_activity
  WHERE application_name LIKE 'stallmark-user%'
    AND backend_type IS DISTINCT FROM 'parallel worker'
-   AND datname = current_database()
+   AND datname IN (current_database())
  GROUP BY application_name, state, wait_event_type, wait_event, backend_start IS NULL

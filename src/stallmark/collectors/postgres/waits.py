@@ -2,11 +2,14 @@
 
 from collections import Counter
 
-from stallmark.collectors.base import WAITS, Polled, Row, polled_columns
-from stallmark.collectors.postgres.collector import PostgresCollector, no_privilege
+from stallmark.collectors.base import WAITS, Polled, Row, ServerConnection, polled_columns
+from stallmark.collectors.databases import EachDatabase
+from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, no_privilege
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 
+_UNKNOWN = "unknown"
 _HIDDEN = "the sessions of the virtual users are hidden from it"
 
 
@@ -97,15 +100,41 @@ class RowLocks(PostgresCollector):
     )
     interval_s = 0.2
     polling = True
-    columns = polled_columns({"relation": "the table, with its schema; null: nobody waited"})
+    named = ("relation",)
+    columns = polled_columns(
+        {
+            "relation": "the table, with its schema; the database before it where several are under load; null: nobody "
+            "waited"
+        }
+    )
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self._polled = Polled("relation")
+        self._catalogues: ServerConnection = self.connection
+        if self.several:
+            self._catalogues = EachDatabase(self.databases, CollectorConnection)
+        self._tables: dict[tuple[str, int], str] = {}  # by database and number
 
     def sample(self, now: float) -> list[Row]:
-        waiting = {row["relation"]: row["users"] for row in self.connection.rows(self.sql)} or {None: 0}
-        return self._polled.add(now, Counter({(relation,): users for relation, users in waiting.items()}))
+        waiting: Counter[tuple[str | None, ...]] = Counter()
+        for row in self._with_tables(self.connection.rows(self.sql)):
+            waiting[(row["relation"],)] += row["users"]
+        return self._polled.add(now, waiting or Counter({(None,): 0}))
 
     def finish(self) -> list[Row]:
         return self._polled.finish()
+
+    def close(self) -> None:
+        super().close()
+        self._catalogues.close()
+
+    def _with_tables(self, rows: list[Row]) -> list[Row]:
+        """Return the rows with the names of their tables; the catalogues are read when one of an unknown is met."""
+        met = {(row["database"], row["number"]) for row in rows if row["number"] is not None}
+        if not met <= self._tables.keys():
+            found = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
+            self._tables = dict.fromkeys(met, _UNKNOWN)
+            self._tables |= {(table["database"], table["number"]): table["relation"] for table in found}
+        named = [row | {"relation": self._tables.get((row["database"], row["number"]), _UNKNOWN)} for row in rows]
+        return self.told_apart(named)

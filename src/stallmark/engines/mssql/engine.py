@@ -29,6 +29,7 @@ from stallmark.engines.mssql.versioning import RowVersioning
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 
 OWN_SESSIONS = 25  # each collector, the lock of the run, and what is asked in between
+OF_EACH_DATABASE = 5  # sessions of collectors whose views show one database alone
 SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
 # looks at a plan of his own.
@@ -146,7 +147,7 @@ class MssqlEngine(Server, Engine):
             [(workers,)] = self.query("SELECT max_workers_count FROM sys.dm_os_sys_info")
         except CallFailed:  # needs VIEW SERVER STATE
             workers = 0
-        most: int = connections - OWN_SESSIONS
+        most: int = connections - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
         return min(most, workers - SERVERS_OWN_WORKERS) if workers else most  # 0 on Babelfish: it has no workers
 
     def cores(self) -> int | None:

@@ -13,6 +13,7 @@ from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api, find_driver
 from stallmark.engines.mssql.sql import execute, rows
+from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 
 OLDEST_MAJOR = 14  # SQL Server 2017
@@ -55,6 +56,19 @@ class Server:
         """Return the name as the database was made; a URL may write it in other capitals."""
         [(name,)] = self.query("SELECT DB_NAME()")
         return name
+
+    def has_database(self, name: str) -> bool:
+        [(number,)] = self.on_database("master").query("SELECT DB_ID(?)", [name])
+        return number is not None
+
+    def make_database(self, name: str) -> None:
+        try:
+            self.on_database("master").execute(f"CREATE DATABASE {quoted(name)}")
+        except CallFailed as error:
+            raise StallmarkError(
+                f"The database {name} is not on {self.address.server} and could not be made ({error.message}): create "
+                "it, or GRANT CREATE ANY DATABASE to this login."
+            ) from None
 
     @property
     def where(self) -> str:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OLDEST_MAJOR = 16
+SYSTEM_DATABASE = "postgres"  # that every server has
 OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
+OF_EACH_DATABASE = 2  # sessions of collectors whose views show one database alone
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
@@ -179,6 +181,21 @@ class PostgresEngine(Engine):
         [(name,)] = self.query("SELECT current_database()")
         return name
 
+    def on_database(self, name: str) -> "PostgresEngine":
+        return PostgresEngine(make_conninfo(self._url, dbname=name))
+
+    def has_database(self, name: str) -> bool:
+        return bool(self.query("SELECT 1 FROM pg_database WHERE datname = %s", [name]))
+
+    def make_database(self, name: str) -> None:
+        try:
+            self.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
+        except CallFailed as error:
+            raise StallmarkError(
+                f"The database {name} is not on {self.where} and could not be made ({error.message}): create it, or "
+                f"ALTER ROLE {self._parameters.get('user', 'the user')} CREATEDB."
+            ) from None
+
     def identity(self) -> ServerIdentity:
         return self._identity
 
@@ -220,7 +237,7 @@ class PostgresEngine(Engine):
             "SELECT sum(setting::int * CASE name WHEN 'max_connections' THEN 1 ELSE -1 END)::int FROM pg_settings"
             " WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
         )
-        return most - OWN_SESSIONS
+        return most - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:

@@ -26,7 +26,7 @@ def figures(found: LoadsSummary) -> Table:
     several = _several(found)
     levels, shares = any(p.level for p in found.points), any(p.storage_share for p in found.points)
     rows: list[Row] = []
-    order = list(dict.fromkeys(found_loads(found)))
+    order = found_loads(found)
     for point in sorted(found.points, key=lambda point: order.index(point.first.load)):
         first = point.first
         row: list[str | Cell] = [
@@ -38,7 +38,7 @@ def figures(found: LoadsSummary) -> Table:
             unit(point),
             *(
                 format.number(point.mean(of))
-                for of in (_mb, lambda r: r.mean_ms, lambda r: r.p95_ms, lambda r: r.p99_ms)
+                for of in (lambda r: r.mb_per_s, lambda r: r.mean_ms, lambda r: r.p95_ms, lambda r: r.p99_ms)
             ),
             format.number(point.mean(lambda run: run.failed)) if first.kind != "raw" else format.NONE,
             format.number(point.mean(lambda run: run.reads_per_s)),
@@ -69,6 +69,7 @@ def together(found: LoadsSummary) -> Table | None:
     if not found.penalties:
         return None
     several, steps = _several(found), len({one.step for one in found.penalties}) > 1
+    order = found_loads(found)
     rows: list[Row] = [
         [
             one.load,
@@ -81,7 +82,7 @@ def together(found: LoadsSummary) -> Table | None:
             f"{format.number(one.latency.ratio)}×" if one.latency.ratio else format.NONE,
             Cell(f"{one.runs}, in doubt", "bad") if one.doubtful else format.count(one.runs),
         ]
-        for one in sorted(found.penalties, key=lambda one: list(dict.fromkeys(found_loads(found))).index(one.load))
+        for one in sorted(found.penalties, key=lambda one: order.index(one.load))
     ]
     header = ["load", *(["variant"] if several else []), *(["step"] if steps else []), "alone → together",
               "of alone", "95 % interval", "mean ms", "of alone", "runs"]  # fmt: skip
@@ -107,7 +108,7 @@ def cells(found: LoadsSummary) -> Table | None:
             format.number(one.point.mean(lambda run: run.mean_ms)),
             level_cell(one.point.level),
         ]
-        for name in dict.fromkeys(found_loads(found))
+        for name in found_loads(found)
         for step in found.cells
         for one in step.loads
         if one.load == name
@@ -179,7 +180,7 @@ def level_cell(level: LoadLevel | None) -> Cell | str:
 
 def found_loads(found: LoadsSummary) -> list[str]:
     """Return the loads in the order of the scenario."""
-    return [load.name for run in found.whole.runs for load in run.manifest.loads]
+    return list(dict.fromkeys(load.name for run in found.whole.runs for load in run.manifest.loads))
 
 
 def step_of(point: LoadPoint, among: Sequence[LoadPoint]) -> str:
@@ -199,10 +200,6 @@ def _count(point: LoadPoint) -> str:
     count, kind = point.first.count, point.first.kind
     word = {"users": "user", "streams": "stream", "raw": "job"}[kind]
     return f"{format.count(count)} {word}{'s' * (count != 1)}"
-
-
-def _mb(run: object) -> float | None:
-    return getattr(run, "mb_per_s", None)
 
 
 def _values(ratio: Ratio) -> str:

@@ -14,7 +14,7 @@ from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
-from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.engine import SYSTEM_DATABASE, PostgresEngine
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 
@@ -52,6 +52,8 @@ class EmbeddedCaches(Caches):
 
 class EmbeddedBackup(Backup):
     """A copy of the data directory, made while the server is stopped."""
+
+    of_server = True
 
     def __init__(self, server: EmbeddedServer):
         self._server = server
@@ -115,9 +117,12 @@ class EmbeddedEngine(PostgresEngine):
         self.backup = EmbeddedBackup(server)
         self.placement = Placement()
         self.devices = EmbeddedDevices(server)
-        admin = PostgresEngine(server.url("postgres"))
-        if not admin.query("SELECT 1 FROM pg_database WHERE datname = %s", [database]):
-            admin.execute(f'CREATE DATABASE "{database}"')
+        admin = PostgresEngine(server.url(SYSTEM_DATABASE))
+        if not admin.has_database(database):
+            admin.make_database(database)
+
+    def on_database(self, name: str) -> "EmbeddedEngine":
+        return EmbeddedEngine(self.server, name)
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:

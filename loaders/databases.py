@@ -1,0 +1,121 @@
+"""The databases of what is asked for, recognised and built: one, or one for each of several workloads."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+from stallmark.engines.base import Engine
+from stallmark.loaders import load
+from stallmark.loaders.find import loader_for
+from stallmark.loaders.load import Buildable, BuildProgress, BuildResult, Recognition
+from stallmark.loaders.plan import BatchShare, LoadPlan, Scale
+from stallmark.schema import deploy
+from stallmark.schema.ddl import Ddl
+
+
+class BuildableParts(Buildable, Protocol):
+    """A workload, or several: `parts` are those that may have a database each."""
+
+    @property
+    def parts(self) -> tuple[Buildable, ...]: ...
+
+
+def databases(engine: Engine, workload: BuildableParts, scale: Scale) -> Iterator[tuple[Engine, Buildable, Scale]]:
+    """Yield each database with the workload that it is to hold, and in which scale."""
+    if not engine.by_workload:
+        yield engine, workload, scale
+        return
+    for part in workload.parts:
+        yield engine.database_of(part.name), part, loader_for(part.name).own(scale)
+
+
+def recognise(engine: Engine, workload: BuildableParts, scale: Scale, seed: int) -> Recognition:
+    """Compare the databases with what is asked for; raise StallmarkError as `load.recognise` does."""
+    found = [load.recognise(*each, seed) for each in databases(engine, workload, scale)]
+    states = {one.state for one in found}
+    state = states.pop() if len(states) == 1 else "half-loaded"
+    return Recognition(state, sum(one.batches for one in found), sum(one.batches_total for one in found))
+
+
+def missing(engine: Engine, workload: BuildableParts, scale: Scale, seed: int) -> float:
+    """Return the share of what is wanted that is still to be loaded. Raise StallmarkError as `recognise` does."""
+    with deploy.failing_in_words(engine, "Looking at the database"):
+        found = recognise(engine, workload, scale, seed)
+    return 0.0 if found.state == "complete" else 1 - found.batches / found.batches_total
+
+
+def of_others(engine: Engine, workload: BuildableParts) -> str | None:
+    """Return one thing in any of the databases that is not ours, as `load.of_others` does."""
+    found = (load.of_others(one, part) for one, part, _ in databases(engine, workload, {}))
+    return next(filter(None, found), None)
+
+
+def build(
+    engine: Engine,
+    workload: BuildableParts,
+    scale: Scale,
+    seed: int,
+    *,
+    workers: int,
+    part: BatchShare | None = None,
+    to_be_copied: bool = False,
+    arrange: Callable[[str, Ddl], Ddl] = lambda _, ddl: ddl,
+    progress: Callable[[BuildProgress], Any] = lambda _: None,
+) -> BuildResult:
+    """Build the databases one after the other, each as `load.build` does. `arrange` is told whose tables it places. A
+    `part` is a share of the batches of all: the first databases may have too few for the last parts.
+
+    Raise StallmarkError as `load.build` does; for want of room for all, before the first one is begun.
+    """
+    began, each = time.monotonic(), list(databases(engine, workload, scale))
+    _plan(workload, scale).batches(part)
+    if engine.by_workload:
+        with deploy.failing_in_words(engine, "Preparing the databases"):
+            found = recognise(engine, workload, scale, seed)
+            load.check_space(engine, workload, _plan(workload, scale), found, to_be_copied, workers)
+    totals = [sum(_plan(what, own).rows.values()) for _, what, own in each]
+    results: list[BuildResult] = []
+    sent = 0
+    for place, (one, what, own) in enumerate(each):
+        at = BuildProgress("load", 0, 0, 0)
+
+        def follow(now: BuildProgress, loaded: int = sum(totals[:place]), sent: int = sent) -> None:
+            nonlocal at
+            at = replace(now, rows=loaded + now.rows, rows_total=sum(totals), bytes=sent + now.bytes)
+            progress(at)
+
+        share = part and part.among(len(_plan(what, own).batches()))
+        if part and not share:
+            complete = load.recognise(one, what, own, seed).state == "complete"
+            results.append(BuildResult("reused", complete, 0, 0.0))
+            continue
+        results.append(
+            load.build(
+                one,
+                what,
+                own,
+                seed,
+                workers=workers,
+                part=share,
+                to_be_copied=to_be_copied,
+                arrange=partial(arrange, what.name),
+                progress=follow,
+            )
+        )
+        sent = max(sent, at.bytes)
+    outcomes = {result.outcome for result in results}
+    cautions = dict.fromkeys(result.caution for result in results if result.caution)
+    return BuildResult(
+        outcomes.pop() if len(outcomes) == 1 else "continued",
+        all(result.complete for result in results),
+        sum(result.rows for result in results),
+        time.monotonic() - began,
+        " ".join(cautions) or None,
+    )
+
+
+def _plan(workload: Buildable, scale: Scale) -> LoadPlan:
+    loader = loader_for(workload.name)
+    return LoadPlan(loader.groups(loader.scale(scale)))

@@ -1,0 +1,29 @@
+"""The name of several workloads on one server: "bank+mail" lie in one database, "bank,mail" in a database each."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+TOGETHER, APART = "+", ","
+
+
+def parts_of(name: str) -> list[str]:
+    """Return the names of the workloads in a name."""
+    return re.split(r"[+,]", name)
+
+
+def are_apart(name: str) -> bool:
+    """Tell whether each of the workloads in a name has a database of its own."""
+    return APART in name
+
+
+def joined(parts: Iterable[str], *, apart: bool = False) -> str:
+    """Return the one name of these workloads, whatever order they come in."""
+    return (APART if apart else TOGETHER).join(sorted(parts))
+
+
+def version_of(parts: Sequence[int]) -> int:
+    """Return the one version of workloads with these: it changes with each."""
+    version = 0
+    for part in parts:
+        version = 100 * version + part
+    return version

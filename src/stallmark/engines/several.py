@@ -1,0 +1,61 @@
+"""What is asked of all databases of ours on a server together: those of workloads that have one each, or the one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from stallmark.engines.abilities import required
+from stallmark.engines.base import Engine, ServerSettings
+
+
+def with_databases(engine: Engine, workloads: Iterable[str]) -> list[str]:
+    """Give the engine a database for each workload, and return their names: its own with the workload's behind it. On
+    an embedded server, which is nobody else's, they bear the workload's name alone."""
+    prefix = "" if engine.is_local else f"{engine.database_name()}_"
+    names = {workload: f"{prefix}{workload}" for workload in workloads}
+    engine.by_workload = {workload: engine.on_database(name) for workload, name in names.items()}
+    return list(names.values())
+
+
+def make_databases(engine: Engine, names: Iterable[str]) -> None:
+    """Create the databases that are not there. Raise StallmarkError where this login may not."""
+    for name in names:
+        if not engine.has_database(name):
+            engine.make_database(name)
+
+
+def bytes_used(engine: Engine) -> int:
+    """Return the bytes in all its databases."""
+    return sum(one.bytes_used() for one in engine.databases())
+
+
+def checkpoint(engine: Engine) -> None:
+    """Write out what is dirty in all its databases."""
+    for one in engine.databases():
+        one.checkpoint()
+
+
+def copied(engine: Engine) -> tuple[Engine, ...]:
+    """Return the engines of which each keeps and restores a copy: a copy may hold every database of the server."""
+    return (engine,) if required(engine.backup).of_server else engine.databases()
+
+
+def settings(engine: Engine) -> ServerSettings:
+    """Return the settings of the server with those of all its databases: of a second one, what differs from the first
+    one, behind its name."""
+    first, *others = engine.databases()
+    found = first.settings()
+    for other in others:
+        own, name = other.settings(), other.database_name()
+        found = replace(
+            found,
+            configuration=found.configuration | dict(_differing(name, own.configuration, found.configuration)),
+            placement=found.placement | dict(_differing(name, own.placement, found.placement)),
+            unreadable=found.unreadable | dict(_differing(name, own.unreadable, found.unreadable)),
+        )
+    return found
+
+
+def _differing(database: str, own: dict[str, str], of_first: dict[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in own.items():
+        if of_first.get(name) != value:
+            yield f"{database}: {name}", value
