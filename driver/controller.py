@@ -47,7 +47,6 @@ from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
-SHOWN_WITHIN_S = 5
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -61,7 +60,6 @@ class LoadProgress:
     waiting: bool  # for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
-    tps_of: dict[str, float]  # the same by load
 
 
 class Interrupted(Exception):
@@ -79,8 +77,6 @@ class Merger:
         """Transactions by load and name."""
         self.given_up: Counter[tuple[str, str, str]] = Counter()
         """Transactions that were not tried again, by load, name and the server's words."""
-        self.committed_in: Counter[tuple[int, str]] = Counter()
-        """Transactions by second and load, of the last seconds."""
         self._transactions: dict[tuple[int, str, str], list[TransactionRow]] = defaultdict(list)
         self._users: dict[tuple[int, str, int], UserRow] = {}
         self._deferred: dict[tuple[int, str, int], DeferredRow] = {}
@@ -91,7 +87,6 @@ class Merger:
             self._transactions[row.second, row.load, row.transaction].append(row)
             self.seen.add(row)
             self.committed[row.load, row.transaction] += row.committed
-            self.committed_in[row.second, row.load] += row.committed
         for user in reported.users:
             _add(self._users, user, ("running", "cpu_us", "busy_us", "think_us", "lag_us"), ("lag_max_us",))
         for deferred in reported.deferred_queue:
@@ -109,7 +104,6 @@ class Merger:
         self._write("transaction_io", [merge_own_io(rows) for rows in _taken(self._own_io, second)])
         self._write("users", _taken(self._users, second))
         self._write("deferred_queue", _taken(self._deferred, second))
-        _taken(self.committed_in, second - SHOWN_WITHIN_S)
 
     def _write(self, table: str, rows: Sequence[Row]) -> None:
         self.writer.append(table, [row.columns() for row in rows])
@@ -217,7 +211,6 @@ class Drive:
                     self._settling.waiting and self.clock() < self._timeline.step_at(self.clock()).measure_s,
                     self._merger.seen.committed.get(second, 0),
                     self._merger.errors,
-                    {name: self._merger.committed_in.get((second, name), 0) for name in self._workloads},
                 )
             )
 
@@ -304,19 +297,23 @@ class Drive:
 
     def unheard(self) -> Unheard:
         """Return what stayed unknown at the end. Call it after `finish`."""
-        return Unheard(unfinished=self._all_left()["unfinished"], silent=self._silent)
+        return Unheard(unfinished=self.unfinished(), silent=self._silent)
+
+    def unfinished(self, load: str | None = None) -> int:
+        """Return how many transactions did not end, of one load or of all. Call it after `finish`."""
+        return self._left_of(load)["unfinished"]
 
     def left_waiting(self, load: str | None = None) -> LeftWaiting:
         """Return what was due, or to come, and nobody began, of one load or of all. Call it after `finish`."""
-        left = self._left[load] if load else self._all_left()
+        left = self._left_of(load)
         return LeftWaiting(arrivals=left["unserved"], deferred=left["pending"])
 
     def background_sessions(self) -> dict[str, int]:
         """Return the background sessions of each load on all load machines, once these are there."""
         return background_sessions(self._loads, self._parts)
 
-    def _all_left(self) -> Counter[str]:
-        return sum(self._left.values(), Counter())
+    def _left_of(self, load: str | None) -> Counter[str]:
+        return self._left[load] if load else sum(self._left.values(), Counter())
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:

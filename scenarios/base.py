@@ -12,7 +12,7 @@ from stallmark.scenarios.array import Array
 from stallmark.scenarios.backup import BackupChoice
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.emulated_array import EmulatedArrays
-from stallmark.scenarios.pool_curve import PoolCurve, PoolOrCurve, not_chosen, of_size
+from stallmark.scenarios.pool_curve import Cost, PoolCurve, PoolOrCurve, not_chosen, of_size
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import Titled, no_twins
@@ -54,6 +54,8 @@ class AnyScenario(Titled):
     """How often each variant is run. A verdict needs three of each or more."""
     order: Order = "alternating"
     """`alternating` is A B, A B; `abba` A B, B A; `blocks` A A, B B, and A again at the end."""
+    cost: Cost | None = None
+    """The cost of a GiB of memory and of flash, for memory against flash: `{memory: 4, flash: 0.2}`."""
     slo: ServiceLevelChoice | None = None
     """The limit that reads are held against: `oltp`, `dss`, `mail`, or one of your own."""
     at_end: Hook | None = None

@@ -110,7 +110,8 @@ def _rate(value: Any) -> IoRate:
     return IoRate(bytes_per_s=size)
 
 
-def _seconds(value: Any) -> float:
+def parse_seconds(value: Any) -> float:
+    """Return the seconds that `90s`, `5min` or `1h30m` means. Raise ValueError for what has no unit."""
     text = str(value).strip()
     if _is_number(text):
         raise ValueError(f"{text} has no unit: write {text}s or {text}min")
@@ -130,7 +131,7 @@ def finite(text: str) -> float:
 
 def parse_milliseconds(text: str) -> float:
     """Return the milliseconds that `20ms`, `1s` or a plain number of them means. Raises ValueError."""
-    return float(text) if _is_number(text) else _seconds(text) * 1000
+    return float(text) if _is_number(text) else parse_seconds(text) * 1000
 
 
 def _is_number(text: str) -> bool:
@@ -157,4 +158,4 @@ SizeOrZero = Annotated[int, BeforeValidator(parse_size), _write_size, _SIZE]
 """May be 0."""
 Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str), _POOL]
 Rate = Annotated[IoRate, BeforeValidator(_rate), PlainSerializer(str), _RATE]
-Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration), _SECONDS]
+Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(write_duration), _SECONDS]

@@ -212,6 +212,13 @@ def test_reads_that_no_load_accounts_for_are_told(tmp_path, blender):
     assert LoadsKind.READS_UNLIKE not in kinds(blender)
 
 
+def test_nobody_reads_less_than_nothing(tmp_path):
+    steps = [LoadsStep("all loads", {"mail": 60.0, "bank": 200.0})]
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps, unaccounted=-0.1))])
+    told = finding(found, LoadsKind.READS_UNLIKE)
+    assert told.facts["share"] == pytest.approx(1.1, abs=0.02) and told.facts["others"] == []
+
+
 def test_loads_at_once_without_anything_to_hold_them_against_are_told(tmp_path, blender):
     steps = [LoadsStep("all loads", {"mail": 60.0, "scan": 200.0})]
     found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps))])

@@ -16,6 +16,7 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.validity.kinds import CounterSource, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
@@ -169,12 +170,12 @@ def test_a_buffer_pool_sweep(tmp_path):
     make_experiment(tmp_path)
     summary = summarise(find_records([tmp_path]))
     assert summary.axis == "buffer_pool" and summary.emulated
-    first = summary.findings[0]
-    assert first.kind == ExperimentKind.POOL and first.facts["differ"]
-    assert first.facts["pools_bytes"] == [16 * MIB, 320 * MIB]
-    assert first.facts["pools_share"] == pytest.approx([0.05, 1], abs=0.01)
-    assert first.facts["per_s"][1] / first.facts["per_s"][0] == pytest.approx(7.6, abs=0.1)
-    assert first.facts["reads_per_transaction"] == pytest.approx([2.1, 0], abs=0.05)
+    assert summary.answer.kind == CurveKind.STILL_BUYS and len(summary.curves[0].sizes) == 4
+    [pool] = facts_of(summary.findings, ExperimentKind.POOL)
+    assert pool["differ"] and pool["pools_bytes"] == [16 * MIB, 320 * MIB]
+    assert pool["pools_share"] == pytest.approx([0.05, 1], abs=0.01)
+    assert pool["per_s"][1] / pool["per_s"][0] == pytest.approx(7.6, abs=0.1)
+    assert pool["reads_per_transaction"] == pytest.approx([2.1, 0], abs=0.05)
     [unlike] = facts_of(summary.findings, ExperimentKind.DEVICES_UNLIKE)
     assert unlike["pool_bytes"] == 64 * MIB
     storage = facts_of(summary.findings, ExperimentKind.STORAGE_LIMITS)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from support.emulated_bench import Bench, bench, build_dir
 from support.manifests import a_manifest
+from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.raw_loads import RawLoads, refuse_impossible
@@ -56,12 +57,12 @@ class Running:
     def clock(self) -> float:
         return time.monotonic() - self._began
 
-    def until(self, holds: Callable[[], object], limit_s: float = 30) -> None:
-        end = time.monotonic() + limit_s
-        while not holds():
-            assert time.monotonic() < end
+    def until(self, holds: Callable[[], object]) -> None:
+        def holds_after_a_look() -> object:
             self.raw.poll()
-            time.sleep(0.05)
+            return holds()
+
+        eventually(holds_after_a_look)
 
     def rows(self) -> list[dict]:
         return Record(self.folder).table("raw_io").to_pylist()
@@ -225,10 +226,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, data):
     assert len(programs_on(data)) == 2
     process.send_signal(signal.SIGKILL)
     process.wait()
-    end = time.monotonic() + 20
-    while programs_on(data):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: not programs_on(data), "fio gone")
     [folder] = data.iterdir()
     assert len(remove_leftovers(folder)) == 2 and not list(folder.iterdir())
     assert Record(tmp_path / "run").table("raw_io").num_rows, "what was written down is kept"

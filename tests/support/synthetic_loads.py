@@ -72,7 +72,8 @@ def make_loads_run(
     waits: Mapping[str, Mapping[str, float]] | None = None,
     experiment: str = "synthetic",
 ) -> Path:
-    """Write a record. `unaccounted`: the share of the server's reads that no load's session has made. `raw_ends_s`:
+    """Write a record. `unaccounted`: the share of the server's reads that no load's session has made; below 0 they have
+    counted more than the server. `raw_ends_s`:
     when the raw load's rows end, in seconds since the run's start. `scanned_on_device`: 300 I/Os of it per second are
     among those of the data's device, to the run's end. `waits`: shares of the truth's classes, by load."""
     names = list(dict.fromkeys(name for step in steps for name in step.rates))
@@ -107,7 +108,7 @@ def make_loads_run(
     for row in collected["device"] if scanned_on_device else ():
         row["read_bytes"] += round(300 * row["t"]) * RAW_BLOCK
     for table, rows in collected.items():
-        writer.append(table, [_of_sessions(row, unaccounted) for row in rows] if table == "server_io" else rows)
+        writer.append(table, [_of_sessions(row, max(0, unaccounted)) for row in rows] if table == "server_io" else rows)
     writer.append("load_io", _load_io(committed, whole.truth, end, 1 - unaccounted))
     if "scan" in names:
         writer.add_table("raw_io", schema.RAW_IO)

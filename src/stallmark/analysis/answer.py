@@ -6,6 +6,7 @@ from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.points import Point, points
+from stallmark.analysis.pool_curve.findings import ANSWERS
 from stallmark.analysis.run import RunSummary
 
 MOST = 6
@@ -15,10 +16,13 @@ MOST = 6
 def answer(findings: Sequence[Finding], runs: Sequence[RunSummary], judged: ComparisonSummary | None) -> Finding | None:
     """Return the finding that answers the experiment's question; None where there is none.
 
-    What makes all figures worthless comes first. Then the verdict on two variants, or every variant against the first.
+    What makes all figures worthless comes first. Then how much memory is enough, the verdict on two variants, or every
+    variant against the first.
     """
     if findings and findings[0].severity is Severity.INVALID:
         return findings[0]
+    if curve := next((one for one in findings if one.kind in ANSWERS), None):
+        return curve
     if judged and len(judged.pairs) == 1:
         return judged.pairs[0].finding
     if against := None if any(run.queries for run in runs) else _against_first(runs, judged):

@@ -8,6 +8,9 @@ from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, group, labels, points
+from stallmark.analysis.pool_curve.findings import curve_findings
+from stallmark.analysis.pool_curve.flash import flash_findings
+from stallmark.analysis.pool_curve.summary import PoolCurve
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
@@ -15,10 +18,12 @@ from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 
 
-def conclusions(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[Finding]:
+def conclusions(
+    axis: str, runs: Sequence[RunSummary], judged: bool = False, curves: Sequence[PoolCurve] = ()
+) -> list[Finding]:
     """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are
-    left out."""
-    return list(_conclusions(axis, runs, judged))
+    left out. `curves` are those of memory."""
+    return list(_conclusions(axis, runs, judged, curves))
 
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -28,7 +33,7 @@ def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield invalid(ExperimentKind.DATA_WRONG, runs=broken)
 
 
-def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterator[Finding]:
+def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool, curves: Sequence[PoolCurve]) -> Iterator[Finding]:
     steps = [step for run in runs for step in run.steps]
     yield from data_wrong(runs)
     if not steps:
@@ -43,8 +48,11 @@ def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterato
     yield from _unsteady(steps)
     if axis == "users":
         yield from knee(compared)
+    for curve in curves:
+        yield from curve_findings(curve)
+        yield from flash_findings(curve, runs)
     if axis == "buffer_pool":
-        yield from _pools(compared)
+        yield from _pools(compared, gains=not curves)
     if axis in ("buffer_pool", "device"):
         yield from _devices(compared)
     yield from _flash(found)
@@ -90,8 +98,9 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
             )
 
 
-def _pools(found: Sequence[Point]) -> Iterator[Finding]:
-    """Compare the smallest with the largest buffer pool on each device."""
+def _pools(found: Sequence[Point], gains: bool) -> Iterator[Finding]:
+    """Compare the smallest with the largest buffer pool on each device; with `gains`, also find the largest single
+    gain, which a curve shows better."""
     devices = _by_device(found)
     for same in devices.values():
         same = sorted(same, key=lambda point: point.first.buffer_pool_bytes or 0)
@@ -108,7 +117,7 @@ def _pools(found: Sequence[Point]) -> Iterator[Finding]:
             primary=small.first.throughput.primary,
             reads_per_transaction=[small.reads_per_transaction, large.reads_per_transaction],
         )
-        if len(same) > 2 and large.tps > small.tps * (1 + SAME):
+        if gains and len(same) > 2 and large.tps > small.tps * (1 + SAME):
             before, after = max(pairwise(same), key=lambda pair: pair[1].tps / pair[0].tps)
             yield info(
                 ExperimentKind.POOL_GAIN,

@@ -15,6 +15,8 @@ from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.points import group
+from stallmark.analysis.pool_curve.curve import pool_curves
+from stallmark.analysis.pool_curve.summary import PoolCurve
 from stallmark.analysis.probe.drift import Drift
 from stallmark.analysis.queries.comparison import compare
 from stallmark.analysis.queries.findings import query_cautions, query_findings
@@ -53,6 +55,7 @@ class ExperimentSummary:
     comparison: ComparisonSummary | None = None  # of variants that were repeated
     drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
     thresholds: list[Threshold] = field(default_factory=list)
+    curves: list[PoolCurve] = field(default_factory=list)  # of memory, one for each kind of storage
     questions: list[Question] = field(default_factory=list)  # of each, where there are several experiments
 
     @property
@@ -93,14 +96,15 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     compared = compare(runs)
     questions = _questions(runs)
     judged = None if questions else comparison_within(runs)
-    findings = list(query_findings(compared, runs)) if compared else conclusions(axis, runs, judged is not None)
+    curves = [] if compared or questions else pool_curves(runs)
+    findings = list(query_findings(compared, runs)) if compared else conclusions(axis, runs, judged is not None, curves)
     return ExperimentSummary(
         scenario=scenario.name,
         title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,
         answers="" if questions else scenario.answers,
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
-        runs=runs,
+        runs=_by_size(runs),
         answer=answer(findings, runs, judged),
         findings=findings,
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
@@ -108,8 +112,21 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         comparison=judged,
         drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
         thresholds=judge(runs),
+        curves=curves,
         questions=questions,
     )
+
+
+def _by_size(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """Return runs in their order; where sizes were chosen, those of the curve by size, before the other variants."""
+    if not any(isinstance(run.manifest.scenario.buffer_pool, dict) for run in runs):
+        return list(runs)
+
+    def place(run: RunSummary) -> tuple[int, bool, int]:
+        given = [one["name"] for one in run.manifest.scenario.facts().get("variants", ())]
+        return run.manifest.repeat, run.manifest.variant.name in given, run.manifest.memory.configured_bytes or 0
+
+    return sorted(runs, key=place)
 
 
 def _told_apart(runs: Sequence[RunSummary]) -> list[RunSummary]:

@@ -130,6 +130,19 @@ def as_bytes(context: click.Context, option: click.Parameter, text: str | None) 
         raise click.BadParameter(str(error), context, option) from None
 
 
+def as_seconds(context: click.Context, option: click.Parameter, text: str) -> float:
+    """Parse a duration option such as 24h or 90min, above zero; a click callback."""
+    from stallmark.quantities import parse_seconds
+
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+    if seconds <= 0:
+        raise click.BadParameter(f"{text} is no time that passes", context, option)
+    return seconds
+
+
 def workload_options(command: Callable) -> Callable:
     """Give a command a `choice`, and the `scenario` where one was named in place of a workload."""
 

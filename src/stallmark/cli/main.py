@@ -21,6 +21,7 @@ from stallmark.cli.live import live
 from stallmark.cli.new import new
 from stallmark.cli.plan import plan
 from stallmark.cli.probe import probe
+from stallmark.cli.profile import profile
 from stallmark.cli.report import report
 from stallmark.cli.run import run
 from stallmark.cli.runs import runs
@@ -35,7 +36,7 @@ from stallmark.experiment.stopping import StopSignal, listen
 
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, db, build, check),
-    "Measure": (run, status, live, probe, attach),
+    "Measure": (run, status, live, probe, profile, attach),
     "Judge": (report, compare, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }

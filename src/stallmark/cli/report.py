@@ -1,15 +1,17 @@
 """`stallmark report`: make the report of run records, from the records alone."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, json_option, out, runs_argument
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
+    from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.reader import Record
 
 
@@ -17,10 +19,22 @@ if TYPE_CHECKING:
 @runs_argument
 @click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: beside the runs].")
 @click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
+@click.option(
+    "--fail-if",
+    "rule",
+    metavar="RULE",
+    help="Exit with 5 if “enough above 4GiB”: more memory is enough, or none is shown.",
+)
 @json_option
-def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_json: bool) -> None:
-    """Make the report of run records, from the records alone."""
+def report(
+    runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
+) -> None:  # fmt: skip
+    """Make the report of run records, or of a server's profile, from what was recorded alone."""
+    from stallmark.cli.enough_rule import EnoughRule
+    from stallmark.record.profile.folder import is_profile
     from stallmark.report.file import refuse_target
+
+    failing = EnoughRule.parse(rule) if rule is not None else None
 
     if target:
         refuse_target(target)
@@ -28,11 +42,23 @@ def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_j
         from stallmark.report.slide import refuse_slide
 
         refuse_slide(slide)
-    show_report(runs, target or runs[0] / "report.html", as_json, slide)
+    if len(runs) == 1 and is_profile(runs[0]):
+        if slide:
+            raise StallmarkError("A profile has no summary for a slide.")
+        if failing:
+            raise StallmarkError("--fail-if is of a curve of memory, and a profile has none: leave it out.")
+        show_profile(runs[0], target or runs[0] / "report.html", as_json)
+        return
+    if profiles := [one for one in runs if is_profile(one)]:
+        raise StallmarkError(f"{profiles[0]} is the profile of a server: make a report of it alone.")
+    show_report(runs, target or runs[0] / "report.html", as_json, slide, failing)
 
 
-def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None) -> bool:
-    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON.
+def show_report(
+    runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None, failing: "EnoughRule | None" = None
+) -> bool:
+    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON. Exit
+    where the `failing` rule says so.
 
     Return whether every threshold was kept.
     """
@@ -44,6 +70,8 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
     from stallmark.report.terminal import table
 
     records = find_records(runs)
+    if failing and (has_loads(records) or any(record.is_probe for record in records)):
+        raise StallmarkError("--fail-if is of a curve of memory, and these runs have none: leave it out.")
     if any(record.is_probe for record in records):
         if slide:
             raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
@@ -64,6 +92,9 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
         _say_where(target)
         if slide:
             _say_where(slide, "Summary")
+    if failing and (why := failing.reason(summary.findings)):
+        tell(err, f"[bold red]Failed:[/] {escape(why)}.")
+        sys.exit(VERDICT)
     return all(one.holds for one in summary.thresholds)
 
 
@@ -102,6 +133,23 @@ def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> No
         click.echo(dumped(probes_in_json(summary) | {"report": str(target.resolve())}))
     else:
         out.print(probe_table(summary))
+        _say_where(target)
+
+
+def show_profile(folder: Path, target: Path, as_json: bool) -> None:
+    """Write the report of a profile to `target`, and print its tables, or JSON."""
+    from stallmark.analysis.profile.summary import summarise_profile
+    from stallmark.report.in_json import dumped
+    from stallmark.report.profile.in_json import profile_in_json
+    from stallmark.report.profile.page import write_profile_report
+    from stallmark.report.profile.terminal import profile_table
+
+    summary = summarise_profile(folder)
+    write_profile_report(summary, target)
+    if as_json:
+        click.echo(dumped(profile_in_json(summary) | {"report": str(target.resolve())}))
+    else:
+        out.print(profile_table(summary))
         _say_where(target)
 
 

@@ -1,11 +1,9 @@
 """The way of the server's I/O counters, while a run goes on, to the load that is steered by them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from stallmark.collectors.base import Row
+from stallmark.collectors.base import Row, Sink
 from stallmark.driver.steered_load import IOSample, SteeredLoad
-
-Sink = Callable[[str, Sequence[Row]], None]
 
 
 def steered_sink(store: Sink, steered: SteeredLoad) -> Sink:

@@ -115,5 +115,11 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
     try:
         drive.finish()
     finally:
-        writer.update(loads=cut_short(writer.manifest.loads, drive.ended | beside.ended))
+        loads = [
+            load.changed(left_waiting=drive.left_waiting(load.name), unfinished=drive.unfinished(load.name))
+            if load.kind == "users"
+            else load
+            for load in cut_short(writer.manifest.loads, drive.ended | beside.ended)
+        ]
+        writer.update(loads=loads)
         writer.update(unheard=drive.unheard(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines)

@@ -62,11 +62,6 @@ class LoadRecord(Record):
         return pa.array(without)
 
 
-def loads_with_users(record: Record) -> list[str]:
-    """Return the names of the loads whose users execute transactions; none for a run of one load."""
-    return [load.name for load in record.manifest.loads if load.kind == "users"]
-
-
 def _of_load(manifest: Manifest, name: str) -> Manifest:
     load = _named(manifest, name)
     assert load.workload
@@ -82,6 +77,8 @@ def _of_load(manifest: Manifest, name: str) -> Manifest:
             _step(step, index, load, manifest.loads) for index, step in enumerate(manifest.steps) if load.counts[index]
         ),
         service_level=load.service_level,
+        left_waiting=load.left_waiting,
+        unheard=manifest.unheard.changed(unfinished=load.unfinished),
         scenario=manifest.scenario.changed(thresholds=list(load.thresholds) or None),
     )
 

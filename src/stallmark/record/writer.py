@@ -97,7 +97,7 @@ class RecordWriter:
         finally:
             sink.close()
         source = self.folder / f"{name}.arrows"
-        rows = _to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
+        rows = to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
         if rows != self._rows[name]:
             (self.folder / f"{name}.parquet").unlink()
             raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
@@ -136,7 +136,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
+def to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
     """Convert a stream to Parquet and return the number of rows; leave the target whole or not at all."""
     draft = target.with_suffix(".parquet.new")
     count = 0

@@ -27,7 +27,17 @@ from stallmark.report.file import write_whole
 from stallmark.report.picture import NARROW, WIDE, Picture, picture_of, svg
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
-from stallmark.report.sections import agreement, blocking, environment, errors, external, probes, transactions, validity
+from stallmark.report.sections import (
+    agreement,
+    blocking,
+    environment,
+    errors,
+    external,
+    pool_curve,
+    probes,
+    transactions,
+    validity,
+)
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
 from stallmark.report.sections import server as server_tables
@@ -146,6 +156,7 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "validity": validity,
         "thresholds": thresholds(experiment),
         "external": external,
+        "memory_curves": pool_curve.curve_tables(experiment),
     }
 
 
@@ -175,6 +186,7 @@ def answer_of(experiment: ExperimentSummary) -> str:
 def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
     waits = wait_figure(experiment)
     return {
+        "memory": pool_curve.curve_figures(experiment),
         "axis": axis_figures(experiment),
         "time": time_figures(experiment),
         "active": active_figures(experiment),

@@ -210,13 +210,13 @@ def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
         return
     worst, io = max(unlike, key=lambda one: abs((one[1].loads_share or 1.0) - 1))
     total = io.server.reads if io.server else 1.0
-    others = sorted(((io.others or {}).items()), key=lambda one: -abs(one[1]))
+    others = sorted(((io.others or {}).items()), key=lambda one: -one[1])
     yield caution(
         LoadsKind.READS_UNLIKE,
         steps=list(dict.fromkeys(step.step for step, _ in unlike)),
         share=io.loads_share,
         step=worst.step,
-        others=[[process, reads / total] for process, reads in others if abs(reads / total) > LOADS_READ / 2],
+        others=[[process, reads / total] for process, reads in others if reads / total > LOADS_READ / 2],
     )
 
 

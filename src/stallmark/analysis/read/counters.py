@@ -142,7 +142,7 @@ def read_counters(
     entities, entity_names = codes(record, table, entity, len(t))
     epochs, _ = codes(record, table, "epoch", len(t))
     by_group = {
-        name: _Differences(t, entities, epochs, np.flatnonzero(groups == code))
+        name: Differences(t, entities, epochs, np.flatnonzero(groups == code))
         for code, name in enumerate(group_names or [""])
         if np.any(groups == code)
     }
@@ -176,8 +176,11 @@ def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
     return lasting
 
 
-class _Differences:
-    """The differences between an entity's neighbouring samples, for the rows of one group."""
+class Differences:
+    """The differences between an entity's neighbouring samples, for the rows of one group.
+
+    `rows` (n) are its rows in the order of entity and time, `at` (n) their places in `times`; `breaks` tells between
+    which of the times a count was lost, and grows as columns are read."""
 
     def __init__(self, t: np.ndarray, entities: np.ndarray, epochs: np.ndarray, rows: np.ndarray):
         self.seen = np.unique(entities[rows])
@@ -202,6 +205,15 @@ class _Differences:
     def total(self, column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the cumulative sum over entities since the first sample, and between which samples it is not known;
         None when the source has no such counter."""
+        found = self.rises(column)
+        if found is None:
+            return None
+        rise, unknown = found
+        return np.cumsum(np.bincount(self.at, weights=rise, minlength=len(self.times))), unknown
+
+    def rises(self, column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return what each row (n) counted since the one before it of its entity, and between which samples it is not
+        known; None when the source has no such counter."""
         values = column[self.rows]
         empty = np.isnan(values)
         if empty.all():
@@ -211,8 +223,7 @@ class _Differences:
         # A mean × count, which is how Query Store tells a total, differs in its last digits from sample to sample.
         fell = self.follows & (rise < -ROUNDING * np.abs(values))
         self._lost(fell)
-        rise = np.where(self.newcomer, values, np.where(self.follows & ~fell, rise, 0))
-        return np.cumsum(np.bincount(self.at, weights=rise, minlength=len(self.times))), unknown
+        return np.where(self.newcomer, values, np.where(self.follows & ~fell, rise, 0)), unknown
 
     def _fill(self, values: np.ndarray, empty: np.ndarray) -> np.ndarray:
         """Fill nulls between two values of an entity evenly. Return between which samples it is not known what was

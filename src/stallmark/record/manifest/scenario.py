@@ -28,6 +28,7 @@ class Scenario(ScenarioPart):
     database: dict[str, JsonValue] | None = None
     observe: list[str] | None = None
     thresholds: list[str] | None = None
+    cost: dict[str, float] | None = None
 
 
 class ResourcePool(ManifestPart):

@@ -5,6 +5,8 @@ from typing import Final, Literal
 from stallmark.record.manifest.part import ManifestPart, Moment
 
 FORMAT: Final = 1
+GAP: Final = 2.5
+"""So many intervals without a sample are a gap: in it nothing was seen."""
 Source = Literal["server", "perfmon", "iostat", "sar", "prometheus"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
 
@@ -22,7 +24,11 @@ class ProfiledServer(ManifestPart):
     memory_bytes: int | None = None
     pool_bytes: int | None = None
     database_bytes: int | None = None
-    settings: dict[str, str] = {}
+
+    def is_as(self, other: "ProfiledServer") -> bool:
+        """Tell whether it is the same server with the same equipment: sizes, which vary from hour to hour, aside."""
+        varying: dict[str, None] = {"since": None, "pool_bytes": None, "database_bytes": None}
+        return self.changed(**varying) == other.changed(**varying)
 
 
 class Session(ManifestPart):

@@ -23,6 +23,10 @@ PICTURE = (
     "own counters account for. Rest: other I/O, driver and network, waiting for a free user, and waits of no known "
     "class."
 )
+MEMORY_CURVE = (
+    "Throughput rises with memory, and reads per transaction fall. An orange cross is what the curve says of a size "
+    "that was left out: where it lies off the point, the curve bends more than its sizes tell."
+)
 THRESHOLDS = (
     "Limits that the scenario declared before anything ran. Steps that were cut short or are invalid have no verdict."
 )

@@ -1,0 +1,121 @@
+"""Curves of memory from the runs of an experiment: of each kind of storage with sizes enough to tell an error."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+
+import numpy as np
+import scipy  # its parts are imported when first asked for
+
+from stallmark.analysis.points import group
+from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Gain, Mean, PoolCurve
+from stallmark.analysis.run import RunSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.stats.monotone_curve import FEWEST, MonotoneCurve, Way
+from stallmark.stats.student import paired, pooled_spread
+from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
+
+DRAWN = 60
+"""Points of a curve as it is drawn."""
+
+
+def pool_curves(runs: Sequence[RunSummary]) -> list[PoolCurve]:
+    """Return the curves; none below FEWEST sizes of the same load on the same storage."""
+    found = (_curve_of(same) for same in group(list(_comparable(runs)), lambda run: _of(run.steps[0])))
+    return [curve for curve in found if curve]
+
+
+def throughput_curve(curve: PoolCurve) -> MonotoneCurve:
+    """Return the fitted curve of throughput."""
+    return MonotoneCurve.through({size.pool_bytes: size.rate.value for size in curve.sizes}, "rises")
+
+
+def gain(curve: PoolCurve, one: CurveSize, other: CurveSize) -> Gain:
+    """Return what `other` gives in place of `one`, its interval by the scatter of runs pooled over all sizes."""
+    change = other.rate.value / one.rate.value - 1
+    times = other.pool_bytes / one.pool_bytes
+    if curve.spread is None:
+        return Gain(other.pool_bytes, times, change)
+    reach = _quantile(curve.df) * curve.spread * float(np.sqrt(1 / len(one.tps) + 1 / len(other.tps)))
+    low, high = (float(np.expm1(np.log1p(change) + sign * reach)) for sign in (-1, 1))
+    return Gain(other.pool_bytes, times, change, low, high)
+
+
+def _comparable(runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
+    """Yield whole runs of one step, of a pool that is known, with figures that may be compared."""
+    for run in runs:
+        if run.incomplete_because or len(run.steps) != 1:
+            continue
+        step = run.steps[0]
+        if step.buffer_pool_bytes and step.result_tps > 0 and not step.validity.invalid:
+            yield run
+
+
+def _of(step: StepSummary) -> tuple[object, ...]:
+    """Return what must be the same for two sizes to lie on one curve."""
+    others = (step.beside, bool(step.streams), step.maintenance.kind if step.maintenance else None)
+    return (step.device, step.emulated_roles, step.users, *others)
+
+
+def _curve_of(runs: Sequence[RunSummary]) -> PoolCurve | None:
+    sized = group(runs, lambda run: run.manifest.memory.configured_bytes or run.steps[0].buffer_pool_bytes)
+    spread = pooled_spread([[[run.steps[0].result_tps for run in same]] for same in sized])
+    sizes = sorted((_size(same, spread) for same in sized), key=lambda size: size.pool_bytes)
+    if len({size.pool_bytes for size in sizes}) < max(FEWEST, len(sizes)):
+        return None
+    first, asked = runs[0].steps[0], runs[0].manifest.scenario.buffer_pool
+    reads = {size.pool_bytes: size.reads.value for size in sizes if size.reads}
+    curve = asked if isinstance(asked, dict) else {}
+    most, tolerance = curve.get("sizes"), str(curve.get("tolerance", "")).removesuffix("%").strip()
+    return PoolCurve(
+        device=first.device,
+        emulated=first.emulated,
+        users=first.users,
+        primary=first.throughput.primary,
+        sizes=sizes,
+        throughput=_fit({size.pool_bytes: size.rate.value for size in sizes}, "rises"),
+        reads=_fit(reads, "falls") if len(reads) == len(sizes) else None,
+        spread=spread[0] if spread else None,
+        df=spread[1] if spread else 0,
+        tolerance=float(tolerance) / 100 if tolerance else None,
+        most=most if isinstance(most, int) else None,
+    )
+
+
+def _size(runs: Sequence[RunSummary], spread: tuple[float, int] | None) -> CurveSize:
+    steps = [run.steps[0] for run in runs]
+    tps = [step.result_tps for step in steps]
+    rate = float(np.exp(np.mean(np.log(tps))))
+    reach = _quantile(spread[1]) * spread[0] / float(np.sqrt(len(tps))) if spread else None
+    shares = [step.buffer_pool_share for step in steps if step.buffer_pool_share is not None]
+    return CurveSize(
+        pool_bytes=round(fmean(step.buffer_pool_bytes or 0 for step in steps)),
+        pool_share=fmean(shares) if shares else None,
+        variant=steps[0].variant,
+        tps=tps,
+        rate=Mean(rate) if reach is None else Mean(rate, rate * float(np.exp(-reach)), rate * float(np.exp(reach))),
+        reads=_mean([step.storage.reads_per_transaction for step in steps]),
+        chosen=next((run.manifest.memory.chosen for run in runs if run.manifest.memory.chosen), None),
+        driver_bound=any(step.validity.driver_bound for step in steps),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> Mean | None:
+    """Return the mean of reads; None where a run did not count them."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    if len(known) < REPLICATES:
+        return Mean(fmean(known))
+    low, high = map(float, paired(np.zeros(len(known)), np.array(known)).interval())
+    return Mean(fmean(known), max(low, 0.0), high)
+
+
+def _fit(values: Mapping[int, float], way: Way) -> Fit:
+    curve = MonotoneCurve.through(values, way)
+    sizes = np.geomspace(curve.sizes[0], curve.sizes[-1], DRAWN).clip(curve.sizes[0], curve.sizes[-1])
+    line = [(float(size), curve.at(float(size))) for size in sizes]
+    return Fit(way, curve.error or 0.0, list(curve.left_out), line)
+
+
+def _quantile(df: int) -> float:
+    return float(scipy.special.stdtrit(df, (1 + CONFIDENCE) / 2))

@@ -1,0 +1,136 @@
+"""Memory against flash, where the record has both: how much memory gives the throughput that flash gave.
+
+Where no run had flash, faster reads stand in: those that the model of a step predicts (`bottleneck/prediction.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.analysis.points import Point, points
+from stallmark.analysis.pool_curve.curve import throughput_curve
+from stallmark.analysis.pool_curve.summary import CurveSize, PoolCurve
+from stallmark.analysis.run import RunSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.record.manifest import Manifest
+from stallmark.stats.monotone_curve import MonotoneCurve
+from stallmark.stats.thresholds import SAME
+
+GIB = 1024**3
+FAST_MS = 1.0
+"""A read time of fast storage that a prediction is told for."""
+SLOW_TIMES = 2.0
+"""How many times as long reads must have taken for that to be another storage."""
+
+
+class FlashKind(Kind):
+    FOR_MEMORY = "flash_for_memory"
+    BEYOND_MEMORY = "flash_beyond_memory"
+    NO_GAIN = "flash_gives_no_more"
+    READS_FOR_MEMORY = "faster_reads_for_memory"
+
+
+def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    """Yield a finding for every variant with flash, or one of predicted faster reads where there is none."""
+    manifests = {run.folder: run.manifest for run in runs}
+    of_curve = {size.variant for size in curve.sizes}
+    steps = [step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0]
+    flash = [
+        (point, of_flash)
+        for point in points([step for step in steps if _alike(curve, step) and step.variant not in of_curve])
+        if (of_flash := flash_bytes(manifests[point.first.run]))
+    ]
+    for point, of_flash in flash:
+        if found := _against(curve, point, of_flash, manifests[point.first.run].scenario.cost or {}):
+            yield found
+    if not flash and (found := _predicted(curve, [step for step in steps if step.variant in of_curve])):
+        yield found
+
+
+def flash_bytes(manifest: Manifest) -> int | None:
+    """Return the flash of an array, emulated or as it is described; None where it has none."""
+    array = manifest.devices.of("data").emulated_array
+    parts = [array.cache, array.tier] if array else []
+    sizes = [part.size for part in parts if part]
+    if manifest.array:
+        sizes += [size for size in (manifest.array.flash_cache_bytes, manifest.array.flash_tier_bytes) if size]
+    return sum(sizes) or None
+
+
+def _alike(curve: PoolCurve, step: StepSummary) -> bool:
+    """Tell whether a step may be held against the curve: an emulated device says nothing about a real one."""
+    alone = not (step.beside or step.streams or step.maintenance)
+    return step.emulated == curve.emulated and step.users == curve.users and alone
+
+
+def _against(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, float]) -> Finding | None:
+    """Hold the throughput of a variant with flash against the curve of memory without."""
+    pool = point.first.buffer_pool_bytes
+    fitted = throughput_curve(curve)
+    if pool is None or not fitted.sizes[0] <= pool <= fitted.sizes[-1]:
+        return None
+    without = fitted.at(pool)
+    facts = {
+        "variant": point.first.variant,
+        "pool_bytes": pool,
+        "flash_bytes": of_flash,
+        "per_s": [without, point.tps],
+        "primary": curve.primary,
+        "fewest_runs": min(curve.fewest_runs, len(point.steps)),
+    }
+    if point.tps <= without * (1 + SAME):
+        return info(FlashKind.NO_GAIN, **facts)
+    equal = fitted.size_of(point.tps)
+    if equal is None:
+        return info(FlashKind.BEYOND_MEMORY, largest_bytes=fitted.sizes[-1], **facts)
+    memory_gib, flash_gib = (equal - pool) / GIB, of_flash / GIB
+    return info(
+        FlashKind.FOR_MEMORY,
+        equal_bytes=equal,
+        equal_range=_between(fitted, equal),
+        worth=memory_gib / flash_gib,
+        costs=[memory_gib * cost["memory"], flash_gib * cost["flash"]] if cost else None,
+        **facts,
+    )
+
+
+def _between(fitted: MonotoneCurve, size: float) -> list[int]:
+    """Return the sizes that were measured on both sides of one: whatever the curve does between, it lies there."""
+    below = [one for one in fitted.sizes if one < size]
+    above = [one for one in fitted.sizes if one >= size]
+    return [below[-1] if below else above[0], above[0] if above else below[-1]]
+
+
+def _predicted(curve: PoolCurve, steps: Sequence[StepSummary]) -> Finding | None:
+    """Return what faster reads in place of memory would give, at the size whose prediction leaves least memory out: the
+    smallest with reads that were slow, and a prediction within the curve."""
+    fitted = throughput_curve(curve)
+    for size in curve.sizes:
+        found = _prediction(size, steps)
+        if found is None:
+            continue
+        read_ms, tps, low, high = found
+        equal = fitted.size_of(tps)
+        if equal is None or equal <= size.pool_bytes:
+            continue
+        ends = [fitted.size_of(low), fitted.size_of(high)]
+        return caution(
+            FlashKind.READS_FOR_MEMORY,
+            pool_bytes=size.pool_bytes,
+            read_ms=[read_ms, FAST_MS],
+            per_s=[size.rate.value, tps, low, high],
+            primary=curve.primary,
+            equal_bytes=equal,
+            equal_range=ends,
+        )
+    return None
+
+
+def _prediction(size: CurveSize, steps: Sequence[StepSummary]) -> tuple[float, float, float, float] | None:
+    """Return the read time as measured, and the throughput predicted for FAST_MS with its range, of the first run of a
+    size; None where reads were not slow, or nothing is predicted."""
+    step = next((step for step in steps if step.variant == size.variant and step.cause and step.cause.demands), None)
+    if step is None or step.cause is None or step.cause.demands is None:
+        return None
+    read_ms = step.cause.demands.read_ms
+    found = next((one for one in step.cause.predictions if one.read_ms == FAST_MS), None)
+    return (read_ms, found.tps, found.low, found.high) if found and read_ms >= SLOW_TIMES * FAST_MS else None

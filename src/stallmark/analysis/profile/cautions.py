@@ -1,0 +1,116 @@
+"""The limits of a profile: time that was not seen, restarts, clocks, and what the server does not tell."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.profile.intervals import samples_of
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import Rates, seconds_of
+from stallmark.record.profile.intervals import Intervals
+from stallmark.record.profile.manifest import GAP, ProfileManifest
+
+SHORT_S = 86_400.0
+_SHARE_LOST = 0.001
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A time without intervals, in seconds since 1970. `reason`: in the words of what failed; None where none is
+    known. `restart`: the server was started in it."""
+
+    begin: float
+    end: float
+    reason: str | None
+    restart: bool
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+def unseen(folder: Path, manifest: ProfileManifest, rates: Rates) -> list[Unseen]:
+    """Return the times between intervals in which nothing was seen, and restarts of the server."""
+    restarts = _restarts(folder, manifest)
+    found = []
+    for begin, end in zip(rates.end[:-1], rates.start[1:], strict=True):
+        restart = any(begin < at <= end + 1.0 for at in restarts)
+        if end - begin > GAP * manifest.interval_s or restart:
+            found.append(Unseen(float(begin), float(end), _reason(manifest, float(begin), float(end)), restart))
+    return found
+
+
+def cautions(
+    folder: Path, manifest: ProfileManifest, intervals: Intervals, rates: Rates, lost: Sequence[Unseen]
+) -> Iterator[Finding]:
+    """Yield what a reader must know before he trusts a figure."""
+    if gaps := [one for one in lost if one.seconds > GAP * manifest.interval_s]:
+        longest = max(gaps, key=lambda one: one.seconds)
+        yield caution(
+            ProfileKind.GAPS,
+            gaps=len(gaps),
+            unseen_s=sum(one.seconds for one in gaps),
+            longest_s=longest.seconds,
+            longest_begin=longest.begin,
+            said=longest.reason,
+        )
+    if restarts := [one for one in lost if one.restart]:
+        yield caution(ProfileKind.RESTARTS, restarts=len(restarts), begin=restarts[0].end)
+    if len(manifest.servers) > 1:
+        names = [one.name for one in manifest.servers if one.name]
+        if len(set(names)) > 1:
+            yield caution(ProfileKind.OTHER_SERVER, servers=list(dict.fromkeys(names)))
+    if manifest.source == "server" and (jumps := samples_of(folder).jumps):
+        yield caution(ProfileKind.CLOCK_SET, times=len(jumps), begin=jumps[0][0], jump_s=jumps[0][1])
+    if (share := _lost_share(intervals)) > _SHARE_LOST:
+        yield caution(ProfileKind.LOST, share=share)
+    span_s = float(rates.end[-1] - rates.start[0])
+    if span_s < SHORT_S * 0.99:
+        yield caution(ProfileKind.SHORT, span_s=span_s)
+    if manifest.server.engine == "postgresql":
+        yield info(ProfileKind.CACHED_READS)
+        if intervals.waits.num_rows:
+            yield info(ProfileKind.SAMPLED_WAITS, interval_s=manifest.interval_s)
+    for name, said in manifest.missing.items():
+        yield info(ProfileKind.MISSING, name=name, said=said)
+    cpu = [(one.cpu_s, _length(one.started, one.ended)) for one in manifest.sessions if one.cpu_s and one.ended]
+    if cpu and (seconds := sum(length for _, length in cpu)) > 0:
+        yield info(ProfileKind.COST, share=sum(spent for spent, _ in cpu) / seconds)
+
+
+def _restarts(folder: Path, manifest: ProfileManifest) -> list[float]:
+    if manifest.source != "server":
+        return []
+    samples = samples_of(folder)
+    return [float(samples.at[place]) for place in samples.restarts]
+
+
+def _reason(manifest: ProfileManifest, begin: float, end: float) -> str | None:
+    """Return why nothing was seen, where a gap of the manifest lies in that time."""
+    for gap in manifest.gaps:
+        started = datetime.fromisoformat(gap.started).timestamp()
+        if begin - manifest.interval_s <= started < end:
+            return gap.reason
+    return None
+
+
+def _lost_share(intervals: Intervals) -> float:
+    """Return the share of the seen time in which counts of files were lost: they began anew."""
+    table = intervals.file_io
+    counts = table.column("writes").to_numpy()
+    classes = np.array(table.column("file_class").to_pylist())
+    seconds = seconds_of(table.column("end")) - seconds_of(table.column("start"))
+    shares = [0.0]
+    for name in np.unique(classes):
+        own = classes == name
+        if np.isfinite(counts[own]).any():
+            shares.append(float(seconds[own & np.isnan(counts)].sum() / seconds[own].sum()))
+    return max(shares)
+
+
+def _length(started: str, ended: str | None) -> float:
+    return (datetime.fromisoformat(ended or started) - datetime.fromisoformat(started)).total_seconds()

@@ -1,0 +1,201 @@
+"""Collect a profile: read the server at every interval, say what was missed, and lose nothing that was seen."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stallmark.collectors.sampler import Ticks
+from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
+from stallmark.profile.opening import begin, moment, refuse_folder, refuse_over, seconds
+from stallmark.profile.source import Opened, Reading, Source
+from stallmark.record.profile.manifest import GAP, Gap, SessionEnd
+from stallmark.record.profile.reader import last_sample
+from stallmark.record.profile.writer import ProfileWriter, alone
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+_NAMING = {"file_counters": slice(1, 4), "server_counters": slice(1, 2), "wait_counters": slice(1, 2)}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clocks of this machine, and how to wait."""
+
+    now: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    wait: Callable[[float], None] = time.sleep
+    cpu: Callable[[], float] = time.process_time
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The progress of a collection. `trouble`: why nothing is seen at the moment."""
+
+    passed_s: float
+    planned_s: float
+    samples: int
+    gaps: int
+    reads_per_s: float | None = None
+    writes_per_s: float | None = None
+    trouble: str | None = None
+
+
+@dataclass
+class _Last:
+    """The sample before, for the rates of the progress."""
+
+    at: float
+    start: str
+    reads: int
+    writes: int
+
+
+@dataclass
+class Collection:
+    """A profile of `source` into `folder`, for `planned_s` from the time it was first begun."""
+
+    source: Source
+    folder: Path
+    planned_s: float
+    anonymous: bool = False
+    clock: Clock = field(default_factory=Clock)
+    told: Callable[[Seen], None] = lambda seen: None
+    _last: _Last | None = None
+
+    def run(self) -> None:
+        """Collect until the time is over. Raise StallmarkError when the first connection fails, for a folder that is
+        no place for it, and when the disk is full; whatever ends it, what was seen is kept."""
+        refuse_folder(self.folder)
+        refuse_over(self.folder, self.planned_s, self.clock.now())
+        opened = self.source.open()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with alone(self.folder):
+                now = self.clock.now()
+                writer = begin(
+                    self.folder, self.source.address, opened, self.planned_s, anonymous=self.anonymous, now=now
+                )
+                self._session(writer)
+        finally:
+            self.source.close()
+
+    def _session(self, writer: ProfileWriter) -> None:
+        end: SessionEnd = "stopped"
+        reason: str | None = None
+        cpu = self.clock.cpu()
+        self._sample = last_sample(self.folder) + 2  # of the next one a kill may have left a part
+        try:
+            self._collect(writer)
+            end = "complete"
+        except OSError as error:
+            end, reason = "failed", as_reason(error.strerror or error)
+            raise StallmarkError(
+                f"{self.folder} could not be written ({reason}). What was seen until then is kept: make room, and give "
+                "the same command again."
+            ) from None
+        finally:
+            cpu_s = round(self.clock.cpu() - cpu, 3)
+            writer.close()
+            *before, last = writer.manifest.sessions
+            ended = last.changed(ended=moment(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
+            try:
+                writer.update(sessions=(*before, ended), gaps=_closed(writer, self.clock.now()))
+            except OSError:  # the disk is full: the next session says that this one ended
+                pass
+
+    def _collect(self, writer: ProfileWriter) -> None:
+        begun = seconds(writer.manifest.started)
+        clock, interval_s = self.clock, writer.manifest.interval_s
+        over = clock.monotonic() + begun + self.planned_s - clock.now()
+        ticks = Ticks(interval_s, clock.monotonic())
+        pause_s, is_open, seen_at = FIRST_PAUSE_S, True, clock.monotonic()
+        while True:
+            try:
+                if not is_open:
+                    self._reopen(writer)
+                    is_open = True
+                self._take(writer)
+            except (StallmarkError, CallFailed) as error:
+                self.source.close()
+                is_open = False
+                why = self.source.cleaned(in_words(error))
+                self._say_gap(writer, why, seen_at)
+                self._tell(writer, trouble=why)
+                due = clock.monotonic() + pause_s
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            else:
+                self._end_gap(writer, seen_at, interval_s)
+                pause_s, seen_at = FIRST_PAUSE_S, clock.monotonic()
+                ticks.advance(clock.monotonic())
+                due = ticks.due
+            if clock.monotonic() >= over:
+                return
+            clock.wait(max(0.0, min(due, over) - clock.monotonic()))
+
+    def _reopen(self, writer: ProfileWriter) -> Opened:
+        """Connect again, and note another server behind the address, or what has changed of it."""
+        opened = self.source.open()
+        if not writer.manifest.server.is_as(opened.server):
+            since = moment(self.clock.now())
+            writer.update(servers=(*writer.manifest.servers, opened.server.changed(since=since)))
+        return opened
+
+    def _take(self, writer: ProfileWriter) -> None:
+        clock = self.clock
+        began, wall = clock.monotonic(), clock.now()
+        reading = self.source.read()
+        took = clock.monotonic() - began
+        place = len(writer.manifest.sessions), wall + took / 2, began + took / 2
+        number = self._sample
+        writer.append(
+            {
+                "samples": [
+                    (
+                        *(number, *place, reading.server_clock, took, reading.start),
+                        *(len(writer.manifest.servers), reading.own_cpu_ms),
+                    )
+                ],
+                "file_counters": [(number, *row) for row in reading.files],
+                "server_counters": [(number, *row) for row in reading.counters],
+                "wait_counters": [(number, *row) for row in reading.waits],
+                "sessions_seen": [(number, *row) for row in reading.sessions],
+            },
+            _NAMING,
+        )
+        self._sample += 1
+        self._tell(writer, reading)
+
+    def _say_gap(self, writer: ProfileWriter, why: str, seen_at: float) -> None:
+        gaps = writer.manifest.gaps
+        if gaps and gaps[-1].ended is None:
+            return
+        since = self.clock.now() - (self.clock.monotonic() - seen_at)
+        writer.update(gaps=(*gaps, Gap(started=moment(since), reason=why)))
+
+    def _end_gap(self, writer: ProfileWriter, seen_at: float, interval_s: float) -> None:
+        """End the gap, which is none where no more than a sample or two were missed."""
+        if all(gap.ended for gap in writer.manifest.gaps):
+            return
+        if self.clock.monotonic() - seen_at > GAP * interval_s:
+            writer.update(gaps=_closed(writer, self.clock.now()))
+        else:
+            writer.update(gaps=tuple(gap for gap in writer.manifest.gaps if gap.ended))
+
+    def _tell(self, writer: ProfileWriter, reading: Reading | None = None, trouble: str | None = None) -> None:
+        now = self.clock.monotonic()
+        reads_per_s = writes_per_s = None
+        if reading:
+            last, self._last = self._last, _Last(now, reading.start, *reading.io())
+            if last and last.start == reading.start and now > last.at:
+                reads_per_s = (self._last.reads - last.reads) / (now - last.at)
+                writes_per_s = (self._last.writes - last.writes) / (now - last.at)
+        passed_s = self.clock.now() - seconds(writer.manifest.started)
+        gaps = len(writer.manifest.gaps)
+        self.told(Seen(max(0.0, passed_s), self.planned_s, self._sample, gaps, reads_per_s, writes_per_s, trouble))
+
+
+def _closed(writer: ProfileWriter, now: float) -> tuple[Gap, ...]:
+    """Return the gaps of the manifest, each with an end."""
+    return tuple(
+        gap if gap.ended else gap.changed(ended=moment(max(now, seconds(gap.started)))) for gap in writer.manifest.gaps
+    )

@@ -1,0 +1,118 @@
+"""SQL Server as the source of a profile: one batch for every sample, always of the same text."""
+
+from contextlib import suppress
+from typing import Any
+
+from stallmark.collectors.mssql.collector import FORBIDDEN, NO_SUCH_VIEW
+from stallmark.collectors.mssql.waits import class_of, is_benign
+from stallmark.engines import sql_file
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.odbc import api
+from stallmark.errors import StallmarkError
+from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile.manifest import ProfiledServer
+
+# A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
+_MANNERS = (
+    f"SET LOCK_TIMEOUT {LOCK_TIMEOUT_MS}; SET DEADLOCK_PRIORITY LOW; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"
+)
+_PARTS = ("moment", "files", "counters", "waits")
+_BATCH = ";\n".join(sql_file.read(__package__, name).rstrip() for name in _PARTS)
+_STATES = {*("memory_target_bytes", "stolen_bytes", "database_pages_bytes", "page_life_expectancy_s", "connections")}
+_NO_COUNTERS = (
+    "the server's performance counters are disabled (sys.dm_os_performance_counters has no rows); its error log says "
+    "why at its start"
+)
+_NO_AZURE = (
+    "Azure SQL Database shows a login its own database alone, and most of what a profile is made of not at all: "
+    "profile SQL Server or Azure SQL Managed Instance."
+)
+
+
+class MssqlSource(Source):
+    """A SQL Server by its engine. Rows are read by position, as the queries have their columns."""
+
+    engine = "mssql"
+
+    def __init__(self, engine: MssqlEngine, *, anonymous: bool):
+        super().__init__(engine.login(), engine.address.database, anonymous=anonymous)
+        self._spec = engine.spec()
+        self.address = engine.where
+        self._connection: Any = None
+        self._cursor: Any = None
+
+    def open(self) -> Opened:
+        engine = MssqlEngine(self._spec)  # a new one: behind an address may be another server than before
+        if engine.is_azure_database:
+            raise StallmarkError(_NO_AZURE)
+        self._connection = engine.connect(APPLICATION)
+        self._connection.timeout = ANSWER_WITHIN_S
+        try:
+            self._cursor = self._connection.execute(_MANNERS)
+            name, version, edition, cores, memory_bytes, pool_bytes = self._cursor.execute(
+                sql_file.read(__package__, "facts")
+            ).fetchone()
+            reading = self._read()
+        except api().Error as error:
+            self.close()
+            raise StallmarkError(_refused(error)) from None
+        server = ProfiledServer(
+            engine="mssql",
+            product=engine.identity().product,
+            version=f"{version} {edition}",
+            name=None if self._anonymous else name,
+            cores=cores,
+            memory_bytes=memory_bytes,
+            pool_bytes=pool_bytes,
+            database_bytes=sum(row[10] or 0 for row in reading.files),
+        )
+        missing = {} if len(reading.counters) > 1 else {"server": _NO_COUNTERS}
+        return Opened(server, name, missing)
+
+    def read(self) -> Reading:
+        try:
+            return self._read()
+        except api().Error as error:
+            raise StallmarkError(failed(error).message) from None
+
+    def close(self) -> None:
+        connection, self._connection, self._cursor = self._connection, None, None
+        if connection is not None:
+            with suppress(api().Error):  # it may have gone already
+                connection.close()
+
+    def _read(self) -> Reading:
+        cursor = self._cursor.execute(_BATCH)
+        [(server_clock, start, own_cpu_ms)] = cursor.fetchall()
+        cursor.nextset()
+        files = [self._file(start, row) for row in cursor.fetchall()]
+        cursor.nextset()
+        counters = [
+            (name, "" if name in _STATES else f"{start} {sources}", value) for name, sources, value in cursor.fetchall()
+        ]
+        cursor.nextset()
+        waits = [
+            (name, class_of(name), start, waits, wait_ms, signal_ms)
+            for name, waits, wait_ms, signal_ms in cursor.fetchall()
+            if not is_benign(name)
+        ]
+        return Reading(server_clock, start or "", own_cpu_ms, files, counters, waits)
+
+    def _file(self, start: str, row: tuple) -> tuple:
+        numbers, database_id, database, file, file_class, epoch, *counts = row
+        database = f"database {database_id}" if self._anonymous or not database else database
+        entity = numbers if self._anonymous or not file else f"{database}/{file}"
+        return entity, database, file_class, f"{start} {epoch}", *counts
+
+
+def _refused(error: Exception) -> str:
+    failure = failed(error)
+    if failure.code in FORBIDDEN:
+        return (
+            f"This login may not see what a profile is made of ({failure.message}): run USE master; GRANT VIEW SERVER "
+            "STATE TO it. It needs no other right."
+        )
+    if failure.code == NO_SUCH_VIEW:
+        return f"This server does not have a view that a profile needs ({failure.message})."
+    return f"The server refused what a profile asks ({failure.message}, error {failure.code})."

@@ -1,0 +1,102 @@
+"""Begin a profile in a new folder, or go on with one that was begun."""
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from stallmark.errors import StallmarkError
+from stallmark.profile.source import Opened
+from stallmark.record.manifest.part import Moment
+from stallmark.record.profile.folder import FILE, is_profile, read_profile, write_profile
+from stallmark.record.profile.manifest import Marks, ProfileManifest, Session
+from stallmark.record.profile.reader import read_raw
+from stallmark.record.profile.writer import ProfileWriter, close_streams
+
+INTERVAL_S = 15.0
+_LEFT_BY_US = {"collecting.lock", f"{FILE}.new"}
+
+
+def moment(clock: float) -> Moment:
+    """Return seconds since 1970 as a moment in UTC."""
+    return datetime.fromtimestamp(clock, UTC).isoformat(timespec="milliseconds")
+
+
+def seconds(moment: Moment) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def refuse_folder(folder: Path) -> None:
+    """Raise StallmarkError where a folder is neither new, nor empty, nor a profile of a server."""
+    if is_profile(folder):
+        if (source := read_profile(folder).source) != "server":
+            raise StallmarkError(f"{folder} was imported ({source}): name another folder with --out.")
+    elif folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= _LEFT_BY_US):
+        raise StallmarkError(f"{folder} is there and is no profile: name a new folder with --out.")
+
+
+def refuse_over(folder: Path, planned_s: float, now: float) -> None:
+    """Raise StallmarkError where the time of a profile that is to go on is over."""
+    if is_profile(folder) and seconds(read_profile(folder).started) + planned_s <= now:
+        raise StallmarkError(
+            f"The profile in {folder} began longer ago than --for says, so it is whole: see `stallmark report "
+            f"{folder}`, name another folder with --out, or a longer time with --for."
+        )
+
+
+def begin(
+    folder: Path, address: str, opened: Opened, planned_s: float, *, anonymous: bool, now: float
+) -> ProfileWriter:
+    """Return the writer of the next session. Raise StallmarkError for a folder of another server."""
+    session = Session(started=moment(now))
+    if is_profile(folder):
+        found = _ended(folder, read_profile(folder), now)
+        _refuse_another(folder, found, address, opened, anonymous)
+        servers = found.servers
+        if not found.server.is_as(opened.server):
+            servers = (*servers, opened.server.changed(since=moment(now)))
+        manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session), servers=servers)
+    else:
+        salt = secrets.token_hex(8)
+        manifest = ProfileManifest(
+            source="server",
+            stallmark=version("stallmark"),
+            started=moment(now),
+            interval_s=INTERVAL_S,
+            planned_s=planned_s,
+            anonymous=anonymous,
+            servers=(opened.server.changed(since=moment(now)),),
+            marks=Marks(salt=salt, address=mark(salt, address), server=mark(salt, opened.mark)),
+            sessions=(session,),
+            missing=dict(opened.missing),
+        )
+    close_streams(folder)
+    write_profile(folder, manifest)
+    return ProfileWriter(folder, manifest, len(manifest.sessions))
+
+
+def mark(salt: str, name: str) -> str:
+    """Return a hash too short to find the name by: of 65,536 names two have the same."""
+    return hashlib.blake2b((salt + name).encode(), digest_size=2).hexdigest()
+
+
+def _ended(folder: Path, found: ProfileManifest, now: float) -> ProfileManifest:
+    """Return the manifest with an end of its last session, which a kill has left open, and of its last gap."""
+    if not found.sessions or found.sessions[-1].ended:
+        return found
+    *before, last = found.sessions
+    clocks = read_raw(folder, "samples").column("clock")
+    seen = clocks[-1].as_py() if len(clocks) else seconds(last.started)
+    ended = moment(min(max(seen, seconds(last.started)), now))
+    gaps = tuple(gap if gap.ended else gap.changed(ended=max(ended, gap.started)) for gap in found.gaps)
+    return found.changed(sessions=(*before, last.changed(ended=ended, end="killed")), gaps=gaps)
+
+
+def _refuse_another(folder: Path, found: ProfileManifest, address: str, opened: Opened, anonymous: bool) -> None:
+    marks = found.marks
+    if marks and mark(marks.salt, address) != marks.address and mark(marks.salt, opened.mark) != marks.server:
+        raise StallmarkError(f"{folder} is the profile of another server: name a new folder with --out.")
+    if found.anonymous != anonymous:
+        said = "leaves names out: give --anonymous again" if found.anonymous else "has names: leave --anonymous out"
+        raise StallmarkError(f"The profile in {folder} {said}, or name a new folder with --out.")

@@ -1,0 +1,13 @@
+SELECT 'log_bytes' AS counter, extract(epoch FROM stats_reset)::text AS epoch, wal_bytes::bigint AS value
+  FROM pg_stat_wal
+ UNION ALL
+SELECT 'log_flushes',
+       extract(epoch FROM stats_reset)::text,
+       CASE WHEN current_setting('wal_sync_method') IN ('open_sync', 'open_datasync') THEN wal_write ELSE wal_sync END
+  FROM pg_stat_wal
+ UNION ALL
+SELECT 'checkpoint_pages', extract(epoch FROM stats_reset)::text, buffers_checkpoint
+  FROM pg_stat_bgwriter
+ UNION ALL
+SELECT 'background_pages', extract(epoch FROM stats_reset)::text, buffers_clean + buffers_backend
+  FROM pg_stat_bgwriter

@@ -1,0 +1,145 @@
+"""PostgreSQL as the source of a profile: a few prepared queries for every sample."""
+
+import time
+from collections.abc import Callable
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from stallmark.collectors.base import Row
+from stallmark.collectors.postgres.collector import CollectorConnection
+from stallmark.collectors.postgres.waits import wait_class
+from stallmark.engines import sql_file
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.errors import first_line
+from stallmark.errors import NoConnection, StallmarkError
+from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile.manifest import ProfiledServer
+
+_MANNERS = (
+    f"SET lock_timeout = {LOCK_TIMEOUT_MS}; SET statement_timeout = {ANSWER_WITHIN_S * 1000}; "
+    "SET default_transaction_read_only = on"
+)
+# A server that has gone without a word is given up after this, and not after the two hours of TCP.
+_ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+SIZES_EVERY_S = 300.0  # it asks the file system for every file
+_FILES = (
+    "reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms",
+)  # fmt: skip
+_ITS_MACHINE = "PostgreSQL does not tell it of the machine it runs on"
+_UNTIMED = "{} is off on the server: to know it, run ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();"
+_NO_ROLE = "this role does not see the sessions of others: as a superuser, run GRANT pg_monitor TO it"
+
+
+class _Connection(CollectorConnection):
+    """A connection that only reads, and waits for nobody."""
+
+    def open(self) -> None:
+        if self._connection is not None:
+            return
+        engine = self._engine
+        assert isinstance(engine, PostgresEngine)
+        try:
+            conninfo = make_conninfo(engine.conninfo(APPLICATION), **_ALIVE)
+            self._connection = psycopg.connect(conninfo, autocommit=True)
+            self._connection.execute(_MANNERS)
+        except psycopg.Error as error:
+            self.close()
+            raise NoConnection(f"No connection to {engine.where}: {first_line(error)}.") from None
+        self._prepared = {}
+
+
+class PostgresSource(Source):
+    """A PostgreSQL server by its engine."""
+
+    engine = "postgresql"
+
+    def __init__(self, engine: PostgresEngine, *, anonymous: bool, clock: Callable[[], float] = time.monotonic):
+        super().__init__(engine.login(), engine.where.rpartition("/")[2], anonymous=anonymous)
+        self._spec = engine.spec()
+        self.address = engine.where
+        self._clock = clock
+        self._connection = _Connection(engine)
+        self._texts: dict[str, str] = {}
+        self._sized: float | None = None
+        self._sizes: tuple[int | None, int | None] = (None, None)
+
+    def open(self) -> Opened:
+        engine = PostgresEngine(self._spec)  # a new one: behind an address may be another server than before
+        major = engine.identity().version[0]
+        self._connection = _Connection(engine)
+        self._texts = {name: _statement(name, major) for name in ("moment", "files", "counters", "databases")}
+        [facts] = self._connection.rows(sql_file.read(__package__, "facts"))
+        if facts["sees_sessions"]:
+            self._texts["sessions"] = sql_file.read(__package__, "sessions")
+        self._sized = None
+        self.read()  # what it refuses, it refuses now
+        server = ProfiledServer(
+            engine="postgresql",
+            product="PostgreSQL",
+            version=facts["version"],
+            name=None if self._anonymous else facts["name"],
+            pool_bytes=facts["pool_bytes"],
+            database_bytes=self._sizes[0],
+        )
+        return Opened(server, facts["mark"], self._missing(facts, major))
+
+    def read(self) -> Reading:
+        answers = {name: self._connection.rows(text) for name, text in self._texts.items()}
+        [moment] = answers["moment"]
+        start = moment["start"]
+        counters = [(row["counter"], f"{start} {row['epoch']}", row["value"]) for row in answers["counters"]]
+        counters += [
+            (row["counter"], "" if row["counter"] == "connections" else f"{start} {row['epoch']}", row["value"])
+            for row in answers["databases"]
+        ]
+        self._measure_sizes()
+        files = [self._file(start, row) for row in answers["files"]]
+        return Reading(
+            moment["server_clock"], start, None, files, counters, sessions=_sessions(answers.get("sessions", []))
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _file(self, start: str, row: Row) -> tuple:
+        kind = row["file_class"]
+        size = {"data": self._sizes[0], "log": self._sizes[1]}.get(kind)
+        return kind, None, kind, f"{start} {row['epoch']}", *(row[name] for name in _FILES), size
+
+    def _measure_sizes(self) -> None:
+        now = self._clock()
+        if self._sized is not None and now - self._sized < SIZES_EVERY_S:
+            return
+        self._sized = now
+        try:
+            [sizes] = self._connection.rows(sql_file.read(__package__, "sizes"))
+            self._sizes = sizes["data"], sizes["log"]
+        except NoConnection:
+            raise
+        except StallmarkError:  # a database that is being dropped, or a role that may not: not known this time
+            self._sizes = (None, None)
+
+    def _missing(self, facts: Row, major: int) -> dict[str, str]:
+        found = {name: _ITS_MACHINE for name in ("cores", "memory_bytes", "cpu_s")}
+        found |= {} if facts["times_files"] else {"data stalls": _UNTIMED.format(*["track_io_timing"] * 2)}
+        found |= {} if facts["times_log"] else {"log stalls": _UNTIMED.format(*["track_wal_io_timing"] * 2)}
+        found |= {} if facts["sees_sessions"] else {"waits": _NO_ROLE}
+        found |= (
+            {} if self._sizes[0] is not None else {"size_bytes": "this role may not ask for sizes: GRANT pg_monitor"}
+        )
+        return found | ({} if major >= 18 else {"log write_bytes": "PostgreSQL counts it from 18 on"})
+
+
+def _sessions(rows: list[Row]) -> list[tuple]:
+    users: dict[tuple[str, str], int] = {}
+    for row in rows:
+        kind, name = wait_class(row["state"], row["event_type"], row["event"])
+        users[name, kind] = users.get((name, kind), 0) + row["users"]
+    return [(name, kind, count) for (name, kind), count in users.items()]
+
+
+def _statement(name: str, major: int) -> str:
+    """Return the newest query of this name that a server of this major version understands."""
+    fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
+    return sql_file.read(__package__, f"{name}.{max(fitting)}" if fitting else name)

@@ -1,0 +1,112 @@
+"""Write what is collected from a server into the folder of a profile, so that a kill loses no sample.
+
+Every table of a session is an Arrow stream that grows by a batch with each sample. Closing the session turns the
+streams into Parquet; those of a session that was killed are closed by the next one in the folder.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stallmark.errors import StallmarkError
+from stallmark.record.profile.folder import write_profile
+from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile.raw import GONE, RAW_TABLES
+from stallmark.record.writer import to_parquet
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+
+
+class ProfileWriter:
+    """The writer of one session. `manifest` is what `profile.json` holds; `save` replaces it."""
+
+    def __init__(self, folder: Path, manifest: ProfileManifest, session: int):
+        """`session`: its number from 1, whose tables must not be there yet."""
+        self.folder = folder
+        self.manifest = manifest
+        self._session = session
+        self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
+        self._stored: dict[str, dict[tuple, tuple]] = {}
+        self.bytes_written = 0
+        for name, schema in RAW_TABLES.items():
+            sink = pa.OSFile(str(_part(folder, name, session, "arrows")), "wb")
+            self._streams[name] = sink, pa.ipc.new_stream(sink, schema, options=_OPTIONS)
+
+    def append(self, tables: Mapping[str, Sequence[tuple]], naming: Mapping[str, slice]) -> None:
+        """Add the rows of one sample, as tuples in the order of the columns, `samples` last: a sample counts when its
+        row is there. Of the tables in `naming` only rows that differ from their last are stored; the slice has the
+        columns that name one."""
+        for name in sorted(tables, key=lambda table: table == "samples"):
+            rows = list(self._changed(name, tables[name], naming[name])) if name in naming else tables[name]
+            if rows:
+                self._write(name, rows)
+
+    def _changed(self, table: str, rows: Sequence[tuple], naming: slice) -> Iterator[tuple]:
+        """Yield the rows that are not as they were, and one without values for each that has gone."""
+        stored = self._stored.setdefault(table, {})
+        gone = stored.keys() - {row[naming] for row in rows} if rows else ()
+        for row in rows:
+            if stored.get(row[naming]) != row[1:]:
+                stored[row[naming]] = row[1:]
+                yield row
+        at = RAW_TABLES[table].names.index("epoch")
+        for name in sorted(gone):
+            before = stored.pop(name)
+            yield (rows[0][0], *before[: at - 1], GONE, *[None] * (len(before) - at))
+
+    def _write(self, name: str, rows: Sequence[tuple]) -> None:
+        sink, stream = self._streams[name]
+        schema = RAW_TABLES[name]
+        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+        before = sink.tell()
+        stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        sink.flush()
+        self.bytes_written += sink.tell() - before
+
+    def update(self, **fields: Any) -> None:
+        """Replace fields of the manifest, in the folder as well."""
+        self.manifest = self.manifest.changed(**fields)
+        write_profile(self.folder, self.manifest)
+
+    def close(self) -> None:
+        """Turn the streams of the session into Parquet; where the disk is full they stay as they are."""
+        for sink, stream in self._streams.values():
+            with suppress(OSError):
+                stream.close()
+            with suppress(OSError):
+                sink.close()
+        close_streams(self.folder)
+
+
+def close_streams(folder: Path) -> None:
+    """Turn all streams of ended sessions into Parquet, as far as they were written whole."""
+    for path in sorted(folder.glob("*.arrows")):
+        name = path.stem.rpartition("-")[0]
+        if name in RAW_TABLES:
+            with suppress(OSError):
+                to_parquet(path, path.with_suffix(".parquet"), RAW_TABLES[name])
+                path.unlink()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder for one process; raise StallmarkError where another one collects into it."""
+    with (folder / "collecting.lock").open("w") as held:
+        if os.name == "posix":
+            import fcntl
+
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise StallmarkError(
+                    f"Another process is collecting into {folder}: let it end, or name another folder with --out."
+                ) from None
+        yield
+
+
+def _part(folder: Path, name: str, session: int, kind: str) -> Path:
+    return folder / f"{name}-{session:03d}.{kind}"

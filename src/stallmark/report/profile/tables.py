@@ -1,0 +1,152 @@
+"""The tables of a profile's report."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from stallmark import format
+from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
+from stallmark.analysis.profile.totals import WaitTotal
+from stallmark.report.table import Cell, Table
+from stallmark.report.text.profile import MEASURES, minute, waited_for
+
+_TYPES = 12
+_BRIEF = (Measure.IOS, Measure.READ_MS, Measure.LOG_MS, Measure.CPU)
+WINDOW_MEASURES = (
+    *(Measure.IOS, Measure.READS, Measure.WRITES, Measure.READ_MB, Measure.WRITE_MB, Measure.READ_MS),
+    *(Measure.LOG_MB, Measure.LOG_MS, Measure.TRANSACTIONS, Measure.CPU),
+)
+
+
+def value_of(measure: Measure, value: float | None) -> str:
+    """Write a value of a measure; the share of the CPU in per cent."""
+    if value is None or not np.isfinite(value):
+        return format.NONE
+    return format.number(value * 100 if measure is Measure.CPU else value)
+
+
+def percentiles(found: ProfileSummary) -> Table:
+    """Return the percentiles of the minutes of every measure, with its mean."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            MEASURES[measure],
+            value_of(measure, found.means[measure]),
+            *(value_of(measure, found.percentiles[measure][name]) for name in PERCENTILES),
+        ]
+        for measure in found.rates.counted
+    ]
+    return Table(["minutes", "mean", *PERCENTILES], rows, importance={2: 2, 3: 1, 5: 3})
+
+
+def windows(found: ProfileSummary) -> Table:
+    """Return the busiest windows, busiest first."""
+    shown = [name for name in WINDOW_MEASURES if name in found.rates.counted]
+    rows: list[Sequence[str | Cell]] = [
+        [minute(one.begin), *(value_of(name, one.values.get(name)) for name in shown)] for one in found.windows
+    ]
+    leaves = {place: place for place, name in enumerate(shown, 1) if name not in _BRIEF}
+    return Table(["from, UTC", *(MEASURES[name] for name in shown)], rows, importance=leaves)
+
+
+def classes(found: ProfileSummary) -> Table:
+    """Return the I/O of every class of file: rates, share of reads, sizes and times."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            str(one.file_class),
+            format.number(one.reads_per_s),
+            format.number(one.writes_per_s),
+            format.share(one.read_share),
+            format.number(one.read_kib),
+            format.number(one.write_kib),
+            format.number(one.read_ms),
+            format.number(one.write_ms),
+            format.NONE if one.size_bytes is None else format.size(round(one.size_bytes)),
+            format.NONE if one.grown_bytes is None else _signed_size(one.grown_bytes),
+        ]
+        for one in found.classes
+    ]
+    header = ["files", "reads/s", "writes/s", "reads", "KiB/read", "KiB/write", "ms/read", "ms/write", "size", "growth"]
+    return Table(header, rows, importance={9: 4, 5: 2, 4: 1, 8: 3})
+
+
+def waits(shown: Sequence[WaitTotal]) -> Table:
+    """Return waits by class, or the longest by type."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            waited_for(one.name) if one.name == one.wait_class else one.name,
+            format.share(one.share),
+            format.number(one.waiting),
+            format.number(one.mean_ms),
+        ]
+        for one in shown[:_TYPES]
+    ]
+    return Table(["wait", "share", "waiting", "ms each"], rows, importance={3: 1})
+
+
+def unseen(found: ProfileSummary) -> Table:
+    """Return the times that were not seen, and restarts."""
+    rows: list[Sequence[str | Cell]] = [
+        [minute(one.begin), format.duration(one.seconds), "yes" if one.restart else "no", one.reason or format.NONE]
+        for one in found.unseen
+    ]
+    return Table(["from, UTC", "for", "restart", "reason"], rows, words=frozenset({0, 2, 3}))
+
+
+def facts(found: ProfileSummary) -> list[tuple[str, str]]:
+    """Return what is known of the server, of the profile, and of its sessions."""
+    manifest = found.manifest
+    server = manifest.server
+    pairs = [
+        ("server", server.name or ("left out" if manifest.anonymous else format.NONE)),
+        ("product", f"{server.product} {server.version}".strip() or format.NONE),
+        ("cores", format.count(server.cores)),
+        ("memory", format.size(server.memory_bytes)),
+        ("memory it aims at", format.size(server.pool_bytes)),
+        ("source", manifest.source),
+        ("interval", format.seconds(manifest.interval_s)),
+        ("sessions", ", ".join(f"{format.minute(one.started)} ({one.end})" for one in manifest.sessions)),
+        ("Stallmark", manifest.stallmark or format.NONE),
+    ]
+    return [(name, value) for name, value in pairs if value != format.NONE]
+
+
+def heat(found: ProfileSummary) -> list[tuple[str, list[tuple[str, list[tuple[str, float]]]]]]:
+    """Return the heat maps: of every measure its days, and of every day 24 hours with their text and their weight from
+    0 to 1. An hour that was not seen has no text."""
+    return [
+        (MEASURES[measure], _days(measure, found.hours.begin, values))
+        for measure, values in found.hours.values.items()
+        if np.isfinite(values).any()
+    ]
+
+
+def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple[str, list[tuple[str, float]]]]:
+    top = float(np.nanmax(values))
+    days: dict[str, list[tuple[str, float]]] = {}
+    for moment, value in zip(begin, values, strict=True):
+        hour = datetime.fromtimestamp(float(moment), UTC)
+        cells = days.setdefault(f"{hour:%a %d %b}", [("", 0.0)] * 24)
+        if np.isfinite(value):
+            cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0
+    return list(days.items())
+
+
+def _signed_size(value: float) -> str:
+    return f"{'+' if value >= 0 else '−'}{format.size(round(abs(value)))}"
+
+
+def hours_in_json(found: ProfileSummary) -> list[Mapping[str, object]]:
+    """Return every hour with its measures."""
+    return [
+        {
+            "begin": datetime.fromtimestamp(float(begin), UTC).isoformat(),
+            "seen_s": float(found.hours.seen_s[place]),
+            **{
+                str(measure): float(values[place]) if np.isfinite(values[place]) else None
+                for measure, values in found.hours.values.items()
+            },
+        }
+        for place, begin in enumerate(found.hours.begin)
+    ]

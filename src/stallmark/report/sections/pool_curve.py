@@ -1,0 +1,147 @@
+"""The curve of memory: its chart, and its sizes as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import plotly.graph_objects as go
+
+from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Mean, PoolCurve
+from stallmark.format import plural
+from stallmark.report.figures import Figure, note, places, rounded, side_by_side, values_axis
+from stallmark.report.style import COLOURS, NEUTRAL, KeyItem
+from stallmark.report.table import Cell, Table
+from stallmark.report.text import pool_curve as words
+from stallmark.report.text.device import labelled
+
+POINT, LEFT_OUT = COLOURS[0], COLOURS[1]
+
+
+def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
+    """Return a chart for each curve: throughput and reads per transaction over memory."""
+    return [_figure(curve, number) for number, curve in enumerate(experiment.curves)]
+
+
+def curve_tables(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
+    """Return the sizes of each curve, with the device it is of."""
+    return [(labelled(curve.device), _table(curve)) for curve in experiment.curves]
+
+
+def _figure(curve: PoolCurve, number: int) -> Figure:
+    rate = f"{plural(curve.primary) if curve.primary else 'Transactions'} per second"
+    plots: list[tuple[str, Fit, Callable[[CurveSize], Mean | None]]] = [(rate, curve.throughput, lambda s: s.rate)]
+    if curve.reads:
+        plots.append(("Physical reads per transaction", curve.reads, lambda s: s.reads))
+    made, lefts = side_by_side([1.0] * len(plots), 0.09, 330, margin={"t": 28})
+    for place, left, (title, fit, value) in zip(places(len(plots)), lefts, plots, strict=True):
+        axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
+        made.add_traces(_traces(curve, fit, value, axes))
+        wide = [one.value for size in curve.sizes if (one := value(size))] if fit is curve.throughput else []
+        top = max((one.high or one.value for size in curve.sizes if (one := value(size))), default=0.0)
+        axis, scale = values_axis(top, wide)
+        made.update_layout({f"xaxis{place}": _memory_axis(curve), f"yaxis{place}": axis})
+        note(made, title + scale, xref="paper", yref="paper", x=left, xanchor="left", yshift=8)
+    sizes = [(size.pool_bytes, size.rate.value, size.reads.value if size.reads else None) for size in curve.sizes]
+    table = _table(curve)
+    return Figure(
+        id="memory-curve" + f"-{number + 1}" * (number > 0),
+        title="Throughput and reads over memory",
+        unit=rate,
+        emulated=curve.emulated,
+        summary=words.summary(sizes),
+        method=words.METHOD,
+        chart=made,
+        header=table.header,
+        rows=[[str(cell) for cell in row] for row in table.rows],
+        key=[
+            KeyItem("a size", POINT, None, "circle"),
+            KeyItem("fitted curve", NEUTRAL, "solid"),
+            KeyItem("a size left out", LEFT_OUT, None, "x"),
+        ],
+        wide=True,
+    )
+
+
+def _traces(
+    curve: PoolCurve, fit: Fit, value: Callable[[CurveSize], Mean | None], axes: dict[str, str]
+) -> list[go.Scatter]:
+    known = [(size, one) for size in curve.sizes if (one := value(size))]
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": rounded(one.high - one.value if one.high is not None else None for _, one in known),
+        "arrayminus": rounded(one.value - one.low if one.low is not None else None for _, one in known),
+    }
+    repeated = any(one.high is not None for _, one in known)
+    return [
+        go.Scatter(
+            mode="lines",
+            name="fitted curve",
+            x=[round(at) for at, _ in fit.line],
+            y=rounded((one for _, one in fit.line), 5),
+            line={"color": NEUTRAL, "width": 1.75},
+            hoverinfo="skip",
+            **axes,
+        ),
+        go.Scatter(
+            mode="markers",
+            name="a size",
+            x=[size.pool_bytes for size, _ in known],
+            y=rounded((one.value for _, one in known), 5),
+            text=[f"{format.number(one.value)}  {format.size(size.pool_bytes)}" for size, one in known],
+            marker={"size": 9, "color": POINT},
+            cliponaxis=False,
+            **({"error_y": bars} if repeated else {}),
+            **axes,
+        ),
+        go.Scatter(
+            mode="markers",
+            name="left out",
+            x=[one.size for one in fit.left_out],
+            y=rounded((one.predicted for one in fit.left_out), 5),
+            text=[f"{format.number(one.predicted)} with {format.size(one.size)} left out" for one in fit.left_out],
+            marker={"size": 7, "color": LEFT_OUT, "symbol": "x"},
+            **axes,
+        ),
+    ]
+
+
+def _memory_axis(curve: PoolCurve) -> dict[str, object]:
+    """Return a logarithmic axis of sizes, with those measured that stand apart as its ticks."""
+    sizes = [size.pool_bytes for size in curve.sizes]
+    ticks = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if ticks[-1] / size >= (sizes[-1] / sizes[0]) ** 0.11:
+            ticks.append(size)
+    texts = [format.size(size) for size in ticks]
+    return {"type": "log", "tickvals": ticks, "ticktext": texts, "tickfont": {"size": 11}, "tickangle": 0}
+
+
+def _table(curve: PoolCurve) -> Table:
+    said = [{one.size: one.predicted for one in fit.left_out} for fit in (curve.throughput, curve.reads) if fit]
+    unit = f"{plural(curve.primary) if curve.primary else 'transactions'}/s"
+    header = ["memory", "of the data", "chosen as", "runs", unit, "left out", "reads, per tx"]
+    rows: list[Sequence[str | Cell]] = [
+        [
+            format.size(size.pool_bytes),
+            format.portion(size.pool_share),
+            words.why(size.chosen),
+            format.count(len(size.tps)),
+            _mean(size.rate),
+            format.number(said[0].get(size.pool_bytes)),
+            _mean(size.reads),
+            *([format.number(said[1].get(size.pool_bytes))] if curve.reads else []),
+        ]
+        for size in curve.sizes
+    ]
+    return Table([*header, *(["left out"] if curve.reads else [])], rows, frozenset({0, 2}))
+
+
+def _mean(found: Mean | None) -> str:
+    if found is None:
+        return format.NONE
+    if found.low is None or found.high is None:
+        return format.number(found.value)
+    return f"{format.number(found.value)} ({format.number(found.low)} to {format.number(found.high)})"

@@ -1,0 +1,307 @@
+"""The wording of a production server's profile: its findings, its cautions, and how to read its page."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import Measure
+from stallmark.errors import as_reason
+from stallmark.format import duration, factor, listed, number, percent, roughly, size
+from stallmark.record.profile.intervals import FileClass
+from stallmark.report.text import says
+
+QUESTION = "What does this server do, hour by hour, and what does it wait for?"
+HEAT = (
+    "Each hour of the day in UTC, as a mean over the seconds that were seen in it. Every measure has its own scale: "
+    "the darkest cell is its highest hour. An empty cell was not seen, or not known."
+)
+PERCENTILES = (
+    "Percentiles over minutes, each a mean of its own. A dash: fewer than five minutes would lie beyond it. I/O is of "
+    "all files; times are of data files, and of the log where it says so."
+)
+WINDOWS = "The quarters of an hour with the most I/Os, none of which overlap. Ten or more minutes of each were seen."
+CLASSES = (
+    "Totals over the time that was seen, divided by it. Sizes and times are means over all I/Os of a class; other: "
+    "files of databases that the profile is not about."
+)
+WAITS = "Waiting: how many tasks waited so at once, on average. Waits that hold nobody up are left out."
+OVER_TIME = "Means of minutes. A line ends where nothing was seen."
+MEMORY = "Counters bound what more memory can do. Only a run with more of it measures that."
+UNSEEN = "Totals and means leave these times out."
+METHOD = (
+    "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No rise "
+    "is taken across a restart, a gap, or a counter that began anew."
+)
+
+MEASURES: Mapping[Measure, str] = {
+    Measure.IOS: "I/Os per s",
+    Measure.READS: "reads per s",
+    Measure.WRITES: "writes per s",
+    Measure.READ_MB: "read MB/s",
+    Measure.WRITE_MB: "written MB/s",
+    Measure.READ_MS: "ms per read",
+    Measure.WRITE_MS: "ms per write",
+    Measure.LOG_WRITES: "log writes per s",
+    Measure.LOG_MB: "log MB/s",
+    Measure.LOG_MS: "ms per log write",
+    Measure.TRANSACTIONS: "transactions per s",
+    Measure.BATCHES: "batches per s",
+    Measure.CPU: "CPU, %",
+    Measure.CONNECTIONS: "connections",
+}
+"""The measures by the labels of tables and charts."""
+_MISSING = {
+    "cores": "Its number of cores is not known",
+    "memory_bytes": "The memory of its machine is not known",
+    "cpu_s": "Its CPU time is not known",
+    "data stalls": "The time of reads and writes of data is not known",
+    "log stalls": "The time of writes of the log is not known",
+    "log write_bytes": "The bytes written to the log are not known",
+    "size_bytes": "The sizes of its files are not known",
+    "waits": "Its waits are not known",
+    "server": "Its memory, transactions, CPU and log flushes are not known",
+}
+
+
+_FILES = {
+    FileClass.DATA: "The data files",
+    FileClass.LOG: "The log files",
+    FileClass.TEMPDB: "The files of tempdb",
+    FileClass.OTHER: "The files of other databases",
+}
+_WAITS = {"io": "I/O of data files", "wal": "the log", "lock": "locks", "latch": "latches", "cpu": "CPU"}
+
+
+def waited_for(wait_class: str) -> str:
+    """Return the words for a class of wait."""
+    return _WAITS.get(wait_class, wait_class)
+
+
+def progress(
+    passed_s: float,
+    planned_s: float,
+    reads_per_s: float | None,
+    writes_per_s: float | None,
+    gaps: int,
+    trouble: str | None,
+) -> str:
+    """Return the progress of a collection in one line, what matters most first."""
+    if trouble:
+        return f"Not seen since a while: {as_reason(trouble)}. It is tried again."
+    parts = [f"{_short(passed_s)} of {_short(planned_s)}"]
+    if reads_per_s is not None and writes_per_s is not None:
+        parts.append(f"{number(reads_per_s)} reads/s, {number(writes_per_s)} writes/s")
+    if gaps:
+        parts.append(f"{gaps} gap{'s' * (gaps > 1)}")
+    return " · ".join(parts)
+
+
+def _short(seconds: float) -> str:
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
+
+
+def minute(moment: float) -> str:
+    """Write a moment in UTC to the minute, where a header says UTC."""
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M}"
+
+
+def at(moment: float) -> str:
+    """Write a moment in UTC to the minute."""
+    return f"{minute(moment)} UTC"
+
+
+@says(ProfileKind.SEEN)
+def _(seen_s: float, span_s: float, begin: float, end: float) -> str:
+    whole = "all of it" if seen_s >= 0.9995 * span_s else f"{percent(seen_s / span_s)} of it"
+    return f"The profile is of {duration(span_s)}, from {at(begin)} to {at(end)}; {whole} was seen."
+
+
+@says(ProfileKind.BUSIEST)
+def _(
+    begin: float,
+    length_s: float,
+    ios_per_s: float,
+    mean_ios_per_s: float,
+    read_ms: float | None,
+    log_ms: float | None,
+    cpu_share: float | None,
+) -> str:
+    times = [
+        text
+        for text in (
+            f"a read of data took {number(read_ms)} ms" if read_ms is not None else "",
+            f"a write of the log {number(log_ms)} ms" if log_ms is not None else "",
+            f"CPU was {percent(cpu_share)} busy" if cpu_share is not None else "",
+        )
+        if text
+    ]
+    then = f"; {listed(times)}" if times else ""
+    return (
+        f"The busiest {roughly(length_s)} began at {at(begin)}: {number(ios_per_s)} I/Os per second, "
+        f"{factor(ios_per_s / mean_ios_per_s)} the mean of {number(mean_ios_per_s)}{then}."
+    )
+
+
+@says(ProfileKind.IO_MIX)
+def _(
+    read_share: float, read_kib: float | None, write_kib: float | None, read_ms: float | None, write_ms: float | None
+) -> str:
+    reads, writes = _io("read", read_kib, read_ms), _io("write", write_kib, write_ms)
+    means = listed([text for text in (reads, writes) if text])
+    return f"Of the I/Os of data files {percent(read_share)} are reads{f': {means}' if means else ''}."
+
+
+def _io(verb: str, kib: float | None, ms: float | None) -> str:
+    """Return the mean size and time of an operation; nothing where neither is known."""
+    if kib is None and ms is None:
+        return ""
+    amounts = [f"{number(kib)} KiB" if kib is not None else "", f"{number(ms)} ms" if ms is not None else ""]
+    return (
+        f"a {verb} is {' and takes '.join(filter(None, amounts))}"
+        if kib is not None
+        else f"a {verb} takes {amounts[1]}"
+    )
+
+
+@says(ProfileKind.LOG)
+def _(writes_per_s: float, write_kib: float | None, write_ms: float | None) -> str:
+    each = _io("write", write_kib, write_ms)
+    return f"The log is written {number(writes_per_s)} times a second{f': {each}' if each else ''}."
+
+
+@says(ProfileKind.WAITS)
+def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> str:
+    return (
+        f"It waits most for {waited_for(wait_class)}: {percent(share)} of all waiting, {number(waiting)} tasks at "
+        f"once on average ({listed(types)})."
+    )
+
+
+@says(ProfileKind.WAITS_MET)
+def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> str:
+    return (
+        f"Sessions at work were met most at {waited_for(wait_class)}: {percent(share)} of all, {number(waiting)} at "
+        f"once on average ({listed(types)})."
+    )
+
+
+@says(ProfileKind.GROWTH)
+def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: float) -> str:
+    verb = "grew" if grown_bytes > 0 else "shrank"
+    return (
+        f"{_FILES[file_class]} {verb} by {size(round(abs(grown_bytes)))} in {duration(span_s)}: "
+        f"{size(round(abs(per_day_bytes)))} a day, if every day were like it."
+    )
+
+
+@says(ProfileKind.NO_READS)
+def _(reads_per_s: float) -> str:
+    return (
+        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory cannot save more than "
+        "that."
+    )
+
+
+@says(ProfileKind.FITS)
+def _(data_bytes: float, pool_bytes: float) -> str:
+    return (
+        f"The data files ({size(round(data_bytes))}) are no larger than the buffer pool ({size(round(pool_bytes))}): "
+        "more memory cannot hold more of them."
+    )
+
+
+@says(ProfileKind.READS_AT_MOST)
+def _(reads_per_s: float, share: float | None, waiting: float | None, found_share: float | None) -> str:
+    of = f", {percent(share)} of the I/Os of data files" if share is not None else ""
+    time = f"; {number(waiting)} reads were under way at once on average" if waiting is not None else ""
+    found = f". {percent(found_share)} of page lookups are answered from the pool" if found_share is not None else ""
+    return f"More memory saves at most all reads of data, {number(reads_per_s)} per second{of}{time}{found}."
+
+
+@says(ProfileKind.POOL_TURNOVER)
+def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
+    life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
+    return (
+        f"As much as the buffer pool holds ({size(round(pool_bytes))}) is read from storage every {roughly(turnover_s)}"
+        f"{life}."
+    )
+
+
+@says(ProfileKind.MEMORY_NOT_KNOWN)
+def _() -> str:
+    return (
+        "How many of these reads a larger pool saves does not follow from counters: run the load with several sizes of "
+        "the pool."
+    )
+
+
+@says(ProfileKind.GAPS)
+def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: str | None) -> str:
+    why = f" ({as_reason(said)})" if said else ""
+    if gaps == 1:
+        return (
+            f"{duration(unseen_s).capitalize()} from {at(longest_begin)} were not seen{why}: no figure includes them."
+        )
+    return (
+        f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from {at(longest_begin)}"
+        f"{why}: no figure includes them."
+    )
+
+
+@says(ProfileKind.RESTARTS)
+def _(restarts: int, begin: float) -> str:
+    if restarts == 1:
+        return f"The server was started again before {at(begin)}: its buffer pool was empty then."
+    return (
+        f"The server was started again {restarts} times, first before {at(begin)}: its buffer pool was empty each time."
+    )
+
+
+@says(ProfileKind.OTHER_SERVER)
+def _(servers: Sequence[str]) -> str:
+    return f"Several servers answered at this address, one after another: {listed(servers)}."
+
+
+@says(ProfileKind.CLOCK_SET)
+def _(times: int, begin: float, jump_s: float) -> str:
+    often = "" if times == 1 else f"{times} times, first "
+    return (
+        f"The clock of Stallmark’s machine was set {often}by {number(jump_s)} s at {at(begin)}: durations are right, "
+        "times of the day may be off by as much."
+    )
+
+
+@says(ProfileKind.LOST)
+def _(share: float) -> str:
+    return (
+        f"Counters of files began anew while the server ran: of up to {percent(share)} of the time their I/O is not "
+        "known."
+    )
+
+
+@says(ProfileKind.SHORT)
+def _(span_s: float) -> str:
+    return f"The profile is of {duration(span_s)}, less than a day: it may have missed the busiest hour."
+
+
+@says(ProfileKind.CACHED_READS)
+def _() -> str:
+    return "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
+
+
+@says(ProfileKind.SAMPLED_WAITS)
+def _(interval_s: float) -> str:
+    return f"PostgreSQL keeps no totals of waits: sessions were looked at once every {interval_s:g} s."
+
+
+@says(ProfileKind.MISSING)
+def _(name: str, said: str) -> str:
+    return f"{_MISSING.get(name, f'{name} is not known')}: {as_reason(said)}."
+
+
+@says(ProfileKind.COST)
+def _(share: float) -> str:
+    return f"Collecting took {number(share * 100)} % of a core on Stallmark’s machine."
