@@ -79,7 +79,7 @@ def judge_reads(
     if asked is None or asked.read_ms is None:
         return None
     percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
-    kept = next((one for one in histograms if one.operation == "read"), None)
+    kept = next((one for one in histograms if one.operation == "read" and one.database is None), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
     outcome = outcome_of(figure, figure_ms, limit)
     of_ideal = LevelOutcome.NOT_KNOWN if ideal is None else outcome_of(figure, figure_ms, ideal)
