@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from statistics import fmean, stdev
+from statistics import fmean
 
 MOST_CHANGE = 2.0
 """The most that a rate is raised or lowered by at once: what a doubled load does is seen before it is doubled again."""
@@ -132,9 +132,9 @@ class Steering:
                 self._broke, self._tried_again = None, False
         if self._falls_short(window):
             return
-        self._forget_drift()
-        self.estimate = estimate(self._near())
-        self._go_on()
+        known, near = self._without_drift(), self._near()
+        self.estimate = known if len(near) == len(self._windows) else estimate(near)
+        self._go_on(known)
 
     def conclude(self) -> None:
         """End where the time is over: at the highest rate known to keep the limit, where a higher one broke it."""
@@ -156,7 +156,8 @@ class Steering:
         if len(timed) < 2:
             return None
         times, reads = zip(*timed, strict=True)
-        mean, error = fmean(times, reads), stdev(times) / math.sqrt(len(times))
+        mean, middle = fmean(times, reads), [fmean(times)] * len(times)
+        error = math.dist(times, middle) / math.sqrt(len(times) * (len(times) - 1))
         if abs(mean - self.goal.limit_ms) < error and len(times) < PARTS:
             return None
         return mean <= self.goal.limit_ms
@@ -193,16 +194,17 @@ class Steering:
     def _near(self) -> list[Window]:
         return [one for one in self._windows if abs(one.rate / self.rate - 1) <= NEAR]
 
-    def _forget_drift(self) -> None:
+    def _without_drift(self) -> Estimate | None:
+        """Return the estimate from all windows, the oldest forgotten while they tell of a drift."""
         while (found := estimate(self._windows)) and found.drift_errors > DRIFTS and len(self._windows) > 2 * PARTS:
             del self._windows[: len(self._windows) // 4]
+        return found
 
-    def _go_on(self) -> None:
-        found, known = self.estimate, estimate(self._windows)
+    def _go_on(self, known: Estimate | None) -> None:
         if not known:
             return  # nothing was done
-        if not found or found.within > known.within:
-            found = known
+        here = self.estimate
+        found = here if here and here.within <= known.within else known
         wanted = self.goal.iops / found.later if found.later > 0 else math.inf
         error = found.within / QUANTILE if math.isfinite(found.within) else SHORT_BY
         if self._broke is not None and wanted >= self._broke:
@@ -212,7 +214,7 @@ class Steering:
         elif abs(wanted / self.rate - 1) > max(DEADBAND, error):
             self.outcome = None
             self._move(wanted)
-        elif found is not known and found.within <= SETTLED_WITHIN and found.drift <= SETTLED_WITHIN:
+        elif found is here and found.within <= SETTLED_WITHIN and found.drift <= SETTLED_WITHIN:
             self.outcome = Outcome.REACHED
             self.rate = wanted
         else:
@@ -247,11 +249,10 @@ class Steering:
 
 def estimate(windows: Sequence[Window]) -> Estimate | None:
     """Estimate I/Os for each operation: a ratio of sums, whose error is the scatter of parts about it (batch means)."""
-    done = sum(one.done for one in windows)
-    if not done:
-        return None
-    ios = sum(one.ios for one in windows) / done
     parts = [_summed(part) for part in _parts(windows)]
+    if not any(done for _, done in parts):
+        return None
+    ios = _ratio(parts)
     if len(parts) < PARTS or not ios:
         return Estimate(ios, math.inf, ios, 0.0, 0.0)
     within = QUANTILE * _error(parts) / ios
@@ -269,7 +270,7 @@ def _parts(windows: Sequence[Window]) -> list[Sequence[Window]]:
 
 
 def _summed(windows: Sequence[Window]) -> tuple[float, float]:
-    return sum(one.ios for one in windows), float(sum(one.done for one in windows))
+    return sum([one.reads + one.writes for one in windows]), float(sum([one.done for one in windows]))
 
 
 def _ratio(parts: Sequence[tuple[float, float]]) -> float:

@@ -71,12 +71,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a server or is thorough, and leave out what needs a SQL Server that is not there. Begin with
-    what is long and end with what is short, so that no process is left to work alone."""
+    """Mark what starts a server or is thorough, and leave out what needs a SQL Server that is not there."""
     for item in items:
         if starts_a_server(item):
             item.add_marker("server")
-        if any(part in item.nodeid.partition("::")[0] for part in THOROUGH):
+        if any(part in _file(item) for part in THOROUGH):
             item.add_marker("thorough")
     no_parser = tools_service.missing()
     if absent := [
@@ -87,13 +86,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=absent)
         items[:] = [item for item in items if item not in absent]
 
-    heavy = {item.path for item in items if item.get_closest_marker("server")}
+    at = {file: place for place, file in enumerate(_in_order(items))}
+    items.sort(key=lambda item: at[_file(item)])
 
-    def rank(item: pytest.Item) -> int:
-        file = item.nodeid.partition("::")[0]
-        return next((at for at, part in enumerate(LONG) if part in file), len(LONG) + (item.path not in heavy))
 
-    items.sort(key=rank)
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _in_order(items: list[pytest.Item]) -> list[str]:
+    """Return the files: what is long first and what is short last, so that no process is left to work alone. Between
+    the long ones, which wait most of their time, stand short ones, which need the processor."""
+    servers = {_file(item) for item in items if item.get_closest_marker("server")}
+    files = list(dict.fromkeys(map(_file, items)))
+    rank = {file: next((at for at, part in enumerate(LONG) if part in file), len(LONG)) for file in files}
+    long = sorted((file for file in files if rank[file] < len(LONG)), key=rank.__getitem__)
+    short = [file for file in files if rank[file] == len(LONG) and file not in servers]
+    others = [file for file in files if rank[file] == len(LONG) and file in servers]
+    between = len(short) * 2 // 3 // max(1, len(long))
+    mixed = [file for at, one in enumerate(long) for file in (one, *short[between * at : between * (at + 1)])]
+    return [*mixed, *others, *short[between * len(long) :]]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -110,7 +122,7 @@ def _refused(_: EmbeddedServer) -> None:
 
 
 def starts_a_server(item: pytest.Item) -> bool:
-    if any(part in item.nodeid.partition("::")[0] for part in SLOW):
+    if any(part in _file(item) for part in SLOW):
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)

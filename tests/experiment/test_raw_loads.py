@@ -14,6 +14,7 @@ import psutil
 import pytest
 from support.emulated_bench import Bench, bench, build_dir
 from support.manifests import a_manifest
+from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.raw_loads import RawLoads, refuse_impossible
@@ -28,7 +29,7 @@ from stallmark.storage.probe.probe_file import remove_leftovers
 __all__ = ["bench", "build_dir"]
 pytestmark = [
     pytest.mark.server,
-    pytest.mark.skipif(sys.platform == "win32", reason="Raw loads need fio on Linux or macOS."),
+    pytest.mark.skipif(sys.platform == "win32", reason="There are no raw loads on Windows."),
 ]
 needs_fio = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
 NO_ARRAY = SimpleNamespace(array=None, models={})
@@ -56,12 +57,12 @@ class Running:
     def clock(self) -> float:
         return time.monotonic() - self._began
 
-    def until(self, holds: Callable[[], object], limit_s: float = 30) -> None:
-        end = time.monotonic() + limit_s
-        while not holds():
-            assert time.monotonic() < end
+    def until(self, holds: Callable[[], object]) -> None:
+        def holds_after_a_look() -> object:
             self.raw.poll()
-            time.sleep(0.05)
+            return holds()
+
+        eventually(holds_after_a_look)
 
     def rows(self) -> list[dict]:
         return Record(self.folder).table("raw_io").to_pylist()
@@ -225,10 +226,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, data):
     assert len(programs_on(data)) == 2
     process.send_signal(signal.SIGKILL)
     process.wait()
-    end = time.monotonic() + 20
-    while programs_on(data):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: not programs_on(data), "fio gone")
     [folder] = data.iterdir()
     assert len(remove_leftovers(folder)) == 2 and not list(folder.iterdir())
     assert Record(tmp_path / "run").table("raw_io").num_rows, "what was written down is kept"
@@ -256,6 +254,13 @@ def test_a_server_elsewhere_needs_a_folder(tmp_path, data):
     with pytest.raises(StallmarkError, match="no folder that can be written to"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "none")), 1)}, engine(None), False)
     refuse_impossible({"web": (plan.changed(folder=str(data)), 1)}, engine(None), False)
+
+
+def test_on_windows_it_says_that_there_are_none(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(StallmarkError, match="raw load web cannot run: there are none on Windows"):
+        refuse_impossible({"web": (RawLoad(raw="web").plan(), 1)}, NO_ARRAY, False)
+    refuse_impossible({}, NO_ARRAY, False)
 
 
 def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):

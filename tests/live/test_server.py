@@ -7,6 +7,7 @@ from urllib.error import URLError
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
+from support.remote import free_port
 from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
@@ -127,8 +128,7 @@ def test_another_address_needs_the_token_which_goes_into_a_cookie(view):
 
 
 def test_the_end_is_told_at_once_to_a_page_that_only_listens(view):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     page = LivePage(view(), PageAddress("127.0.0.1", port), stop=lambda: None)
     with urlopen(f"{page.start()}ended") as events:
         assert events.readline() == b":\n"
@@ -142,10 +142,10 @@ def test_the_end_is_told_at_once_to_a_page_that_only_listens(view):
 
 
 def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog, capfd):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        with pytest.raises(StallmarkError, match=f"Port {port} is not free for the live page"):
-            LivePage(view(), PageAddress("127.0.0.1", port))
+    port = free_port()
+    taken = pytest.raises(StallmarkError, match=f"Port {port} is not free for the live page")
+    with socket.create_server(("127.0.0.1", port)), taken:
+        LivePage(view(), PageAddress("127.0.0.1", port))
     capfd.readouterr()
     with caplog.at_level(logging.DEBUG):
         page = LivePage(view(), PageAddress("0.0.0.0", port))

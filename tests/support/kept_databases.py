@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -84,7 +84,6 @@ def _embedded(place: Path) -> EmbeddedEngine:
 def _copy_of_one(place: Path, workload: Workload, scale: Mapping, seed: int) -> None:
     """Of the one that the first process has built, which nobody works on."""
     one = place.with_name(f"{place.name.rpartition('_')[0]}_as_built")
-    one.mkdir(exist_ok=True)
     with _alone(one, wait=True):
         if not (one / "built").exists():
             _drop(None, one)
@@ -189,7 +188,6 @@ def _place(server: MssqlEngine | None, name: str, key: str) -> Iterator[Path]:
     folder = Path(tempfile.gettempdir()) / f"stallmark-tests-{os.getuid()}"
     for number in count(1):
         place = folder / f"{name}_{key}_{number}"
-        place.mkdir(parents=True, exist_ok=True)
         with suppress(BlockingIOError), _alone(place):
             if not (place / "built").exists():
                 _sweep(server, folder, name, key)
@@ -202,18 +200,28 @@ def _place(server: MssqlEngine | None, name: str, key: str) -> Iterator[Path]:
 
 @contextmanager
 def _alone(place: Path, wait: bool = False) -> Iterator[None]:
-    with (place / "in-use").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    """Make the folder, and be the only process in it. BlockingIOError: another one is, and we are not to wait."""
+    with ExitStack() as held:
+        is_ours = False
+        while not is_ours:
+            with suppress(FileNotFoundError, FileExistsError):  # swept away by a process with other code
+                place.mkdir(parents=True, exist_ok=True)
+                lock = held.enter_context((place / "in-use").open("w"))
+                fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_ours = os.path.samestat(os.fstat(lock.fileno()), (place / "in-use").stat())
         yield
 
 
 def _sweep(server: MssqlEngine | None, folder: Path, name: str, key: str) -> None:
-    """Drop what earlier code has built. Another process may be doing the same: what is gone needs no dropping."""
+    """Drop what earlier code has built, where no process is at work. Another one may come while we leave."""
     for place in folder.glob(f"{name}_*"):
         if not place.name.startswith(f"{name}_{key}_"):
-            with suppress(BlockingIOError, FileNotFoundError), _alone(place):
+            with suppress(BlockingIOError), _alone(place):
                 _drop(server, place)
-                shutil.rmtree(place)
+                (place / "built").unlink(missing_ok=True)
+                (place / "in-use").unlink()
+            with suppress(OSError):
+                place.rmdir()
 
 
 def _drop(server: MssqlEngine | None, place: Path) -> None:
