@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stallmark.driver.added_steps import changes, timed, users_in
 from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.load import LoadSpec, background_sessions
 from stallmark.driver.machines import ExpectedMachines
@@ -34,6 +35,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.reasons import of_loads, reason
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
+from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
@@ -43,11 +45,11 @@ from stallmark.processes import kill
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
+from stallmark.stats.ceiling_search import Next, Seen
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
-SHOWN_WITHIN_S = 5
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -61,7 +63,7 @@ class LoadProgress:
     waiting: bool  # for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
-    tps_of: dict[str, float]  # the same by load
+    last_level: Seen | None = None  # of a search, the level that was judged last
 
 
 class Interrupted(Exception):
@@ -79,8 +81,6 @@ class Merger:
         """Transactions by load and name."""
         self.given_up: Counter[tuple[str, str, str]] = Counter()
         """Transactions that were not tried again, by load, name and the server's words."""
-        self.committed_in: Counter[tuple[int, str]] = Counter()
-        """Transactions by second and load, of the last seconds."""
         self._transactions: dict[tuple[int, str, str], list[TransactionRow]] = defaultdict(list)
         self._users: dict[tuple[int, str, int], UserRow] = {}
         self._deferred: dict[tuple[int, str, int], DeferredRow] = {}
@@ -91,7 +91,6 @@ class Merger:
             self._transactions[row.second, row.load, row.transaction].append(row)
             self.seen.add(row)
             self.committed[row.load, row.transaction] += row.committed
-            self.committed_in[row.second, row.load] += row.committed
         for user in reported.users:
             _add(self._users, user, ("running", "cpu_us", "busy_us", "think_us", "lag_us"), ("lag_max_us",))
         for deferred in reported.deferred_queue:
@@ -109,7 +108,6 @@ class Merger:
         self._write("transaction_io", [merge_own_io(rows) for rows in _taken(self._own_io, second)])
         self._write("users", _taken(self._users, second))
         self._write("deferred_queue", _taken(self._deferred, second))
-        _taken(self.committed_in, second - SHOWN_WITHIN_S)
 
     def _write(self, table: str, rows: Sequence[Row]) -> None:
         self.writer.append(table, [row.columns() for row in rows])
@@ -139,7 +137,8 @@ class Drive:
 
     With `expected` they come from other machines, each of which knows its own way to the server: the URL `engine`,
     which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `plan` the rate
-    of one is steered, by the I/Os that `steered` is told.
+    of one is steered, by the I/Os that `steered` is told. With a `search` steps follow until one load's ceiling is
+    known, for which `searched` is told the I/Os.
     """
 
     def __init__(
@@ -150,12 +149,14 @@ class Drive:
         writer: RecordWriter,
         expected: ExpectedMachines | None = None,
         plan: SteeringPlan | None = None,
+        search: SearchPlan | None = None,
     ):
         self._loads = loads
         self._workloads = {load.name: find_workload(load.workload) for load in loads}
         self._writer = writer
         self._merger = Merger(writer)
         self.steered = self._steered_load(plan) if plan else None
+        self.searched = SearchedLoad(search, self._workloads[search.load].users.deck) if search else None
         waited_for = [load for load in loads if not plan or load.name != plan.load]
         self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
         self._within_s = expected.within_s if expected else 0
@@ -207,6 +208,7 @@ class Drive:
             if self._settling.check(self.clock()):
                 self._take_over()
             self._steer()
+            self._search()
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
             show(
@@ -217,7 +219,7 @@ class Drive:
                     self._settling.waiting and self.clock() < self._timeline.step_at(self.clock()).measure_s,
                     self._merger.seen.committed.get(second, 0),
                     self._merger.errors,
-                    {name: self._merger.committed_in.get((second, name), 0) for name in self._workloads},
+                    self.searched.last if self.searched else None,
                 )
             )
 
@@ -225,19 +227,11 @@ class Drive:
     def _timeline(self) -> Timeline:
         return self._settling.timeline
 
-    def _take_over(self) -> None:
-        """Put the timeline with the decided warm-up into force, for the conductor and in the record."""
-        self._channel.send(NewTimeline(self._timeline))
-        waited = dict(enumerate(self._settling.waited))
-        steps = [
-            described.changed(
-                begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s, waited=waited.get(number)
-            )
-            for number, (step, described) in enumerate(
-                zip(self._timeline.steps, self._writer.manifest.steps, strict=True)
-            )
-        ]
-        self._writer.update(steps=steps)
+    def _take_over(self, users: Sequence[int] = ()) -> None:
+        """Put a changed timeline into force, for the conductor and in the record; with `users` of each load it has one
+        step more."""
+        self._channel.send(NewTimeline(self._timeline, list(users)))
+        self._writer.update(steps=timed(self._writer.manifest.steps, self._timeline, self._settling.waited))
         self._writer.save_manifest()
 
     def _steered_load(self, plan: SteeringPlan) -> SteeredLoad:
@@ -252,7 +246,7 @@ class Drive:
     def _ask_for(self, name: str, rate: float) -> None:
         """Put a load's rate into force: each of its cells that has users now gets an equal share."""
         step = self._timeline.steps.index(self._timeline.step_at(self.clock()))
-        places = [place for place, load in enumerate(self._loads) if load.name == name and load.users[step]]
+        places = [place for place, load in enumerate(self._loads) if load.name == name and load.users_in(step)]
         for place in places:
             self._channel.send(Rate(place, rate / len(places)))
 
@@ -268,6 +262,19 @@ class Drive:
             loads = [one.changed(rate=ended.rate) if one.name == self.steered.load else one for one in made.loads]
             self._writer.update(steps=steps, loads=loads)
             self._writer.save_manifest()
+
+    def _search(self) -> None:
+        """Judge the level of a search when it has ended, and have the next one follow."""
+        search = self.searched
+        if not search or not (judged := search.check(self._timeline, self.clock())):
+            return
+        if judged.seen:
+            self._settling.pass_over()
+        self._writer.update(**changes(self._writer.manifest, judged, search.plan))
+        self._settling.timeline = judged.timeline
+        self._take_over(users_in(judged, search.plan, self._loads, self.ended))
+        if isinstance(judged.then, Next) and search.plan.of_rate:
+            self._ask_for(search.plan.load, judged.then.level)
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""
@@ -304,19 +311,23 @@ class Drive:
 
     def unheard(self) -> Unheard:
         """Return what stayed unknown at the end. Call it after `finish`."""
-        return Unheard(unfinished=self._all_left()["unfinished"], silent=self._silent)
+        return Unheard(unfinished=self.unfinished(), silent=self._silent)
+
+    def unfinished(self, load: str | None = None) -> int:
+        """Return how many transactions did not end, of one load or of all. Call it after `finish`."""
+        return self._left_of(load)["unfinished"]
 
     def left_waiting(self, load: str | None = None) -> LeftWaiting:
         """Return what was due, or to come, and nobody began, of one load or of all. Call it after `finish`."""
-        left = self._left[load] if load else self._all_left()
+        left = self._left_of(load)
         return LeftWaiting(arrivals=left["unserved"], deferred=left["pending"])
 
     def background_sessions(self) -> dict[str, int]:
         """Return the background sessions of each load on all load machines, once these are there."""
         return background_sessions(self._loads, self._parts)
 
-    def _all_left(self) -> Counter[str]:
-        return sum(self._left.values(), Counter())
+    def _left_of(self, load: str | None) -> Counter[str]:
+        return self._left[load] if load else sum(self._left.values(), Counter())
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
@@ -333,6 +344,8 @@ class Drive:
                 self._merger.add(rows)
                 if self.steered:
                     self.steered.count(rows)
+                if self.searched:
+                    self.searched.count(rows)
                 for row in rows.errors:
                     if ErrorClass(row.error_class).fatal and not farewell:
                         raise Interrupted(f"the server lost data: {row.message} ({row.code}); check its storage")

@@ -43,6 +43,8 @@ SHORT = {
 """The options added to commands that take minutes."""
 SHORTER = {
     "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "memory-curve": ("--set", "users=2"),
+    "memory-curve-emulated": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
     "two-devices": ("--set", "users=2"),

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from support.manifests import a_manifest
 
 from stallmark.record.manifest.loads import cut_short, ended_early
-from stallmark.record.of_load import LoadRecord, loads_with_users
+from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.writer import RecordWriter
 
@@ -71,7 +71,17 @@ def test_a_load_has_the_steps_in_which_it_ran_with_its_own_users(record):
     ]  # fmt: skip
     assert mail.workload.name == "mail"
     assert LoadRecord(record, "bank").manifest.scenario.thresholds == ["tps > 1"]
-    assert loads_with_users(record) == ["bank", "mail"]
+
+
+def test_what_was_left_of_one_load_is_not_said_of_another(tmp_path):
+    bank, mail, scan = LOADS
+    left = {"left_waiting": {"arrivals": 7, "deferred": 3}, "unfinished": 2}
+    whole = {"left_waiting": left["left_waiting"], "unheard": {"unfinished": 2, "silent": 1}}
+    RecordWriter(tmp_path / "run", a_manifest(steps=STEPS, loads=[bank | left, mail, scan], **whole)).close()
+    of_bank, of_mail = (LoadRecord(Record(tmp_path / "run"), name).manifest for name in ("bank", "mail"))
+    assert (of_bank.left_waiting.arrivals, of_bank.left_waiting.deferred, of_bank.unheard.unfinished) == (7, 3, 2)
+    assert (of_mail.left_waiting.arrivals, of_mail.left_waiting.deferred, of_mail.unheard.unfinished) == (0, 0, 0)
+    assert of_bank.unheard.silent == of_mail.unheard.silent == 1
 
 
 def test_a_load_says_how_large_it_is_in_every_step():

@@ -1,15 +1,17 @@
 """`stallmark report`: make the report of run records, from the records alone."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, json_option, out, runs_argument
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
+    from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.reader import Record
 
 
@@ -17,11 +19,22 @@ if TYPE_CHECKING:
 @runs_argument
 @click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: beside the runs].")
 @click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
+@click.option(
+    "--fail-if",
+    "rule",
+    metavar="RULE",
+    help="Exit with 5 if “enough above 4GiB”: more memory is enough, or none is shown.",
+)
 @json_option
-def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_json: bool) -> None:
+def report(
+    runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
+) -> None:  # fmt: skip
     """Make the report of run records, or of a server's profile, from what was recorded alone."""
+    from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.profile.folder import is_profile
     from stallmark.report.file import refuse_target
+
+    failing = EnoughRule.parse(rule) if rule is not None else None
 
     if target:
         refuse_target(target)
@@ -32,15 +45,20 @@ def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_j
     if len(runs) == 1 and is_profile(runs[0]):
         if slide:
             raise StallmarkError("A profile has no summary for a slide.")
+        if failing:
+            raise StallmarkError("--fail-if is of a curve of memory, and a profile has none: leave it out.")
         show_profile(runs[0], target or runs[0] / "report.html", as_json)
         return
     if profiles := [one for one in runs if is_profile(one)]:
         raise StallmarkError(f"{profiles[0]} is the profile of a server: make a report of it alone.")
-    show_report(runs, target or runs[0] / "report.html", as_json, slide)
+    show_report(runs, target or runs[0] / "report.html", as_json, slide, failing)
 
 
-def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None) -> bool:
-    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON.
+def show_report(
+    runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None, failing: "EnoughRule | None" = None
+) -> bool:
+    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON. Exit
+    where the `failing` rule says so.
 
     Return whether every threshold was kept.
     """
@@ -52,6 +70,8 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
     from stallmark.report.terminal import table
 
     records = find_records(runs)
+    if failing and (has_loads(records) or any(record.is_probe for record in records)):
+        raise StallmarkError("--fail-if is of a curve of memory, and these runs have none: leave it out.")
     if any(record.is_probe for record in records):
         if slide:
             raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
@@ -72,6 +92,9 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
         _say_where(target)
         if slide:
             _say_where(slide, "Summary")
+    if failing and (why := failing.reason(summary.findings)):
+        tell(err, f"[bold red]Failed:[/] {escape(why)}.")
+        sys.exit(VERDICT)
     return all(one.holds for one in summary.thresholds)
 
 

@@ -6,7 +6,7 @@ epoch (statistics reset, server start, device). Deltas are computed later, by th
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -15,6 +15,8 @@ from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
 Row = dict[str, Any]
+Sink = Callable[[str, Sequence[Row]], None]
+"""The taker of the rows of a table, by its name."""
 """A row as a query returns it, by column. Its columns, with types, units and meaning, are in `Collector.columns` alone:
 the record and its documentation are made from these, and tests hold what a query returns against them."""
 

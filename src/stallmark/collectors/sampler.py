@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.base import Collector, Row, Sink
 from stallmark.errors import StallmarkError, as_reason
 
 LAST_ANSWER_S = 15.0  # how long a collector that asks a server which hangs is waited for at the end
@@ -69,7 +69,7 @@ class Sampler:
     def __init__(
         self,
         collectors: Sequence[Collector],
-        sink: Callable[[str, Sequence[Row]], None],
+        sink: Sink,
         clock: Callable[[], float],
         *,
         wait: Callable[[float], bool] | None = None,

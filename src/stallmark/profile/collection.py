@@ -126,7 +126,8 @@ class Collection:
             else:
                 self._end_gap(writer, seen_at, interval_s)
                 pause_s, seen_at = FIRST_PAUSE_S, clock.monotonic()
-                ticks.advance(clock.monotonic())
+                if ticks.due <= seen_at:
+                    ticks.advance(seen_at)
                 due = ticks.due
             if clock.monotonic() >= over:
                 return

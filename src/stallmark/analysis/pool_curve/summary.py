@@ -27,6 +27,7 @@ class CurveSize:
     rate: Mean
     reads: Mean | None  # physical, of data files, per committed transaction
     chosen: ChosenSize | None = None
+    driver_bound: bool = False  # any run: the server could have done more
 
 
 @dataclass(frozen=True)

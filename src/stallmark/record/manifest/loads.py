@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from stallmark.record.manifest.course import LeftWaiting
 from stallmark.record.manifest.part import ManifestPart
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import Workload
@@ -48,6 +49,9 @@ class Load(ManifestPart):
     ended_s: int | None = None
     """The whole seconds after which it ended although the run went on, or was to; null where it did not."""
     ended_because: str | None = None
+    left_waiting: LeftWaiting = LeftWaiting()
+    unfinished: int = 0
+    """The transactions of its users that did not end even when cancelled."""
 
 
 def ended_early(loads: Sequence[Load]) -> str | None:
