@@ -90,17 +90,15 @@ class LoadsScenario(TimedScenario):
             if not any(isinstance(load, UsersLoad) for load in self.loads_of(variant).values()):
                 raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
         self.refuse_curve("reads per transaction cannot be told of several loads at once")
-        self._contents()
-        self._refuse_databases()
+        self._refuse_databases(parts_of(self.contents.name))
         return self
 
-    def _refuse_databases(self) -> None:
-        """Raise ValueError where `databases` are not those of the loads, or cannot be."""
+    def _refuse_databases(self, wanted: Sequence[str]) -> None:
+        """Raise ValueError where `databases` are not those of the workloads that are wanted, or cannot be."""
         if self.databases is None:
             return
         if self.database:
             raise ValueError("database is one for all, and databases are one each: leave one of them out")
-        wanted = parts_of(self.contents.name)
         if len(wanted) < 2:
             raise ValueError(f"databases are of several workloads, and the loads have {wanted[0]} alone: remove it")
         for name in wanted:
@@ -152,11 +150,10 @@ class LoadsScenario(TimedScenario):
 
     @property
     def contents(self) -> WorkloadChoice:
-        """Return the workloads whose data the database holds, as one choice: enough of them for the most cells."""
-        return self._contents()
+        """Return the workloads whose data the database holds, as one choice: enough of them for the most cells.
 
-    def _contents(self) -> WorkloadChoice:
-        """Raise ValueError where two loads ask for one workload, or for what both have, in two scales."""
+        Raises ValueError where two loads ask for one workload, or for what both have, in two scales.
+        """
         scales: dict[str, tuple[str, dict[str, Any]]] = {}
         for name, load in self.loads.items():
             if isinstance(load, RawLoad):

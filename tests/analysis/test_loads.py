@@ -288,7 +288,7 @@ def together(record: Record, load: str) -> StepSummary:
 
 @pytest.fixture
 def waiting(tmp_path) -> Record:
-    """Of sessions of mail that wait for reads, and of bank that wait for locks."""
+    """The sampled sessions of mail wait for reads, those of bank for locks."""
     steps = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)})
     return Record(make_loads_run(tmp_path / "run", steps, waits=SESSIONS))
 

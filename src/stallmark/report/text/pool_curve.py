@@ -145,9 +145,10 @@ def why(chosen: ChosenSize | None) -> str:
         return "given"
     if chosen.why == "bend" and chosen.between_bytes:
         a, b = map(size, chosen.between_bytes)
-        return f"bend: {percent(chosen.error or 0.0)} open from {a} to {b}"
+        return f"bend: up to {percent(chosen.error or 0.0)} off between {a} and {b}"
     if chosen.why == "enough" and chosen.between_bytes:
-        return f"enough, or {size(chosen.between_bytes[1])}"
+        a, b = map(size, chosen.between_bytes)
+        return f"between {a}, too little, and {b}"
     return {"half": "half of enough", "double": "twice enough"}.get(chosen.why, chosen.why)
 
 
