@@ -28,6 +28,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
+from stallmark.report.loads.picture import picture_of_loads
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}
@@ -387,6 +388,20 @@ def test_runs_of_one_load_and_of_several_are_told_apart(tmp_path, once):
     assert has_loads([once]) and not has_loads([single])
     with pytest.raises(StallmarkError, match="by itself"):
         has_loads([single, once])
+
+
+def test_scaling_is_of_as_many_users_in_each_cell(tmp_path):
+    rates = {(1, 10): 100.0, (1, 20): 150.0, (2, 10): 160.0, (2, 20): 300.0}
+    steps = [
+        LoadsStep(f"{k} cells: bank {users}", {"bank": rate}, cells=k, users={"bank": users})
+        for (k, users), rate in rates.items()
+    ]
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps))])
+    scaling = {(step.cells, step.row): step.loads[0].scaling for step in found.cells}
+    assert scaling == pytest.approx({(1, 0): 1.0, (1, 1): 1.0, (2, 0): 0.8, (2, 1): 1.0}, rel=0.02)
+    panels = picture_of_loads(found).panels
+    assert [panel.title for panel in panels] == ["Throughput by cells, bank 10", "Throughput by cells, bank 20"]
+    assert [[x for x, _ in panel.lines[0].points] for panel in panels] == [[1, 2], [1, 2]]
 
 
 def test_loads_that_share_an_executor_share_its_core(tmp_path):

@@ -60,7 +60,7 @@ def of_load(
     own = [one for one in points if one.first.load == name]
     found = [
         *_together([one for one in cost if one.load == name]),
-        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name]) for s in cells]),
+        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
         *_variants(own, bool(cost)),
     ]
     return found[0] if found else None
