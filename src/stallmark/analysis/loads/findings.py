@@ -201,9 +201,10 @@ def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
 def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
     """Say where the loads' sessions do not account for the server's reads."""
     unlike = [
-        (point.first, io)
+        (run, io)
         for point in steps
-        if (io := point.first.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
+        for run in point.runs
+        if (io := run.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
         if io.server and io.server.reads_per_s > FOREIGN_FLOOR_PER_S
     ]
     if not unlike:
