@@ -60,7 +60,7 @@ def of_load(
     own = [one for one in points if one.first.load == name]
     found = [
         *_together([one for one in cost if one.load == name]),
-        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name]) for s in cells]),
+        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
         *_variants(own, bool(cost)),
     ]
     return found[0] if found else None
@@ -201,9 +201,10 @@ def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
 def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
     """Say where the loads' sessions do not account for the server's reads."""
     unlike = [
-        (point.first, io)
+        (run, io)
         for point in steps
-        if (io := point.first.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
+        for run in point.runs
+        if (io := run.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
         if io.server and io.server.reads_per_s > FOREIGN_FLOOR_PER_S
     ]
     if not unlike:
