@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.ceiling.findings import CeilingKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
@@ -34,6 +35,7 @@ def conclusions(
     if not points:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
         return
+    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, CeilingKind))
     yield from _together(cost)
     yield from _cells(cells)
     yield from _verdicts(points, views)
