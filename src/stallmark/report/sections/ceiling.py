@@ -129,8 +129,8 @@ def _table(one: Ceiling) -> Table:
 
 def _head(limit: LimitSeen) -> str:
     if limit.of == "reads":
-        return f"read ms (≤ {format.number(limit.limit_ms)})"
-    return f"{limit.transaction or 'all'} > {format.number(limit.limit_ms)} ms (≤ {format.percent(limit.limit)})"
+        return f"read ms (≤ {limit.limit_ms:g})"
+    return f"{limit.transaction or 'all'} > {limit.limit_ms:g} ms (≤ {format.percent(limit.limit)})"
 
 
 def _row(one: Ceiling, level: Level, limits: Sequence[LimitSeen]) -> list[str | Cell]:
