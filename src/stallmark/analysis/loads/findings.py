@@ -16,7 +16,7 @@ from stallmark.analysis.loads.points import LoadPoint, WholePoint
 from stallmark.analysis.loads.together import Penalty
 from stallmark.analysis.points import group
 from stallmark.analysis.validity.service_level import LevelOutcome
-from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, HOST_FREE, LOADS_READ, SAME
+from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 
 MOST_VARIANTS = 3
 """Variants that one sentence can name; of more it names the two furthest apart."""
@@ -207,7 +207,6 @@ def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
         for point in steps
         for run in point.runs
         if (io := run.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
-        if io.server and io.server.reads_per_s > FOREIGN_FLOOR_PER_S
     ]
     if not unlike:
         return
