@@ -23,6 +23,7 @@ from stallmark.driver.messages import (
     Finished,
     Go,
     LoadMachine,
+    Message,
     NewTimeline,
     Quit,
     Rate,
@@ -50,6 +51,7 @@ from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
+_CONDUCTOR_KILLED = "the load driver's conductor was killed; what it had reported is kept"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -230,7 +232,7 @@ class Drive:
     def _take_over(self, users: Sequence[int] = ()) -> None:
         """Put a changed timeline into force, for the conductor and in the record; with `users` of each load it has one
         step more."""
-        self._channel.send(NewTimeline(self._timeline, list(users)))
+        self._tell(NewTimeline(self._timeline, list(users)))
         self._writer.update(steps=timed(self._writer.manifest.steps, self._timeline, self._settling.waited))
         self._writer.save_manifest()
 
@@ -248,7 +250,7 @@ class Drive:
         step = self._timeline.steps.index(self._timeline.step_at(self.clock()))
         places = [place for place, load in enumerate(self._loads) if load.name == name and load.users_in(step)]
         for place in places:
-            self._channel.send(Rate(place, rate / len(places)))
+            self._tell(Rate(place, rate / len(places)))
 
     def _steer(self) -> None:
         step = self._timeline.step_at(self.clock())
@@ -329,6 +331,12 @@ class Drive:
     def _left_of(self, load: str | None) -> Counter[str]:
         return self._left[load] if load else sum(self._left.values(), Counter())
 
+    def _tell(self, message: Message) -> None:
+        try:
+            self._channel.send(message)
+        except Closed:
+            raise Interrupted(_CONDUCTOR_KILLED) from None
+
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
             return
@@ -337,7 +345,7 @@ class Drive:
         except Closed:
             if farewell:
                 raise
-            raise Interrupted("the load driver's conductor was killed; what it had reported is kept") from None
+            raise Interrupted(_CONDUCTOR_KILLED) from None
         match message:
             case Report():
                 rows = message.rows()
@@ -375,7 +383,7 @@ class Drive:
         if len(self.ended) == len(self._workloads):
             raise Interrupted("; ".join(dict.fromkeys(because for _, because in self.ended.values())))
         for load in ended_now:
-            self._channel.send(EndLoad(load))
+            self._tell(EndLoad(load))
 
     def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
         """Say which load machines there are, and describe them for the manifest without their names: a record tells

@@ -1,4 +1,4 @@
-"""What a curve of memory says, and the cases in which it is not said."""
+"""The findings of a curve of memory, and the cases in which it is not said."""
 
 from dataclasses import replace
 
@@ -189,6 +189,11 @@ def test_flash_is_not_compared_without_evidence(sound):
     real = replace(real, steps=[changed_step(real.steps[0], emulated_roles=())])
     for other in (without, larger, real):
         assert found([*runs, other], FlashKind.FOR_MEMORY, FlashKind.NO_GAIN, FlashKind.BEYOND_MEMORY) == []
+
+
+def test_a_curve_with_flash_says_nothing_of_memory_without_it(sound):
+    runs = [with_manifest(run, array=Array(flash_cache_bytes=GIB)) for run in swept(sound)]
+    assert found([*runs, with_flash(sound, 300.0)], *FlashKind) == []
 
 
 def test_the_curve_is_the_answer_and_takes_the_place_of_the_largest_gain(sound):

@@ -47,6 +47,7 @@ SHORTER = {
     "memory-curve-emulated": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
+    "ceiling": ("--set", "search={of: users, from: 1, to: 2}", "--set", "slo={transactions: [p50 < 10s]}"),
     "two-devices": ("--set", "users=2"),
 }
 """The options added besides, by the name of the scenario."""

@@ -11,6 +11,8 @@ from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
+    from stallmark.analysis.finding import Finding
+    from stallmark.cli.ceiling_rule import CeilingRule
     from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.reader import Record
 
@@ -23,19 +25,19 @@ if TYPE_CHECKING:
     "--fail-if",
     "rule",
     metavar="RULE",
-    help="Exit with 5 if “enough above 4GiB”: more memory is enough, or none is shown.",
+    help="Exit with 5 if “enough above 4GiB” (of memory), or “ceiling below 200 users”; also if neither is shown.",
 )
 @json_option
 def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
 ) -> None:  # fmt: skip
     """Make the report of run records, or of a server's profile, from what was recorded alone."""
+    from stallmark.cli.ceiling_rule import CeilingRule
     from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.profile.folder import is_profile
     from stallmark.report.file import refuse_target
 
-    failing = EnoughRule.parse(rule) if rule is not None else None
-
+    failing = None if rule is None else (CeilingRule if "ceiling" in rule.lower() else EnoughRule).parse(rule)
     if target:
         refuse_target(target)
     if slide:
@@ -46,7 +48,7 @@ def report(
         if slide:
             raise StallmarkError("A profile has no summary for a slide.")
         if failing:
-            raise StallmarkError("--fail-if is of a curve of memory, and a profile has none: leave it out.")
+            raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and a profile has none: omit it.")
         show_profile(runs[0], target or runs[0] / "report.html", as_json)
         return
     if profiles := [one for one in runs if is_profile(one)]:
@@ -55,7 +57,11 @@ def report(
 
 
 def show_report(
-    runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None, failing: "EnoughRule | None" = None
+    runs: Sequence[Path],
+    target: Path,
+    as_json: bool,
+    slide: Path | None = None,
+    failing: "CeilingRule | EnoughRule | None" = None,
 ) -> bool:
     """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON. Exit
     where the `failing` rule says so.
@@ -70,15 +76,16 @@ def show_report(
     from stallmark.report.terminal import table
 
     records = find_records(runs)
-    if failing and (has_loads(records) or any(record.is_probe for record in records)):
-        raise StallmarkError("--fail-if is of a curve of memory, and these runs have none: leave it out.")
+    searched = any(record.manifest.search for record in records)
+    if failing and (any(record.is_probe for record in records) or (has_loads(records) and not searched)):
+        raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
     if any(record.is_probe for record in records):
         if slide:
             raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
         _show_probes(records, target, as_json)
         return True
     if has_loads(records):
-        return _show_loads(records, target, as_json, slide)
+        return _show_loads(records, target, as_json, slide, failing)
     summary = summarise(records)
     write_report(summary, target)
     if slide:
@@ -92,13 +99,24 @@ def show_report(
         _say_where(target)
         if slide:
             _say_where(slide, "Summary")
-    if failing and (why := failing.reason(summary.findings)):
-        tell(err, f"[bold red]Failed:[/] {escape(why)}.")
-        sys.exit(VERDICT)
+    _fail(failing, summary.findings)
     return all(one.holds for one in summary.thresholds)
 
 
-def _show_loads(records: Sequence["Record"], target: Path, as_json: bool, slide: Path | None) -> bool:
+def _fail(failing: "CeilingRule | EnoughRule | None", findings: Sequence["Finding"]) -> None:
+    """Exit where the rule says so."""
+    if failing and (why := failing.reason(findings)):
+        tell(err, f"[bold red]Failed:[/] {escape(why)}.")
+        sys.exit(VERDICT)
+
+
+def _show_loads(
+    records: Sequence["Record"],
+    target: Path,
+    as_json: bool,
+    slide: Path | None,
+    failing: "CeilingRule | EnoughRule | None",
+) -> bool:
     from stallmark.analysis.loads.summary import summarise_loads
     from stallmark.report.in_json import dumped, loads_in_json
     from stallmark.report.loads.page import write_loads_report
@@ -118,6 +136,7 @@ def _show_loads(records: Sequence["Record"], target: Path, as_json: bool, slide:
         _say_where(target)
         if slide:
             _say_where(slide, "Summary")
+    _fail(failing, [one for view in found.loads.values() for one in view.findings])
     return all(one.holds for one in found.thresholds)
 
 

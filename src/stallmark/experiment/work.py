@@ -57,6 +57,10 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
             step.changed(
                 alone=planned.alone,
                 cells=planned.cells,
+                # Of users in an open loop nobody knows whether they wait for an arrival or are held up.
+                arrivals=next(
+                    (load.arrivals for load in loads if load.counts[index] and load.arrivals != "closed"), "closed"
+                ),
                 streams=sum(load.counts[index] for load in loads if load.kind == "streams"),
             )
             for index, (step, planned) in enumerate(zip(steps_of(timeline, Arrivals()), steps, strict=True))

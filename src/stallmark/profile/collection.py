@@ -1,5 +1,6 @@
 """Collect a profile: read the server at every interval, say what was missed, and lose nothing that was seen."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class Collection:
             self._collect(writer)
             end = "complete"
         except OSError as error:
-            end, reason = "failed", as_reason(error.strerror or error)
+            end, reason = "failed", os.strerror(error.errno) if error.errno else as_reason(error)
             raise StallmarkError(
                 f"{self.folder} could not be written ({reason}). What was seen until then is kept: make room, and give "
                 "the same command again."

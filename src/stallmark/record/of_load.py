@@ -92,13 +92,20 @@ def _named(manifest: Manifest, load: str) -> Load:
     return next(one for one in manifest.loads if one.name == load)
 
 
+def _rate(step: Step, load: Load, search: Search | None) -> float | None:
+    """Return the rate that a step was measured at: it may have one of its own."""
+    if search and search.of == "rate" and step.searched:
+        return step.searched.level
+    return step.steered.rate if step.steered else load.rate
+
+
 def _step(step: Step, index: int, load: Load, loads: Sequence[Load], search: Search | None) -> Step:
     others = [one for one in loads if one is not load and one.counts[index]]
     end_s = step.end_s if load.ended_s is None else min(step.end_s, load.ended_s)
     return step.changed(
         users=load.counts[index],
         arrivals=load.arrivals,
-        rate=step.searched.level if search and search.of == "rate" and step.searched else load.rate,
+        rate=_rate(step, load, search),
         searched=step.searched if search else None,
         think_ms=load.think_ms,
         beside=tuple(one.name for one in others if not _ended_by(one, step.begin_s)),

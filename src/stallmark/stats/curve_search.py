@@ -62,7 +62,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Values:
-    """What was seen at one size: something that `falls` with it and something that `rises`; None where it was not
+    """The values at one size: something that `falls` with it and something that `rises`; None where it was not
     measured."""
 
     falls: float | None

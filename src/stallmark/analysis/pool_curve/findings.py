@@ -1,4 +1,4 @@
-"""What a curve of memory says: how much is enough, what more and less of it do, and how well the curve is known."""
+"""The findings of a curve of memory: how much is enough, what more and less of it do, and how well it is known."""
 
 from collections.abc import Iterator
 from itertools import combinations

@@ -47,7 +47,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Gain:
-    """What other memory gives: `times` as much, and throughput changes by `change` (0.03: 3 % more), with its interval
+    """The gain of other memory: `times` as much, and throughput changes by `change` (0.03: 3 % more), with its interval
     where repeats tell it."""
 
     pool_bytes: int

@@ -18,6 +18,8 @@ from stallmark.record.profile.reader import read_raw
 
 SHORT_S = 86_400.0
 _SHARE_LOST = 0.001
+COST_FROM_S = 600.0
+"""Of less the start of a session is the most of it."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def cautions(
     for name, said in manifest.missing.items():
         yield info(ProfileKind.MISSING, name=name, said=said)
     cpu = [(one.cpu_s, _length(one.started, one.ended)) for one in manifest.sessions if one.cpu_s and one.ended]
-    if cpu and (seconds := sum(length for _, length in cpu)) > 0:
+    if cpu and (seconds := sum(length for _, length in cpu)) >= COST_FROM_S:
         spent = sum(one for one, _ in cpu)
         yield info(ProfileKind.COST, share=spent / seconds, server_share=_server_share(folder, manifest))
 
