@@ -1,4 +1,4 @@
-"""What a search for a ceiling says, and the cases in which it is not said."""
+"""The findings of a search for a ceiling, and the cases in which it is not said."""
 
 from dataclasses import replace
 

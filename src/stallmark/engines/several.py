@@ -1,4 +1,4 @@
-"""What is asked of all databases of ours on a server together: those of workloads that have one each, or the one."""
+"""Questions to all databases of ours on a server together: those of workloads that have one each, or the one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

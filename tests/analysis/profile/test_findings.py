@@ -1,4 +1,4 @@
-"""What is said of a profile, and what is not said where it is false. Intervals are made by hand."""
+"""The findings on a profile, and what is not said where it is false. Intervals are made by hand."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the analysis makes of a record of two databases that are ours: sums where sums are right, and each by itself."""
+"""The analysis of a record of two databases that are ours: sums where sums are right, and each by itself."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a search for a ceiling says: how much is carried, at which service level, what ends first, and which variant
+"""Findings of a search for a ceiling: how much is carried, at which service level, what ends first, and which variant
 carries more."""
 
 from collections.abc import Iterator, Sequence
