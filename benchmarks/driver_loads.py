@@ -16,19 +16,17 @@ import tempfile
 from pathlib import Path
 
 import psutil
+from benchmarks.cached_bank import cached_bank
 
 from stallmark.driver.controller import Drive, LoadProgress
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 12, 3
 LIGHT_TPS = 200.0
@@ -78,12 +76,7 @@ def driven(engine: EmbeddedEngine, folder: Path, mode: str, loads: int) -> tuple
 
 def main(mode: str, loads: int, rounds: int) -> None:
     work = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
-    engine = EmbeddedEngine(EmbeddedServer(work / "loads"), "bank")
-    try:
-        build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
-        engine.memory.cap(1024**3)
-        engine.prefill.fill("bank")
-        engine.checkpoint()
+    with cached_bank(work / "loads", BRANCHES) as engine:
         ratios = []
         for number in range(rounds):
             found = {}
@@ -93,8 +86,6 @@ def main(mode: str, loads: int, rounds: int) -> None:
             ratios.append(found[loads][1] / found[1][1])
             print(f"ratio {ratios[-1]:.3f}", flush=True)
         print(f"{mode}: {loads} loads take {statistics.median(ratios):.3f} × the CPU of one per transaction")
-    finally:
-        engine.close()
 
 
 if __name__ == "__main__":

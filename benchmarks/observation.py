@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
+from benchmarks.cached_bank import cached_bank
 
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.load_io import LoadViews
@@ -25,14 +26,11 @@ from stallmark.driver.controller import Drive
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
-from stallmark.transactions import find_workload
 
 WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
 BRANCHES, USERS, WARM_UP_S, SECONDS = 40, 30, 3, 20
@@ -83,12 +81,7 @@ variants:
 
 
 def collectors(rounds: int) -> None:
-    engine = EmbeddedEngine(EmbeddedServer(WORK / "observed"), "bank")
-    try:
-        build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
-        engine.memory.cap(1024**3)
-        engine.prefill.fill("bank")
-        engine.checkpoint()
+    with cached_bank(WORK / "observed", BRANCHES) as engine:
         ratios = []
         for number in range(rounds):
             order = (False, True) if number % 2 else (True, False)  # neither is always first
@@ -97,8 +90,6 @@ def collectors(rounds: int) -> None:
             print(f"round {number + 1}: {tps[True]:,.0f} with, {tps[False]:,.0f} without, {ratios[-1]:.3f}", flush=True)
         middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
         print(f"collectors: TPS with / without, median {middle:.3f} of {rounds} rounds ({low:.3f} to {high:.3f})")
-    finally:
-        engine.close()
 
 
 def _tps(engine: EmbeddedEngine, observed: bool) -> float:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stallmark.driver.added_steps import changes, timed, users_in
 from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.load import LoadSpec, background_sessions
 from stallmark.driver.machines import ExpectedMachines
@@ -22,6 +23,7 @@ from stallmark.driver.messages import (
     Finished,
     Go,
     LoadMachine,
+    Message,
     NewTimeline,
     Quit,
     Rate,
@@ -34,6 +36,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.reasons import of_loads, reason
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
+from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
@@ -43,10 +46,12 @@ from stallmark.processes import kill
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
+from stallmark.stats.ceiling_search import Next, Seen
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
+_CONDUCTOR_KILLED = "the load driver's conductor was killed; what it had reported is kept"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -60,6 +65,7 @@ class LoadProgress:
     waiting: bool  # for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
+    last_level: Seen | None = None  # of a search, the level that was judged last
 
 
 class Interrupted(Exception):
@@ -133,7 +139,8 @@ class Drive:
 
     With `expected` they come from other machines, each of which knows its own way to the server: the URL `engine`,
     which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `plan` the rate
-    of one is steered, by the I/Os that `steered` is told.
+    of one is steered, by the I/Os that `steered` is told. With a `search` steps follow until one load's ceiling is
+    known, for which `searched` is told the I/Os.
     """
 
     def __init__(
@@ -144,12 +151,14 @@ class Drive:
         writer: RecordWriter,
         expected: ExpectedMachines | None = None,
         plan: SteeringPlan | None = None,
+        search: SearchPlan | None = None,
     ):
         self._loads = loads
         self._workloads = {load.name: find_workload(load.workload) for load in loads}
         self._writer = writer
         self._merger = Merger(writer)
         self.steered = self._steered_load(plan) if plan else None
+        self.searched = SearchedLoad(search, self._workloads[search.load].users.deck) if search else None
         waited_for = [load for load in loads if not plan or load.name != plan.load]
         self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
         self._within_s = expected.within_s if expected else 0
@@ -201,6 +210,7 @@ class Drive:
             if self._settling.check(self.clock()):
                 self._take_over()
             self._steer()
+            self._search()
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
             show(
@@ -211,6 +221,7 @@ class Drive:
                     self._settling.waiting and self.clock() < self._timeline.step_at(self.clock()).measure_s,
                     self._merger.seen.committed.get(second, 0),
                     self._merger.errors,
+                    self.searched.last if self.searched else None,
                 )
             )
 
@@ -218,19 +229,11 @@ class Drive:
     def _timeline(self) -> Timeline:
         return self._settling.timeline
 
-    def _take_over(self) -> None:
-        """Put the timeline with the decided warm-up into force, for the conductor and in the record."""
-        self._channel.send(NewTimeline(self._timeline))
-        waited = dict(enumerate(self._settling.waited))
-        steps = [
-            described.changed(
-                begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s, waited=waited.get(number)
-            )
-            for number, (step, described) in enumerate(
-                zip(self._timeline.steps, self._writer.manifest.steps, strict=True)
-            )
-        ]
-        self._writer.update(steps=steps)
+    def _take_over(self, users: Sequence[int] = ()) -> None:
+        """Put a changed timeline into force, for the conductor and in the record; with `users` of each load it has one
+        step more."""
+        self._tell(NewTimeline(self._timeline, list(users)))
+        self._writer.update(steps=timed(self._writer.manifest.steps, self._timeline, self._settling.waited))
         self._writer.save_manifest()
 
     def _steered_load(self, plan: SteeringPlan) -> SteeredLoad:
@@ -245,9 +248,9 @@ class Drive:
     def _ask_for(self, name: str, rate: float) -> None:
         """Put a load's rate into force: each of its cells that has users now gets an equal share."""
         step = self._timeline.steps.index(self._timeline.step_at(self.clock()))
-        places = [place for place, load in enumerate(self._loads) if load.name == name and load.users[step]]
+        places = [place for place, load in enumerate(self._loads) if load.name == name and load.users_in(step)]
         for place in places:
-            self._channel.send(Rate(place, rate / len(places)))
+            self._tell(Rate(place, rate / len(places)))
 
     def _steer(self) -> None:
         step = self._timeline.step_at(self.clock())
@@ -261,6 +264,19 @@ class Drive:
             loads = [one.changed(rate=ended.rate) if one.name == self.steered.load else one for one in made.loads]
             self._writer.update(steps=steps, loads=loads)
             self._writer.save_manifest()
+
+    def _search(self) -> None:
+        """Judge the level of a search when it has ended, and have the next one follow."""
+        search = self.searched
+        if not search or not (judged := search.check(self._timeline, self.clock())):
+            return
+        if judged.seen:
+            self._settling.pass_over()
+        self._writer.update(**changes(self._writer.manifest, judged, search.plan))
+        self._settling.timeline = judged.timeline
+        self._take_over(users_in(judged, search.plan, self._loads, self.ended))
+        if isinstance(judged.then, Next) and search.plan.of_rate:
+            self._ask_for(search.plan.load, judged.then.level)
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""
@@ -315,6 +331,12 @@ class Drive:
     def _left_of(self, load: str | None) -> Counter[str]:
         return self._left[load] if load else sum(self._left.values(), Counter())
 
+    def _tell(self, message: Message) -> None:
+        try:
+            self._channel.send(message)
+        except Closed:
+            raise Interrupted(_CONDUCTOR_KILLED) from None
+
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
             return
@@ -323,13 +345,15 @@ class Drive:
         except Closed:
             if farewell:
                 raise
-            raise Interrupted("the load driver's conductor was killed; what it had reported is kept") from None
+            raise Interrupted(_CONDUCTOR_KILLED) from None
         match message:
             case Report():
                 rows = message.rows()
                 self._merger.add(rows)
                 if self.steered:
                     self.steered.count(rows)
+                if self.searched:
+                    self.searched.count(rows)
                 for row in rows.errors:
                     if ErrorClass(row.error_class).fatal and not farewell:
                         raise Interrupted(f"the server lost data: {row.message} ({row.code}); check its storage")
@@ -359,7 +383,7 @@ class Drive:
         if len(self.ended) == len(self._workloads):
             raise Interrupted("; ".join(dict.fromkeys(because for _, because in self.ended.values())))
         for load in ended_now:
-            self._channel.send(EndLoad(load))
+            self._tell(EndLoad(load))
 
     def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
         """Say which load machines there are, and describe them for the manifest without their names: a record tells

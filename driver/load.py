@@ -41,9 +41,16 @@ class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     application: str = "stallmark-user"
     """The name under which the server knows the sessions."""
 
+    at_most: int = 0
+    """The users that a search may ask for in a later step."""
+
     @property
     def most_users(self) -> int:
-        return max(self.users)
+        return max(*self.users, self.at_most)
+
+    def users_in(self, step: int) -> int:
+        """Return its users in a step; in one that a search has added they differ from the first by its level alone."""
+        return self.users[min(step, len(self.users) - 1)]
 
     def background_sessions(self, executors: int) -> int:
         """Return the background sessions in each executor, where there are `executors` of this load in all."""

@@ -90,6 +90,9 @@ class LoadUsers:
                 self._deferred.add(Task(start_ns, kind, every_s=every_s))
 
     def start(self, number: int) -> None:
+        """Start a user. A load that has ended has none: orders that were under way then are of no use."""
+        if self._has_ended:
+            return
         rng = random.Random(f"{self._seed}/user {number}")  # the same stream in whatever executor
         pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
         user = VirtualUser(number, pacing, self._dealer.next_card, *self._client(rng, self._samples.append))
@@ -107,7 +110,7 @@ class LoadUsers:
 
     def take_share(self, share: float) -> None:
         """Take this share of the load's open arrivals."""
-        if self._queue:
+        if self._queue and not self._has_ended:
             self._queue.take_share(share, time.monotonic_ns())
 
     def take_rate(self, per_s: float) -> None:
@@ -148,8 +151,8 @@ class LoadUsers:
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def end(self) -> list[Client]:
-        """Have all users and background sessions finish what they do; return them. Users who start later end, too, when
-        this is called again."""
+        """Have all users and background sessions finish what they do; return them. Nobody starts any more, and nothing
+        arrives."""
         self._has_ended = True
         for number in list(self._users):
             self.stop(number)

@@ -111,7 +111,10 @@ class Conductor:
         steady."""
         while True:
             match self._parent.receive():
-                case NewTimeline(timeline):
+                case NewTimeline(timeline, users):
+                    if users:
+                        step = dict(zip(self._classes, users, strict=True))
+                        PlannedShape.users = [*PlannedShape.users, step]
                     PlannedShape.timeline = timeline
                 case Rate() as rate:
                     self._load.take_rate(rate)

@@ -71,7 +71,10 @@ class Go(Message):
 
 
 class NewTimeline(Message):
+    """A timeline in place of the one before. Where it has one step more, `users` are those of each load in it."""
+
     timeline: Timeline
+    users: list[int] = []
 
 
 class EndLoad(Message):

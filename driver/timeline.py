@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 # Servers hand in their statistics up to a second late (PGSTAT_MIN_INTERVAL): the load goes on meanwhile.
 COOL_DOWN_S = 2.0
+BETWEEN_LEVELS_S = 3.0
+"""Of a search: until all executors and the server have reported a level that has ended, and the next one begins."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Timeline:
     steps: tuple[Step, ...]
     warm_up_limits: WarmUpLimits | None = None
     """Limits where steps wait for a steady state. Such steps are planned as if it came at the last moment."""
+    reserve_s: float = 0.0
+    """The longest time that a search may need for further steps; 0 where all steps are known."""
 
     def measuring_from(self, index: int, second: float) -> "Timeline":
         """Return a timeline whose step number `index` is measured from `second` on, as long as planned; later steps
@@ -54,10 +58,29 @@ class Timeline:
         )
         return replace(self, steps=(*self.steps[:index], moved, *later))
 
+    def ending(self, second: float, measured_from: float | None = None) -> "Timeline":
+        """Return a timeline whose last step ends then, later or earlier than planned."""
+        last = self.steps[-1]
+        measure_s = last.measure_s if measured_from is None else measured_from
+        return self._with(replace(last, measure_s=measure_s, end_s=second), self.steps[:-1])
+
+    def followed_by(self, step: Step) -> "Timeline":
+        """Return a timeline with one more step, out of the time that was reserved for it."""
+        return self._with(step, self.steps)
+
+    def over(self) -> "Timeline":
+        """Return a timeline to which no step is added any more."""
+        return replace(self, reserve_s=0.0)
+
+    def _with(self, last: Step, before: tuple[Step, ...]) -> "Timeline":
+        left_s = self.end_s - COOL_DOWN_S - last.end_s
+        return replace(self, steps=(*before, last), reserve_s=max(2 * BETWEEN_LEVELS_S, left_s))
+
     @property
     def end_s(self) -> float:
-        """Return when users stop: COOL_DOWN_S after the last step, so that stopping does not disturb its end."""
-        return self.steps[-1].end_s + COOL_DOWN_S
+        """Return when users stop at the latest: COOL_DOWN_S after the last step, so that stopping does not disturb its
+        end."""
+        return self.steps[-1].end_s + self.reserve_s + COOL_DOWN_S
 
     def step_at(self, second: float) -> Step:
         """Return the step in force; the last one after the end."""

@@ -10,7 +10,7 @@ import numpy as np
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.rows import TransactionRow
 from stallmark.driver.steered_load import SteeredLoad
-from stallmark.driver.timeline import Step, Timeline
+from stallmark.driver.timeline import Step, Timeline, WarmUpLimits
 from stallmark.record.manifest.workload import Waited
 
 CHECK_EVERY_S = 5
@@ -76,6 +76,12 @@ class Settling:
         self._decide(index, min(math.ceil(now_s), step.measure_s) if steady else step.measure_s, steady)
         return True
 
+    def pass_over(self) -> None:
+        """Note that the last step has ended before it was measured as planned."""
+        limits, step = self.timeline.warm_up_limits, self.timeline.steps[-1]
+        if limits and len(self.waited) < len(self.timeline.steps):
+            self._note(limits, step.measure_s - step.begin_s - step.ramp_s, steady=False)
+
     def _earliest_s(self) -> float:
         step, limits = self.timeline.steps[len(self.waited)], self.timeline.warm_up_limits
         assert limits
@@ -92,7 +98,7 @@ class Settling:
         until = math.floor(now_s - SETTLED_AFTER_S)
         since = math.ceil(until - LAST_PART * (until - began_s))
         index = self.timeline.steps.index(step)
-        there = [load for load in self._loads if load.users[index]]
+        there = [load for load in self._loads if load.users_in(index)]
         if not there:
             return True
         closed = any(load.arrivals.kind == "closed" for load in there)
@@ -103,11 +109,9 @@ class Settling:
         limits, step = self.timeline.warm_up_limits, self.timeline.steps[index]
         assert limits
         self.timeline = self.timeline.measuring_from(index, second)
+        self._note(limits, second - step.begin_s - step.ramp_s, steady)
+
+    def _note(self, limits: WarmUpLimits, seconds: float, steady: bool) -> None:
         self.waited.append(
-            Waited(
-                at_least_s=limits.at_least_s,
-                at_most_s=limits.at_most_s,
-                seconds=second - step.begin_s - step.ramp_s,
-                steady=steady,
-            )
+            Waited(at_least_s=limits.at_least_s, at_most_s=limits.at_most_s, seconds=max(0.0, seconds), steady=steady)
         )

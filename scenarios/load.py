@@ -11,8 +11,9 @@ from stallmark.errors import mistake
 from stallmark.quantities import Seconds
 from stallmark.scenarios.io_per_mailbox import IoPerMailboxChoice, mailboxes, written_out
 from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
-from stallmark.scenarios.service_level import ServiceLevelChoice
+from stallmark.scenarios.service_level import ServiceLevelChoice, transactions_of
 from stallmark.scenarios.workload import Weight, WorkloadChoice
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import background_per_user
@@ -35,8 +36,8 @@ class OpenLoop(Section):
 
     kind: Literal["fixed", "poisson"]
     """How arrivals are spread: evenly (`fixed`), or at random (`poisson`)."""
-    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    """Transactions per second of all users together."""
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Transactions per second of all users together. Only `search: {of: rate}` goes without: it finds it."""
 
 
 ArrivalsChoice = Annotated[Annotated[Literal["closed"], Tag(WORD)] | Annotated[OpenLoop, Tag(MAPPING)], WordOrMapping]
@@ -52,8 +53,11 @@ class ThinkTime(Section):
 class Users(Section):
     """Users who execute transactions: how many, and when each starts its next one."""
 
-    users: UserCounts
-    """The number of virtual users, or a list: a run then has a step for each number."""
+    users: UserCounts | None = None
+    """The number of virtual users, or a list: a run then has a step for each number. Only `search: {of: users}` goes
+    without: it finds how many."""
+    search: Search | None = None
+    """In place of fixed steps, the search for the highest level at which `slo` holds."""
     arrivals: ArrivalsChoice = "closed"
     """`closed`: each user starts its next transaction when the last has ended. `{kind: poisson, rate: 500}`:
     transactions arrive at a rate, whatever the server does, and their latency counts from when they were due."""
@@ -69,6 +73,37 @@ class Users(Section):
     500`, of one transaction `trade_order.p99 < 1s`."""
 
     @model_validator(mode="after")
+    def _sized(self) -> Self:
+        """Refuse what has no number of users or no rate, or two: one that is fixed and one that is searched for."""
+        found, rated = self.search.of if self.search else None, isinstance(self.arrivals, OpenLoop)
+        if (self.users is None) != (found == "users"):
+            if self.users is None:
+                raise ValueError("users is missing: write how many there are, or search for it")
+            raise ValueError("search finds the number of users, and users fixes it: remove one of the two")
+        if found is None:
+            if isinstance(self.arrivals, OpenLoop) and self.arrivals.rate is None:
+                raise ValueError("arrivals.rate is missing: add it, or search for it")
+            return self
+        if self.profile:
+            raise ValueError("search tries one level after the other, and profile steers to one: remove one of the two")
+        if self.thresholds:
+            raise ValueError("thresholds are of every step, and a search goes beyond: write slo.transactions")
+        if found == "users":
+            if rated:
+                raise ValueError("search of users needs a closed loop, in which users wait for the server: of: rate")
+            return self
+        if not isinstance(self.arrivals, OpenLoop):
+            raise ValueError(
+                "search of a rate needs arrivals that have one, and a closed loop has none: write arrivals: {kind: "
+                "poisson}, or search of users"
+            )
+        if self.arrivals.rate is not None:
+            raise ValueError("search finds the rate, and arrivals.rate fixes it: remove one of the two")
+        if self.users and len(self.users) > 1:
+            raise ValueError("search makes the steps, and users is a list of them: write one number")
+        return self
+
+    @model_validator(mode="after")
     def _paced_once(self) -> Self:
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
@@ -76,19 +111,39 @@ class Users(Section):
             raise ValueError("profile steers the rate of arrivals: remove arrivals and think_time")
         return self
 
+    @property
+    def counts(self) -> list[int]:
+        """Return the number of users in each step that is planned; a search adds steps."""
+        if self.users is None:
+            assert self.search
+            return [int(self.search.from_)]
+        return self.users
+
+    @property
+    def most_users(self) -> int:
+        return int(self.search.to) if self.search and self.search.of == "users" else max(self.counts)
+
+    def refuse_search(self, slo: ServiceLevelChoice | None) -> None:
+        """Raise ValueError for a search that has no limit to go by."""
+        if self.search and slo is None:
+            raise ValueError(
+                "search needs a service level: add slo, such as oltp or {read: 10ms, transactions: [p95 < 50ms]}"
+            )
+
     def arrival_plan(self) -> Arrivals:
         if isinstance(self.arrivals, OpenLoop):
-            return Arrivals(self.arrivals.kind, rate=self.arrivals.rate)
+            return Arrivals(self.arrivals.kind, rate=self.search.from_ if self.search else self.arrivals.rate)
         if self.think_time:
             return Arrivals("closed", think_ms=self.think_time.mean * 1000, think=self.think_time.kind)
         return Arrivals()
 
-    def refuse_unknown_transactions(self, workload: str) -> None:
-        """Raise ValueError for a threshold of a transaction that the workload does not have."""
+    def refuse_unknown_transactions(self, workload: str, slo: ServiceLevelChoice | None) -> None:
+        """Raise ValueError for a threshold or a service level of a transaction that the workload does not have."""
         names = {kind.name for kind in find_workload(workload).transactions}
-        for rule in map(Rule.parse, self.thresholds):
-            if rule.transaction and rule.transaction not in names:
-                raise ValueError(f"thresholds: {workload} has no transaction {rule.transaction}")
+        for key, texts in (("thresholds", self.thresholds), ("slo.transactions", transactions_of(slo))):
+            for rule in map(Rule.parse, texts):
+                if rule.transaction and rule.transaction not in names:
+                    raise ValueError(f"{key}: {workload} has no transaction {rule.transaction}")
 
 
 def _choice(**keys: Any) -> WorkloadChoice:
@@ -119,7 +174,7 @@ class UsersLoad(Users):
             mailboxes(choice.name, choice.scale)
         if not find_workload(self.workload).users.deck:
             raise ValueError(f"{self.workload} has no transactions that users could execute: write streams for users")
-        self.refuse_unknown_transactions(self.workload)
+        self.refuse_unknown_transactions(self.workload, self.slo)
         return self
 
     def choice(self, seed: int = 1) -> WorkloadChoice:

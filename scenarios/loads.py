@@ -76,6 +76,7 @@ class LoadsScenario(TimedScenario):
         if self.cells and self.alone:
             raise ValueError("alone and cells are two experiments: leave one of them out")
         self._refuse_steering()
+        self._refuse_searches()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
         for (one, length), (other, another) in pairwise(lengths.items()):
             if length != another:
@@ -89,17 +90,15 @@ class LoadsScenario(TimedScenario):
             if not any(isinstance(load, UsersLoad) for load in self.loads_of(variant).values()):
                 raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
         self.refuse_curve("reads per transaction cannot be told of several loads at once")
-        self._contents()
-        self._refuse_databases()
+        self._refuse_databases(parts_of(self.contents.name))
         return self
 
-    def _refuse_databases(self) -> None:
-        """Raise ValueError where `databases` are not those of the loads, or cannot be."""
+    def _refuse_databases(self, wanted: Sequence[str]) -> None:
+        """Raise ValueError where `databases` are not those of the workloads that are wanted, or cannot be."""
         if self.databases is None:
             return
         if self.database:
             raise ValueError("database is one for all, and databases are one each: leave one of them out")
-        wanted = parts_of(self.contents.name)
         if len(wanted) < 2:
             raise ValueError(f"databases are of several workloads, and the loads have {wanted[0]} alone: remove it")
         for name in wanted:
@@ -132,13 +131,29 @@ class LoadsScenario(TimedScenario):
                 "that rate beside the others"
             )
 
+    def _refuse_searches(self) -> None:
+        """Raise ValueError for a search beside steps of other loads, or beside another search."""
+        searched = {name: load for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.search}
+        if not searched:
+            return
+        if len(searched) > 1:
+            raise ValueError(f"{' and '.join(searched)} have a search each, and one load can have one: leave one")
+        [(name, load)] = searched.items()
+        load.refuse_search(load.slo or self.slo)
+        if self.cells or self.alone:
+            raise ValueError(f"{name} has a search, which makes the steps: leave out cells and alone")
+        if stepped := [other for other, one in self.loads.items() if len(_counts(one)) > 1]:
+            raise ValueError(f"{name} has a search, which makes the steps, and {stepped[0]} a list: write one number")
+        for variant in self.variants:
+            if name in variant.without:
+                raise ValueError(f"variant {variant.name!r} is without {name}, which has the search: leave it in")
+
     @property
     def contents(self) -> WorkloadChoice:
-        """Return the workloads whose data the database holds, as one choice: enough of them for the most cells."""
-        return self._contents()
+        """Return the workloads whose data the database holds, as one choice: enough of them for the most cells.
 
-    def _contents(self) -> WorkloadChoice:
-        """Raise ValueError where two loads ask for one workload, or for what both have, in two scales."""
+        Raises ValueError where two loads ask for one workload, or for what both have, in two scales.
+        """
         scales: dict[str, tuple[str, dict[str, Any]]] = {}
         for name, load in self.loads.items():
             if isinstance(load, RawLoad):
@@ -167,6 +182,9 @@ class LoadsScenario(TimedScenario):
         loads = self.loads_of(variant)
         steps = max(len(_counts(load)) for load in loads.values())
         by_step = [{name: _at(load, index) for name, load in loads.items()} for index in range(steps)]
+        if named := self.searched_of(variant):
+            name, _, search = named
+            return [PlannedStep(f"{name}: {search.name_of(search.from_)}", by_step[0])]
         if self.cells:
             return [
                 PlannedStep(f"{cells} cell{'s' * (cells > 1)}" + _of(counts, steps), _times(counts, cells), cells=cells)
@@ -194,7 +212,7 @@ def _of(counts: Mapping[str, int], steps: int) -> str:
 
 
 def _counts(load: Load) -> Sequence[int]:
-    return [1] if isinstance(load, RawLoad) else load.users if isinstance(load, UsersLoad) else load.streams
+    return [1] if isinstance(load, RawLoad) else load.counts if isinstance(load, UsersLoad) else load.streams
 
 
 def _at(load: Load, index: int) -> int:

@@ -1,30 +1,57 @@
-"""The service level of a scenario: how long a read may take (analysis/validity/service_level.py judges it)."""
+"""The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by
+analysis/validity/service_level.py, that of transactions as thresholds are."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, Tag
+from pydantic import AfterValidator, Field, Tag, model_validator
 
+from stallmark.analysis.read.latency import PERCENTILES as SHARE_OF
+from stallmark.analysis.thresholds import Rule
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.quantities import Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 
 
-class ReadLimit(Section):
-    """A limit of one's own."""
+def _percentile_below(text: str) -> str:
+    rule = Rule.parse(text)
+    if rule.metric not in SHARE_OF or rule.sign not in ("<", "<="):
+        raise ValueError(
+            f"{text!r} is no service level of transactions: write a percentile and its limit, as p95 < 50ms or "
+            "trade_order.p99 < 1s"
+        )
+    return text
 
-    read: Annotated[Seconds, Field(gt=0)]
+
+class OwnLevel(Section):
+    """A limit of one's own, on reads, on transactions, or on both."""
+
+    read: Annotated[Seconds, Field(gt=0)] | None = None
     """The longest that a read may take."""
     percentile: Literal[PERCENTILES] = "p95"  # type: ignore[valid-type]
     """The share of reads that must keep it; the mean where only that is known."""
+    transactions: list[Annotated[str, AfterValidator(_percentile_below)]] = []
+    """The longest that transactions may take: `p95 < 50ms` of all of them, `trade_order.p99 < 1s` of one type."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.read is None and not self.transactions:
+            raise ValueError("write a limit: on reads (read: 10ms), on transactions (transactions: [p95 < 50ms])")
+        return self
 
 
 ReadyMade = Literal["oltp", "dss", "mail"]
-ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[ReadLimit, Tag(MAPPING)], WordOrMapping]
+ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[OwnLevel, Tag(MAPPING)], WordOrMapping]
 
 
 def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
     """Return the service level for the manifest."""
-    if isinstance(choice, ReadLimit):
-        return declared(None, choice.read * 1000, choice.percentile)
-    return declared(choice, None, PERCENTILES[0])
+    if isinstance(choice, str):
+        return declared(choice, None, PERCENTILES[0])
+    read_ms = None if choice.read is None else choice.read * 1000
+    return declared(None, read_ms, choice.percentile).changed(transactions=tuple(choice.transactions))
+
+
+def transactions_of(choice: ServiceLevelChoice | None) -> list[str]:
+    """Return the limits on transactions."""
+    return choice.transactions if isinstance(choice, OwnLevel) else []

@@ -9,14 +9,16 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Tag, model_validator
 
 from stallmark.analysis.compare.summary import PRIMARIES
-from stallmark.driver.timeline import Step, Timeline, WarmUpLimits
+from stallmark.driver.timeline import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.io_per_mailbox import SHORTEST_S
 from stallmark.scenarios.load import Load, UsersLoad
+from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions import find_workload
 
 
@@ -74,6 +76,13 @@ class TimedScenario(AnyScenario):
     def loads_of(self, variant: Variant) -> Mapping[str, Load]:
         """Return the loads that run in a variant, by name."""
 
+    def searched_of(self, variant: Variant) -> tuple[str, UsersLoad, Search] | None:
+        """Return the load that has a search, by name; None where none has."""
+        for name, load in self.loads_of(variant).items():
+            if isinstance(load, UsersLoad) and load.search:
+                return name, load, load.search
+        return None
+
     @abstractmethod
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         """Return the steps of a variant's runs, in order."""
@@ -111,4 +120,15 @@ class TimedScenario(AnyScenario):
             name = planned.name if seen[planned.name] == 1 else f"{planned.name} ({seen[planned.name]})"
             users = sum(count for load, count in planned.counts.items() if isinstance(loads[load], UsersLoad))
             steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
-        return Timeline(tuple(steps), limits)
+        one_s = self.ramp + warm_up_s + CEILING_LONGEST * self.measure + BETWEEN_LEVELS_S
+        named = self.searched_of(variant)
+        reserve_s = named[2].asked().most_levels * one_s - steps[-1].end_s if named else 0.0
+        return Timeline(tuple(steps), limits, reserve_s)
+
+    def usual_s(self, variant: Variant) -> float:
+        """Return how long a variant's load usually takes: a search rarely needs its most levels, and few of them are
+        measured for longer than planned."""
+        timeline = self.timeline(variant)
+        if not (named := self.searched_of(variant)):
+            return timeline.end_s
+        return named[2].asked().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S

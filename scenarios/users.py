@@ -29,12 +29,15 @@ class Scenario(Users, TimedScenario):
                 f"{self.workload.name} has no transactions that users could execute: write `queries: {{run: power}}` "
                 "in place of users, warm_up and measure"
             )
-        self.refuse_unknown_transactions(self.workload.name)
+        self.refuse_unknown_transactions(self.workload.name, self.slo)
+        self.refuse_search(self.slo)
         if self.profile:
             mailboxes(self.workload.name, self.workload.scale)
             self.refuse_short_steering()
         self.refuse_without()
-        if len(self.users) > 1:
+        if self.search:
+            self.refuse_curve("a search finds a ceiling of one size of memory")
+        if len(self.counts) > 1:
             self.refuse_curve("there are several numbers of users, each with another curve")
         return self
 
@@ -50,4 +53,6 @@ class Scenario(Users, TimedScenario):
         return {choice.name: UsersLoad.model_construct(workload=choice.name, slo=self.slo, **own)}
 
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
-        return [PlannedStep(f"{users} users", {self.workload.name: users}) for users in self.users]
+        if self.search:
+            return [PlannedStep(self.search.name_of(self.search.from_), {self.workload.name: self.counts[0]})]
+        return [PlannedStep(f"{users} users", {self.workload.name: users}) for users in self.counts]

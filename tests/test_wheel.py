@@ -12,7 +12,8 @@ import pytest
 from support.documents import shell_commands
 
 ROOT = Path(__file__).parents[1]
-NOT_IN_IT = (".git", ".venv", ".stallmark", "tests", "stallmark-runs", "build", "dist", "*.egg-info", "__pycache__")
+# Hidden folders are caches, too, in which other test processes write meanwhile.
+NOT_IN_IT = (".*", "tests", "stallmark-runs", "build", "dist", "*.egg-info", "__pycache__")
 RESERVED = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # "Naming Files, Paths, and Namespaces" (Windows)
 
 # Imports every module as on Windows: ours may not import what only Unix has while they are imported.

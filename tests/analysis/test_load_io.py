@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadViews
+from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadViews
 from stallmark.collectors.load_io import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
@@ -136,3 +136,9 @@ def test_sql_server_does_not_tell_processes_apart():
 
 def test_a_server_that_does_not_count_by_session_has_no_loads():
     assert within({}, server("bank/bank", "data", 310)) is None
+
+
+@pytest.mark.parametrize(("reads", "share"), [(5_000.0, 0.98), (20.0, None)])
+def test_of_a_server_that_hardly_reads_no_share_is_told(reads, share):
+    found = IoByLoad({}, LoadIo(0, 10, reads, 0.0, None, None), {"io worker": 100.0})
+    assert found.loads_share == share

@@ -18,12 +18,17 @@ from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.run import drives_of
 from stallmark.analysis.loads.step import _few
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.validity.driver_bound import driver_bound
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
+from stallmark.record.writer import RecordWriter
+from stallmark.report.loads.picture import picture_of_loads
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}
@@ -212,6 +217,14 @@ def test_reads_that_no_load_accounts_for_are_told(tmp_path, blender):
     assert LoadsKind.READS_UNLIKE not in kinds(blender)
 
 
+def test_so_they_are_of_a_later_run(tmp_path):
+    steps = [LoadsStep("all loads", {"mail": 60.0, "bank": 200.0})]
+    for number, share in enumerate((0.0, 0.1), 1):
+        make_loads_run(tmp_path / str(number), steps, repeat=number, sequence=number, unaccounted=share)
+    told = finding(summarise_loads(find_records([tmp_path])), LoadsKind.READS_UNLIKE)
+    assert told.facts["share"] == pytest.approx(0.9, abs=0.01)
+
+
 def test_nobody_reads_less_than_nothing(tmp_path):
     steps = [LoadsStep("all loads", {"mail": 60.0, "bank": 200.0})]
     found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps, unaccounted=-0.1))])
@@ -288,7 +301,7 @@ def together(record: Record, load: str) -> StepSummary:
 
 @pytest.fixture
 def waiting(tmp_path) -> Record:
-    """Of sessions of mail that wait for reads, and of bank that wait for locks."""
+    """The sampled sessions of mail wait for reads, those of bank for locks."""
     steps = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)})
     return Record(make_loads_run(tmp_path / "run", steps, waits=SESSIONS))
 
@@ -375,3 +388,34 @@ def test_runs_of_one_load_and_of_several_are_told_apart(tmp_path, once):
     assert has_loads([once]) and not has_loads([single])
     with pytest.raises(StallmarkError, match="by itself"):
         has_loads([single, once])
+
+
+def test_scaling_is_of_as_many_users_in_each_cell(tmp_path):
+    rates = {(1, 10): 100.0, (1, 20): 150.0, (2, 10): 160.0, (2, 20): 300.0}
+    steps = [
+        LoadsStep(f"{k} cells: bank {users}", {"bank": rate}, cells=k, users={"bank": users})
+        for (k, users), rate in rates.items()
+    ]
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", steps))])
+    scaling = {(step.cells, step.row): step.loads[0].scaling for step in found.cells}
+    assert scaling == pytest.approx({(1, 0): 1.0, (1, 1): 1.0, (2, 0): 0.8, (2, 1): 1.0}, rel=0.02)
+    panels = picture_of_loads(found).panels
+    assert [panel.title for panel in panels] == ["Throughput by cells, bank 10", "Throughput by cells, bank 20"]
+    assert [[x for x, _ in panel.lines[0].points] for panel in panels] == [[1, 2], [1, 2]]
+
+
+def test_loads_that_share_an_executor_share_its_core(tmp_path):
+    loads = [{"name": name, "kind": "users", "counts": [], "workload": {"name": name}} for name in ("bank", "mail")]
+    writer = RecordWriter(tmp_path / "run", a_manifest(loads=loads))
+    row = {"machine": 0, "running": 5.0, "busy_us": 0, "think_us": 0, "lag_us": 0, "lag_max_us": 0}
+    for name, executor, cpu_us in (("bank", 0, 600_000), ("mail", 0, 380_000), ("mail", 1, 200_000)):
+        used = {"load": name, "executor": executor, "cpu_us": cpu_us}
+        writer.append("users", [row | used | {"second": second} for second in range(10)])
+    writer.close()
+    interval = Interval(0, 0, 10, 10.0, False)
+    for name in ("bank", "mail"):
+        load = read_load(LoadRecord(Record(writer.folder), name), 10, [interval])
+        assert set(load.users[0]["cpu_us"]) == {980_000} and set(load.users[0]["running"]) == {5.0}
+        [finding] = [one for one in driver_bound(load, interval, "fixed") if one.kind is ValidityKind.EXECUTOR_CPU]
+        assert finding.facts["share"] == pytest.approx(0.98)
+    assert 1 not in read_load(LoadRecord(Record(writer.folder), "bank"), 10, [interval]).users

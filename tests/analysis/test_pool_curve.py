@@ -1,4 +1,4 @@
-"""What a curve of memory says, and the cases in which it is not said."""
+"""The findings of a curve of memory, and the cases in which it is not said."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ from support.steps import changed_step
 
 from stallmark.analysis.answer import answer
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.pool_curve.curve import pool_curves
 from stallmark.analysis.pool_curve.findings import CurveKind, curve_findings
-from stallmark.analysis.pool_curve.flash import GIB, FlashKind, flash_findings
+from stallmark.analysis.pool_curve.flash import FAST_MS, GIB, FlashKind, flash_findings
 from stallmark.analysis.run import RunSummary
 from stallmark.record.manifest.storage import Array, Devices
 from stallmark.stats.curve_search import MIB
@@ -98,6 +98,22 @@ def test_nothing_is_enough_where_memory_pays_to_the_end(sound):
     assert pays.facts["pool_bytes"] == 512 * MIB and pays.facts["last"][0] == 2 and pays.facts["last"][1] > 0.2
 
 
+def test_all_of_the_data_stand_for_twice_as_much(sound):
+    sizes = (16, 32, 64, 128, 256, 384, 512)
+    [enough] = found(swept(sound, cliff(200 * MIB, 9), sizes=sizes), CurveKind.ENOUGH)
+    assert enough.facts["pool_bytes"] == 384 * MIB and enough.facts["more"][0] == pytest.approx(512 / 384)
+    half_of_them = [with_step(run, buffer_pool_share=0.4) for run in swept(sound, cliff(200 * MIB, 9), sizes=sizes)]
+    assert found(half_of_them, CurveKind.ENOUGH) == []
+
+
+def test_enough_is_not_said_where_the_driver_was_the_bottleneck(sound):
+    runs = swept(sound)
+    at = SIZES.index(256)
+    runs[at] = with_step(runs[at], driver_bound=info(CurveKind.KNOWN))
+    [doubtful] = found(runs, CurveKind.ENOUGH, CurveKind.MAY_BE_ENOUGH)
+    assert doubtful.kind is CurveKind.MAY_BE_ENOUGH and doubtful.facts["driver_bound"]
+
+
 def test_enough_is_not_said_where_runs_scatter_too_much(sound):
     runs = swept(sound, repeats=2, scatter=0.25, seed=5)
     assert found(runs, CurveKind.ENOUGH) == []
@@ -175,6 +191,11 @@ def test_flash_is_not_compared_without_evidence(sound):
         assert found([*runs, other], FlashKind.FOR_MEMORY, FlashKind.NO_GAIN, FlashKind.BEYOND_MEMORY) == []
 
 
+def test_a_curve_with_flash_says_nothing_of_memory_without_it(sound):
+    runs = [with_manifest(run, array=Array(flash_cache_bytes=GIB)) for run in swept(sound)]
+    assert found([*runs, with_flash(sound, 300.0)], *FlashKind) == []
+
+
 def test_the_curve_is_the_answer_and_takes_the_place_of_the_largest_gain(sound):
     runs = swept(sound)
     said = conclusions("buffer_pool", runs, curves=pool_curves(runs))
@@ -182,3 +203,26 @@ def test_the_curve_is_the_answer_and_takes_the_place_of_the_largest_gain(sound):
     assert ExperimentKind.POOL_GAIN not in {one.kind for one in said}
     few = swept(sound, sizes=(16, 64, 256))
     assert ExperimentKind.POOL_GAIN in {one.kind for one in conclusions("buffer_pool", few)}
+
+
+def with_prediction(run: RunSummary, read_ms: float, tps: float) -> RunSummary:
+    """A run whose reads took so long, and for which so much is predicted with reads of 1 ms."""
+    cause = run.steps[0].cause
+    demands = replace(cause.demands, read_ms=read_ms)
+    predicted = replace(cause.predictions[0], read_ms=FAST_MS, tps=tps, low=0.9 * tps, high=1.1 * tps)
+    return replace(run, steps=[replace(run.steps[0], cause=replace(cause, demands=demands, predictions=[predicted]))])
+
+
+def test_predicted_reads_stand_in_for_flash_only_where_reads_were_slow_and_no_run_had_flash(sound):
+    runs = swept(sound)
+    at_64 = rate(KNEE)(64 * MIB)
+    predicted = [with_prediction(runs[0], 12.0, at_64), *runs[1:]]
+    [reads] = found(predicted, *FlashKind)
+    assert reads.kind is FlashKind.READS_FOR_MEMORY and reads.facts["pool_bytes"] == 16 * MIB
+    assert reads.facts["equal_bytes"] == pytest.approx(64 * MIB, rel=0.02)
+    assert reads.facts["equal_range"][0] < 64 * MIB < reads.facts["equal_range"][1]
+    fast = [with_prediction(run, 1.2, at_64) for run in runs]
+    no_more = [with_prediction(run, 12.0, rate(KNEE)(8 * MIB)) for run in runs]
+    beside = [*predicted, with_flash(sound, at_64)]
+    for others in (fast, no_more, beside):
+        assert FlashKind.READS_FOR_MEMORY not in {one.kind for one in found(others, *FlashKind)}

@@ -41,7 +41,7 @@ class Counted:
 
 
 def test_reads_of_raw_loads_are_not_foreign():
-    """Of 100 MB/s that the device reads, 40 are the server's, and 50 a raw load's."""
+    """The device reads 100 MB/s: 40 are the server's and 50 a raw load's."""
     io = Io(**dict.fromkeys((one.name for one in fields(Io)), None) | {"emulated": False, "wal_names": SERVER})
     io = replace(io, data=Counted(read_bytes=40e6), data_device=Counted(read_bytes=100e6, busy_ms=900))
     step = Interval(0, 10, 20, 10, False)

@@ -14,7 +14,7 @@ from support.waiting import eventually
 from stallmark.collectors import collectors_for
 from stallmark.collectors.postgres.counters import Database, LoadIO, Relations
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
-from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.engine import OF_EACH_DATABASE, PostgresEngine
 from stallmark.errors import StallmarkError
 
 NAMES = ("first", "it's second")
@@ -96,6 +96,10 @@ def test_one_alone_bears_no_name(two: Two) -> None:
     alone.names = NAMES[:1]
     [relations] = [collector for collector in collectors_for(alone) if collector.name == "relations"]
     assert [row["relation"] for row in read(relations)] == ["public.hot"]
+
+
+def test_connections_are_left_for_the_collectors_of_each(two: Two) -> None:
+    assert two.most_users() == two.databases()[0].most_users() - OF_EACH_DATABASE
 
 
 def test_users_of_both_are_seen_and_those_of_others_are_not(two: Two, users) -> None:

@@ -109,6 +109,21 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
         each.close()
 
 
+def test_a_load_that_has_ended_starts_nobody_and_nothing_arrives(bank, monkeypatch):
+    here, there = socket.socketpair()
+    executor = Executor(Channel(here), executor_order(bank, {"arrivals": Arrivals("fixed", rate=1e9)}))
+    ended = executor._loads[0]
+    started: list[int] = []
+    monkeypatch.setattr("stallmark.driver.load_users.VirtualUser.start", lambda user: started.append(user.number))
+    ended.end()
+    ended.start(3)
+    ended.take_share(1.0)
+    ended.end()
+    assert started == [] and ended.bye(0).unserved == 0
+    here.close()
+    there.close()
+
+
 def test_transactions_know_where_they_are(bank, market):
     """Which part of the customers is theirs, and which numbers nobody else gives."""
     here, there = socket.socketpair()

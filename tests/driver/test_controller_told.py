@@ -124,6 +124,14 @@ def test_of_several_loads_the_one_without_a_commit_is_named(spoken_for):
     assert "Trade-Result of bonds" in why and "shares" not in why
 
 
+def test_a_conductor_that_has_gone_is_said_where_it_is_told_something(spoken_for, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.LOADS", [load_spec(1), load_spec(1, name="wages")])
+    drive, conductor = spoken_for()
+    conductor.close()
+    with pytest.raises(Interrupted, match="conductor was killed"):
+        drive._end_loads(["bank"], "it is enough")
+
+
 @pytest.mark.parametrize("message", [Incomplete("1 of 2 came"), MachineLost(2)], ids=str)
 def test_load_machines_that_are_not_there_are_said_before_anything_runs(message, spoken_for):
     drive, conductor = spoken_for(EXPECTED)

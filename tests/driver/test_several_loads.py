@@ -83,7 +83,7 @@ def test_the_cells_of_a_load_have_rows_together_and_data_of_their_own(database, 
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="Two loads share an executor where there is one core.")
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="With one core both loads share an executor.")
 def test_the_others_go_on_without_a_load_of_which_an_executor_is_killed(bank, load):
     before = history_rows(bank)
     loads = [load_spec(2, 2, name="payments"), load_spec(2, 2, name="wages")]
@@ -107,7 +107,7 @@ def test_a_run_whose_loads_have_all_ended_ends(bank, load):
     assert "of payments was killed" in record.incomplete_because and "of wages was killed" in record.incomplete_because
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) > 8, reason="So many loads that they share executors are too many here.")
+@pytest.mark.skipif((os.cpu_count() or 1) > 8, reason="Loads share executors only where they outnumber the cores.")
 def test_more_loads_than_cores_share_executors_and_one_can_end_without_the_others(bank, load):
     cores, before = os.cpu_count() or 1, history_rows(bank)
     loads = [load_spec(2, name=f"load {number}") for number in range(cores + 2)]

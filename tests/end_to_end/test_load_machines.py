@@ -306,3 +306,20 @@ def test_the_live_page_stops_the_load_of_all_machines(machines):
 def test_a_master_whose_name_is_not_known_is_said_and_waited_for(machines):
     worker = machines.add(host="no-such-host.invalid")
     worker.wait_for("no-such-host.invalid is not known here yet")
+
+
+def test_a_search_adds_levels_that_all_machines_share(machines):
+    machines.crew.stand()
+    search = {"of": "users", "from": 2, "to": 4, "tolerance": "5 %"}
+    limits = {"search": search, "users": None, "slo": {"transactions": ["p90 < 30s"]}, "think_time": {"mean": "20ms"}}
+    command = machines.start(**limits, measure="4s", ramp="0s", warm_up="1s")
+    assert command.wait() == 0, command.text
+    [record] = machines.records()
+    assert record.manifest.search and record.manifest.search.outcome == "at_least"
+    assert [step.users for step in record.manifest.steps] == [2, 4, 4]
+    rows = record.table("users").to_pylist()
+    for step in record.manifest.steps:
+        seconds = [second for second in range(int(step.measure_s) + 1, int(step.end_s))]
+        for machine in (1, 2):
+            running = [sum(r["running"] for r in rows if r["second"] == s and r["machine"] == machine) for s in seconds]
+            assert min(running) == pytest.approx(step.users / 2, abs=0.2)

@@ -43,8 +43,11 @@ SHORT = {
 """The options added to commands that take minutes."""
 SHORTER = {
     "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "memory-curve": ("--set", "users=2"),
+    "memory-curve-emulated": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
+    "ceiling": ("--set", "search={of: users, from: 1, to: 2}", "--set", "slo={transactions: [p50 < 10s]}"),
     "two-devices": ("--set", "users=2"),
 }
 """The options added besides, by the name of the scenario."""

@@ -216,7 +216,7 @@ def test_what_the_readme_runs_on_sql_server_fits_the_container_that_it_makes(nam
     loader, memory_bytes = loader_for(scenario.workload.name), order.memory_bytes * SHARE_OF_SQL_SERVER
     rows = LoadPlan(loader.groups(loader.scale(scenario.workload.scale))).rows
     data_bytes = size.estimate(find_workload(scenario.workload.name).metadata, rows, "mssql").loaded_bytes
-    pools = [scenario.pool_of(variant).resolve(0) for variant in scenario.variants]
+    pools = [scenario.pool_of(variant).resolve(0) for variant in scenario.sized()]
     assert MssqlMemory.scarce_bytes <= min(pools) < data_bytes / 2 and max(pools) < memory_bytes
     assert len(pools) == 1 or max(pools) > data_bytes
 
@@ -232,6 +232,20 @@ def test_a_share_that_is_surely_too_small_is_refused_before_anything_is_loaded(r
     refuse_pool_sizes(read(sets=of_pools("50 %")), engine)
     with pytest.raises(StallmarkError, match=r"50 % \(5 MiB\)"):  # now that it is known
         refuse_pool_sizes(read(sets=of_pools("50 %")), engine, 9 * MIB)
+
+
+def test_the_ends_of_a_curve_are_held_against_the_server_as_any_pool():
+    engine = having(smallest_bytes=128 * MIB, scarce_bytes=2048 * MIB, largest_bytes=8192 * MIB)
+
+    def of(ends: str):
+        return read_scenario("memory-curve", [f"buffer_pool={{curve: auto, {ends}}}"])
+
+    refuse_pool_sizes(of("from: 2GiB, to: 8GiB"), engine, 4096 * MIB)
+    assert advice_on_pools(of("from: 2GiB, to: 8GiB"), engine, 4096 * MIB) == []
+    assert len(advice_on_pools(of("from: 1GiB, to: 8GiB"), engine, 4096 * MIB)) == 1
+    for ends in ("from: 64MiB, to: 8GiB", "from: 2 %, to: 100 %", "from: 2GiB, to: 300 %"):
+        with pytest.raises(StallmarkError, match="'memory'"):
+            refuse_pool_sizes(of(ends), engine, 4096 * MIB)
 
 
 def test_a_pool_that_the_machine_cannot_hold_is_refused_in_whichever_variant_it_is(read, tmp_path):

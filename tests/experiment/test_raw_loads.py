@@ -29,7 +29,7 @@ from stallmark.storage.probe.probe_file import remove_leftovers
 __all__ = ["bench", "build_dir"]
 pytestmark = [
     pytest.mark.server,
-    pytest.mark.skipif(sys.platform == "win32", reason="Raw loads need fio on Linux or macOS."),
+    pytest.mark.skipif(sys.platform == "win32", reason="There are no raw loads on Windows."),
 ]
 needs_fio = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
 NO_ARRAY = SimpleNamespace(array=None, models={})
@@ -254,6 +254,13 @@ def test_a_server_elsewhere_needs_a_folder(tmp_path, data):
     with pytest.raises(StallmarkError, match="no folder that can be written to"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "none")), 1)}, engine(None), False)
     refuse_impossible({"web": (plan.changed(folder=str(data)), 1)}, engine(None), False)
+
+
+def test_on_windows_it_says_that_there_are_none(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(StallmarkError, match="raw load web cannot run: there are none on Windows"):
+        refuse_impossible({"web": (RawLoad(raw="web").plan(), 1)}, NO_ARRAY, False)
+    refuse_impossible({}, NO_ARRAY, False)
 
 
 def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):

@@ -73,6 +73,14 @@ def test_a_load_has_the_steps_in_which_it_ran_with_its_own_users(record):
     assert LoadRecord(record, "bank").manifest.scenario.thresholds == ["tps > 1"]
 
 
+def test_a_steered_step_has_the_rate_that_it_was_steered_to(tmp_path):
+    steered = {"wanted": 0.12, "mailboxes": 100, "limit_ms": 20, "outcome": "reached", "rate": 5.0}
+    steps = [STEPS[0], STEPS[1] | {"steered": steered}, STEPS[2]]
+    RecordWriter(tmp_path / "run", a_manifest(steps=steps, loads=LOADS)).close()
+    alone, together = LoadRecord(Record(tmp_path / "run"), "mail").manifest.steps
+    assert (alone.rate, together.rate) == (5.0, 7.0)
+
+
 def test_what_was_left_of_one_load_is_not_said_of_another(tmp_path):
     bank, mail, scan = LOADS
     left = {"left_waiting": {"arrivals": 7, "deferred": 3}, "unfinished": 2}

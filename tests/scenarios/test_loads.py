@@ -4,6 +4,7 @@ import pytest
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.load_specs import load_specs, sessions
+from stallmark.experiment.work import of_load
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.raw_load import RawLoad
@@ -95,6 +96,14 @@ def test_a_load_has_its_own_users_pace_and_sessions(read):
     assert bank.repeat == 2
     users, background, streams = sessions(scenario, scenario.variants[0], 1)
     assert (users, streams) == (13, 2) and background >= 1
+
+
+def test_a_step_is_no_closed_loop_where_one_of_its_loads_is_open(read):
+    scenario = read("alone=true", "loads.bank.users=4")
+    steps = of_load(scenario, scenario.variants[0]).steps
+    assert [(step.alone, step.arrivals == "closed") for step in steps] == [
+        ("bank", True), ("mail", False), ("reports", True), ("scan", True), (None, False),
+    ]  # fmt: skip
 
 
 def test_what_was_read_is_read_again_from_a_record(read):

@@ -41,12 +41,14 @@ def test_the_record_says_what_the_service_level_is(read):
         "read_ms": 20,
         "ideal_ms": 10,
         "percentile": "p95",
+        "transactions": (),
     }
     assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
         "name": "read",
         "read_ms": 500,
         "ideal_ms": None,
         "percentile": "p99",
+        "transactions": (),
     }
 
 

@@ -95,7 +95,7 @@ WRONG = [
     (", sync_ms: 1", "", ", line 13: emulated_array.data.sync_ms is missing: add it."),
     ("  - name: bare\n    emulated_array: bare\n", "  - emulated_array: bare\n",
         ", line 17: variants.1.name is missing: add it."),
-    ("order:", "arrivals: {kind: fixed}\norder:", ", line 5: arrivals.rate is missing: add it."),
+    ("order:", "arrivals: {kind: fixed}\norder:", ": arrivals.rate is missing: add it, or search for it."),
     # two of a name
     ("name: bare", "name: slow", ": two variants have the same name, 'slow': give each its own."),
     ("order:", "users: 5\norder:", ", line 8: the key users is there twice: keep one."),
@@ -193,7 +193,7 @@ REFUSED = [
     ("warm_up={until: warm, at_most: 5min}", "warm_up.until must be steady, not 'warm'"),
     ("warm_up={until: steady, at_most: 5min, atleast: 1s}", "did you mean at_least?"),
     ("warm_up={until: steady, at_least: 10min, at_most: 5min}", "leaves no time to wait after at_least 600s"),
-    ("slo=fast", "slo must be oltp, dss or mail or {read: …, percentile: …}, not 'fast'"),
+    ("slo=fast", "slo must be oltp, dss or mail or {read: …, percentile: …, transactions: …}, not 'fast'"),
     ("slo={read: 0s}", "slo.read must be more than 0"),
     ("slo={read: 5ms, percentile: p50}", "slo.percentile must be p95 or p99, not 'p50'"),
     # a profile that a load is steered to

@@ -14,7 +14,7 @@ import pytest
 
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 8 * 1024**3  # that must be free; a server of a test has less than 1 GiB
-PREFIX = "stallmark-test-"
+PREFIX = "stallmark-memory-"
 
 
 @contextmanager

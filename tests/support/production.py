@@ -22,6 +22,8 @@ from support.tds.script import Script
 HOUR, DAY = 3600.0, 86_400.0
 MIDNIGHT = 1_772_409_600.0  # 2026-03-02 00:00 UTC
 ANSWER_S = 0.004
+OWN_CPU_MS = 0.4
+"""CPU time of the collector's session in a second."""
 FORBIDDEN = Error(300, "VIEW SERVER STATE permission was denied on object 'server', database 'master'.", severity=14)
 
 
@@ -152,7 +154,7 @@ class Production:
         start = f"2026-03-02T{began or 0:09.1f}"
         clock = MIDNIGHT + self.now + sum(by for at, by in self.server_clock_set if self.now >= at)
         return [
-            rows(["server_clock", "start", "own_cpu_ms"], (clock, start, 12)),
+            rows(["server_clock", "start", "own_cpu_ms"], (clock, start, int(self.now * OWN_CPU_MS))),
             rows(
                 ["entity", "database_id", "database", "file", "file_class", "epoch", "reads", "read_bytes",
                  "read_stall_ms", "writes", "write_bytes", "write_stall_ms", "size_bytes"],

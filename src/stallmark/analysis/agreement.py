@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from stallmark.analysis.read.io import together
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -49,27 +50,3 @@ def pairs(run: RunSummary, step: StepSummary) -> Iterator[Pair]:
         yield Pair("data", io.data, io.data_device)
     if io.wal and io.wal_device:
         yield Pair("WAL", io.wal, io.wal_device)
-
-
-def together(data: IoSummary, wal: IoSummary) -> IoSummary:
-    """Return the I/O of both files, means weighted by their counts; a mean of intervals cannot be combined."""
-
-    def mean(*parts: tuple[float | None, int | None]) -> float | None:
-        known = [(value, count) for value, count in parts if value is not None and count]
-        total = sum(count for _, count in known)
-        return sum(value * count for value, count in known) / total if total else None
-
-    return IoSummary(
-        source=data.source,
-        seconds=data.seconds,
-        reads=data.reads + wal.reads,
-        read_bytes=data.read_bytes + wal.read_bytes,
-        read_ms=mean((data.read_ms, data.reads), (wal.read_ms, wal.reads)),
-        read_interval_mean_ms=None if wal.reads else data.read_interval_mean_ms,
-        writes=data.writes + wal.writes,
-        write_bytes=data.write_bytes + wal.write_bytes,
-        write_ms=mean((data.write_ms, data.writes), (wal.write_ms, wal.writes)),
-        write_interval_mean_ms=None,
-        syncs=None if data.syncs is None and wal.syncs is None else (data.syncs or 0) + (wal.syncs or 0),
-        sync_ms=mean((data.sync_ms, data.syncs), (wal.sync_ms, wal.syncs)),
-    )

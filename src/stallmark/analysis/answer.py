@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from stallmark.analysis.ceiling.findings import ANSWERS as OF_CEILINGS
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.kinds import ExperimentKind
@@ -16,12 +17,12 @@ MOST = 6
 def answer(findings: Sequence[Finding], runs: Sequence[RunSummary], judged: ComparisonSummary | None) -> Finding | None:
     """Return the finding that answers the experiment's question; None where there is none.
 
-    What makes all figures worthless comes first. Then how much memory is enough, the verdict on two variants, or every
-    variant against the first.
+    What makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict on two
+    variants, or every variant against the first.
     """
     if findings and findings[0].severity is Severity.INVALID:
         return findings[0]
-    if curve := next((one for one in findings if one.kind in ANSWERS), None):
+    if curve := next((one for one in findings if one.kind in (*ANSWERS, *OF_CEILINGS)), None):
         return curve
     if judged and len(judged.pairs) == 1:
         return judged.pairs[0].finding

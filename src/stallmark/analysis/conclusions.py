@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from stallmark.analysis.ceiling.findings import ceiling_findings
+from stallmark.analysis.ceiling.summary import Ceiling
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
@@ -19,11 +21,15 @@ from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 
 
 def conclusions(
-    axis: str, runs: Sequence[RunSummary], judged: bool = False, curves: Sequence[PoolCurve] = ()
+    axis: str,
+    runs: Sequence[RunSummary],
+    judged: bool = False,
+    curves: Sequence[PoolCurve] = (),
+    ceilings: Sequence[Ceiling] = (),
 ) -> list[Finding]:
     """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are
-    left out. `curves` are those of memory."""
-    return list(_conclusions(axis, runs, judged, curves))
+    left out. `curves` are those of memory, `ceilings` those of searches."""
+    return list(_conclusions(axis, runs, judged, curves, ceilings))
 
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -33,11 +39,16 @@ def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield invalid(ExperimentKind.DATA_WRONG, runs=broken)
 
 
-def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool, curves: Sequence[PoolCurve]) -> Iterator[Finding]:
+def _conclusions(
+    axis: str, runs: Sequence[RunSummary], judged: bool, curves: Sequence[PoolCurve], ceilings: Sequence[Ceiling]
+) -> Iterator[Finding]:
     steps = [step for run in runs for step in run.steps]
     yield from data_wrong(runs)
     if not steps:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
+        return
+    if ceilings:  # its levels are not compared with each other: that is the search's
+        yield from ceiling_findings(ceilings)
         return
     valid = [step for step in steps if not step.validity.invalid and step.result_tps > 0]
     if len(valid) < len(steps):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from stallmark.analysis.answer import answer
 from stallmark.analysis.cautions import cautions
+from stallmark.analysis.ceiling.summary import Ceiling, ceilings
 from stallmark.analysis.compare.storage import drifts
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.compare.verdicts import comparison_within
@@ -56,6 +57,7 @@ class ExperimentSummary:
     drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
     thresholds: list[Threshold] = field(default_factory=list)
     curves: list[PoolCurve] = field(default_factory=list)  # of memory, one for each kind of storage
+    ceilings: list[Ceiling] = field(default_factory=list)  # of every run that searched for one
     questions: list[Question] = field(default_factory=list)  # of each, where there are several experiments
 
     @property
@@ -96,8 +98,13 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     compared = compare(runs)
     questions = _questions(runs)
     judged = None if questions else comparison_within(runs)
+    levels = ceilings(runs)
     curves = [] if compared or questions else pool_curves(runs)
-    findings = list(query_findings(compared, runs)) if compared else conclusions(axis, runs, judged is not None, curves)
+    findings = (
+        list(query_findings(compared, runs))
+        if compared
+        else conclusions(axis, runs, judged is not None, curves, levels)
+    )
     return ExperimentSummary(
         scenario=scenario.name,
         title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,
@@ -113,6 +120,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
         thresholds=judge(runs),
         curves=curves,
+        ceilings=levels,
         questions=questions,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import labels, points
-from stallmark.analysis.read.server_summary import ServerState
+from stallmark.analysis.read.server_summary import LogState, ServerState
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.server import Server
@@ -48,12 +48,15 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     if names := sorted({name for some in updated.values() for name in some}):
         where = _names({key for key, some in updated.items() if some}, steps)
         yield caution(ServerKind.STATISTICS_UPDATED, steps=where, statistics=names)
-    kept = [run for run in runs if _keeps_log(run.manifest.server)]
+    kept = [(run, log) for run in runs if (log := _kept_log(run.manifest.server))]
     if kept:
-        used = [step.server.state.log_used_share for run in kept for step in run.steps if step.server.state]
+        states = [step.server.state for run, _ in kept for step in run.steps if step.server.state]
+        _, (database, recovery) = kept[0]
+        used = [(state.logs.get(database, LogState()) if database else state.log).used_share for state in states]
         yield caution(
             ServerKind.LOG_KEPT,
-            recovery=kept[0].manifest.server.settings[RECOVERY],
+            database=database,
+            recovery=recovery,
             used_share=max((share for share in used if share is not None), default=None),
         )
 
@@ -63,12 +66,19 @@ def _behind(state: ServerState) -> float | None:
     return max((1 - one.synchronized_share for one in state.replicas if one.synchronous), default=None)
 
 
-def _keeps_log(server: Server) -> bool:
-    """Tell whether the log is kept until somebody backs it up, as of no database before its first full backup; Azure
-    does so by itself, every few minutes."""
-    if server.settings.get(RECOVERY, "SIMPLE") == "SIMPLE" or server.momentary.get(KEPT) == "0":
-        return False
-    return AZURE not in server.version
+def _kept_log(server: Server) -> tuple[str | None, str] | None:
+    """Return the database whose log is kept until somebody backs it up, and its recovery model; None for the database
+    where it is the only one or the first. Before its first full backup no log is kept; Azure backs up by itself, every
+    few minutes."""
+    if AZURE in server.version:
+        return None
+    told = ((server.settings, RECOVERY), (server.momentary, KEPT))
+    others = {key.removesuffix(f": {name}") for of, name in told for key in of if key.endswith(f": {name}")}
+    for database in (None, *sorted(others)):
+        recovery, kept = (of.get(f"{database}: {name}", of.get(name)) for of, name in told)
+        if recovery not in (None, "SIMPLE") and kept != "0":
+            return database, recovery
+    return None
 
 
 def _where(steps: Sequence[StepSummary], figure: Callable[[ServerState], float | None]) -> dict[str, float]:

@@ -96,7 +96,9 @@ def summarise_step(
     size = manifest.database.bytes_before
     primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
-    latencies = summarise_io_latency(views.io_latency, interval, data, wal)
+    latencies = summarise_io_latency(
+        views.io_latency, interval, data, wal, lambda database: views.io_of(database, interval)
+    )
     data_device, server_waits = summarise_io(io.data_device, interval, DEVICE, "device"), views.top_waits(interval)
     throughput = Throughput(
         tps=total["committed"] / interval.seconds,

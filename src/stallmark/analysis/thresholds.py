@@ -109,7 +109,9 @@ def over_steps(judged: Sequence[Threshold]) -> list[ThresholdVerdict]:
 
 
 def _of_run(run: RunSummary) -> Iterator[Threshold]:
-    for text in run.manifest.scenario.thresholds or ():
+    level = run.manifest.service_level
+    of_level = level.transactions if level and not run.manifest.search else ()  # a search goes beyond it
+    for text in (*(run.manifest.scenario.thresholds or ()), *of_level):
         try:
             rule = Rule.parse(text)
         except ValueError as error:

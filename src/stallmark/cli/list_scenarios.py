@@ -40,5 +40,11 @@ def _takes(scenario, pace: float) -> dict[str, str | float]:
 
     absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.contents)
     expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace)
-    said = takes.takes(expected.total_s, expected.build_s, at_most=expected.ends_sooner, asks=expected.asks)
+    said = takes.takes(
+        expected.total_s,
+        expected.build_s,
+        at_most=expected.ends_sooner,
+        asks=expected.asks,
+        longest_s=expected.longest_s,
+    )
     return {"takes": said, "takes_s": round(expected.total_s)}

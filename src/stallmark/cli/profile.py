@@ -46,6 +46,9 @@ def profile(server: str, planned_s: float, folder: Path, anonymous: bool, as_jso
     try:
         with _line() as told:
             Collection(source, folder, planned_s, anonymous, told=told).run()
+    except KeyboardInterrupt as stopped:
+        stopped.add_note("The same command goes on.")
+        raise
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
             show_profile(folder, folder / "report.html", as_json)

@@ -1,15 +1,19 @@
 """`stallmark report`: make the report of run records, from the records alone."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, json_option, out, runs_argument
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
+    from stallmark.analysis.finding import Finding
+    from stallmark.cli.ceiling_rule import CeilingRule
+    from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.reader import Record
 
 
@@ -17,12 +21,23 @@ if TYPE_CHECKING:
 @runs_argument
 @click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: beside the runs].")
 @click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
+@click.option(
+    "--fail-if",
+    "rule",
+    metavar="RULE",
+    help="Exit with 5 if “enough above 4GiB” (of memory), or “ceiling below 200 users”; also if neither is shown.",
+)
 @json_option
-def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_json: bool) -> None:
+def report(
+    runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
+) -> None:  # fmt: skip
     """Make the report of run records, or of a server's profile, from what was recorded alone."""
+    from stallmark.cli.ceiling_rule import CeilingRule
+    from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.profile.folder import is_profile
     from stallmark.report.file import refuse_target
 
+    failing = None if rule is None else (CeilingRule if "ceiling" in rule.lower() else EnoughRule).parse(rule)
     if target:
         refuse_target(target)
     if slide:
@@ -32,15 +47,24 @@ def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_j
     if len(runs) == 1 and is_profile(runs[0]):
         if slide:
             raise StallmarkError("A profile has no summary for a slide.")
+        if failing:
+            raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and a profile has none: omit it.")
         show_profile(runs[0], target or runs[0] / "report.html", as_json)
         return
     if profiles := [one for one in runs if is_profile(one)]:
         raise StallmarkError(f"{profiles[0]} is the profile of a server: make a report of it alone.")
-    show_report(runs, target or runs[0] / "report.html", as_json, slide)
+    show_report(runs, target or runs[0] / "report.html", as_json, slide, failing)
 
 
-def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None) -> bool:
-    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON.
+def show_report(
+    runs: Sequence[Path],
+    target: Path,
+    as_json: bool,
+    slide: Path | None = None,
+    failing: "CeilingRule | EnoughRule | None" = None,
+) -> bool:
+    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON. Exit
+    where the `failing` rule says so.
 
     Return whether every threshold was kept.
     """
@@ -52,13 +76,16 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
     from stallmark.report.terminal import table
 
     records = find_records(runs)
+    searched = any(record.manifest.search for record in records)
+    if failing and (any(record.is_probe for record in records) or (has_loads(records) and not searched)):
+        raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
     if any(record.is_probe for record in records):
         if slide:
             raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
         _show_probes(records, target, as_json)
         return True
     if has_loads(records):
-        return _show_loads(records, target, as_json, slide)
+        return _show_loads(records, target, as_json, slide, failing)
     summary = summarise(records)
     write_report(summary, target)
     if slide:
@@ -72,10 +99,24 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path |
         _say_where(target)
         if slide:
             _say_where(slide, "Summary")
+    _fail(failing, summary.findings)
     return all(one.holds for one in summary.thresholds)
 
 
-def _show_loads(records: Sequence["Record"], target: Path, as_json: bool, slide: Path | None) -> bool:
+def _fail(failing: "CeilingRule | EnoughRule | None", findings: Sequence["Finding"]) -> None:
+    """Exit where the rule says so."""
+    if failing and (why := failing.reason(findings)):
+        tell(err, f"[bold red]Failed:[/] {escape(why)}.")
+        sys.exit(VERDICT)
+
+
+def _show_loads(
+    records: Sequence["Record"],
+    target: Path,
+    as_json: bool,
+    slide: Path | None,
+    failing: "CeilingRule | EnoughRule | None",
+) -> bool:
     from stallmark.analysis.loads.summary import summarise_loads
     from stallmark.report.in_json import dumped, loads_in_json
     from stallmark.report.loads.page import write_loads_report
@@ -95,6 +136,7 @@ def _show_loads(records: Sequence["Record"], target: Path, as_json: bool, slide:
         _say_where(target)
         if slide:
             _say_where(slide, "Summary")
+    _fail(failing, [one for view in found.loads.values() for one in view.findings])
     return all(one.holds for one in found.thresholds)
 
 

@@ -1,4 +1,4 @@
-"""What is asked of all databases of ours on a server together: those of workloads that have one each, or the one."""
+"""Questions to all databases of ours on a server together: those of workloads that have one each, or the one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -50,6 +50,7 @@ def settings(engine: Engine) -> ServerSettings:
             found,
             configuration=found.configuration | dict(_differing(name, own.configuration, found.configuration)),
             placement=found.placement | dict(_differing(name, own.placement, found.placement)),
+            momentary=found.momentary | dict(_differing(name, own.momentary, found.momentary)),
             unreadable=found.unreadable | dict(_differing(name, own.unreadable, found.unreadable)),
         )
     return found

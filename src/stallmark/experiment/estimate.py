@@ -1,7 +1,7 @@
 """How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallmark.experiment import rates
 from stallmark.loaders.find import loader_for
@@ -16,7 +16,8 @@ class Estimate:
     """The time of an experiment. `build_s`: its database and the copy of it that runs start from. `runs_s`: each run
     with all that belongs to it, in run order; `load_s` the load alone of each, 0 where that is not planned by time.
     `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time nobody knows. `chooses`: there
-    may be fewer runs, as the sizes of a curve are chosen."""
+    may be fewer runs, as the sizes of a curve are chosen. `longest_s`: the whole at most, where runs search for a
+    ceiling, which usually ends long before."""
 
     build_s: float
     runs_s: tuple[float, ...]
@@ -24,11 +25,12 @@ class Estimate:
     at_most: bool = False
     asks: bool = False
     chooses: bool = False
+    longest_s: float | None = None
 
     @property
     def ends_sooner(self) -> bool:
         """Tell whether it takes as long at most."""
-        return self.at_most or self.chooses
+        return self.longest_s is None and (self.at_most or self.chooses)
 
     @property
     def total_s(self) -> float:
@@ -42,7 +44,7 @@ class Estimate:
         What was not planned by time takes as many times as long as estimated as it did in these. `spent_s` went into
         the run under way, of it `load_spent_s` into its load: no less is left than the load takes yet.
         """
-        planned_s = 0.0 if self.at_most else self.load_s
+        planned_s = 0.0 if self.at_most or self.longest_s else self.load_s
         seen_s = sum(took_s.values()) - planned_s * len(took_s)
         expected_s = sum(self.runs_s[number - 1] - planned_s for number in took_s)
         by = max(0.0, seen_s / expected_s) if expected_s > 0 else 1.0
@@ -74,8 +76,11 @@ def estimate(
         build_s += data_bytes / rates.COPY_BYTES_PER_S
     order = scenario.run_order()
     timelines = [scenario.timeline(one) for one in scenario.variants] if isinstance(scenario, TimedScenario) else []
-    load_s = max((timeline.end_s for timeline in timelines), default=0.0)
-    return Estimate(
+    load_s, longest_s = max((timeline.end_s for timeline in timelines), default=0.0), None
+    if isinstance(scenario, TimedScenario) and any(map(scenario.searched_of, scenario.variants)):
+        usual_s = max(map(scenario.usual_s, scenario.variants))
+        load_s, longest_s = usual_s, len(order) * (load_s - usual_s)
+    found = Estimate(
         build_s=pace * build_s,
         runs_s=tuple(
             load_s
@@ -89,6 +94,7 @@ def estimate(
         asks=any(variant.before and variant.before.ask for variant in scenario.variants),
         chooses=scenario.curve is not None,
     )
+    return found if longest_s is None else replace(found, longest_s=found.total_s + longest_s)
 
 
 def _time_of(bytes_of: Mapping[str, int], bytes_per_s: Mapping[str, float]) -> float:

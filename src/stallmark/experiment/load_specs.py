@@ -4,15 +4,19 @@ from collections.abc import Sequence
 
 import msgspec
 
+from stallmark.analysis.read.latency import PERCENTILES
+from stallmark.analysis.thresholds import Rule
 from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.load import LoadSpec, background_sessions, executors
+from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.driver.steered_load import SteeringPlan
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
 from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
-from stallmark.scenarios.service_level import described
+from stallmark.scenarios.service_level import described, transactions_of
+from stallmark.scenarios.timed import UntilSteady
 
 
 def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> list[LoadSpec]:
@@ -34,6 +38,7 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
                     users=tuple(
                         users if cell <= (step.cells or 1) else 0 for users, step in zip(running, steps, strict=True)
                     ),
+                    at_most=load.most_users,
                     seed=seed,
                     call_timeout_s=load.call_timeout,
                     arrivals=load.arrival_plan(),
@@ -61,7 +66,7 @@ def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | N
     for name, load in scenario.loads_of(variant).items():
         if isinstance(load, UsersLoad) and load.profile:
             slo, steps = load.slo or scenario.slo, scenario.steps_of(variant)
-            limit_ms = described(slo).read_ms if slo else READY_MADE["mail"].read_ms
+            limit_ms = (described(slo).read_ms if slo else None) or READY_MADE["mail"].read_ms
             running = [[one for one, count in step.counts.items() if count] for step in steps]
             alone = frozenset(at for at, loads in enumerate(running) if loads == [name])
             number = mailboxes(load.workload, load.choice().scale)
@@ -69,11 +74,37 @@ def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | N
     return None
 
 
+def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
+    """Return the plan of the load whose ceiling is searched for; None where there is none."""
+    if not (named := scenario.searched_of(variant)):
+        return None
+    name, load, search = named
+    slo = load.slo or scenario.slo
+    assert slo
+    warm_up = scenario.warm_up
+    return SearchPlan(
+        name,
+        search.of == "rate",
+        search.asked(),
+        described(slo).read_ms,
+        tuple(_limit(Rule.parse(text)) for text in transactions_of(slo)),
+        scenario.ramp,
+        warm_up.at_most if isinstance(warm_up, UntilSteady) else warm_up,
+        scenario.measure,
+    )
+
+
+def _limit(rule: Rule) -> TransactionLimit:
+    return TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
+
+
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
     background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
-    users = max(step.users for step in scenario.timeline(variant).steps)
+    searched = scenario.searched_of(variant)
+    more = searched[1].most_users - searched[1].counts[0] if searched else 0
+    users = max(step.users for step in scenario.timeline(variant).steps) + more
     streams = max(
         sum(count for name, count in step.counts.items() if isinstance(loads[name], StreamsLoad)) for step in steps
     )

@@ -92,6 +92,7 @@ def manifest(
         steps=work.steps,
         queries=work.queries,
         loads=work.loads,
+        search=work.search,
         array=storage.array,
         hook=storage.hook,
         precondition=storage.precondition,

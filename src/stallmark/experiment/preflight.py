@@ -73,7 +73,7 @@ def _users_loads(scenario: TimedScenario) -> list[UsersLoad]:
 
 def _advice_on(load: UsersLoad, machines: int) -> Iterator[str]:
     choice = load.choice()
-    if contention := find_workload(choice.name).users.contention(choice.scale, max(load.users)):
+    if contention := find_workload(choice.name).users.contention(choice.scale, load.most_users):
         yield contention
     if choice.locality and machines < 2:
         yield (
@@ -157,7 +157,7 @@ def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: Expect
             "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
             "--server."
         )
-    if (users := min(max(load.users) for load in _users_loads(scenario))) < expected.count:
+    if (users := min(load.most_users for load in _users_loads(scenario))) < expected.count:
         raise StallmarkError(
             f"{users:,} users cannot be spread over {expected.count:,} load machines: ask for more users, or for "
             "fewer machines with --expect-workers."

@@ -1,6 +1,7 @@
 """The raw loads of a run: their files are written before it, `fio` works on them in the steps that have them."""
 
 import os
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,6 +41,8 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
 
     `emulated`: the data of the server lie on an emulated array.
     """
+    if plans and sys.platform == "win32":
+        raise StallmarkError(f"The raw load {next(iter(plans))} cannot run: there are none on Windows; remove it.")
     needed: dict[int, tuple[Path, int]] = {}
     for name, (plan, cells) in plans.items():
         on_array = emulated and plan.folder is None

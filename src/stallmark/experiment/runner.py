@@ -209,7 +209,9 @@ class Runner:
             return expected
         self._show.expect(expected.total_s)
         at_most = expected.ends_sooner
-        said = takes.takes(expected.total_s, expected.build_s, at_most=at_most, asks=expected.asks)
+        said = takes.takes(
+            expected.total_s, expected.build_s, at_most=at_most, asks=expected.asks, longest_s=expected.longest_s
+        )
         many = f"{'at most ' * bool(scenario.curve)}{runs} run{'s' * (runs > 1)}"
         self._show.say(takes.before_the_load(many, runs * expected.load_s, said, at_most=at_most))
         return expected

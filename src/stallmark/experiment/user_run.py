@@ -1,6 +1,7 @@
 """A run whose load is planned by time: virtual users execute transactions while collectors sample, with streams of
 queries and raw I/O beside them where these are asked for."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -8,7 +9,7 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
-from stallmark.experiment.load_specs import load_specs, placed, steering_plan
+from stallmark.experiment.load_specs import load_specs, placed, search_plan, steering_plan
 from stallmark.experiment.loads_beside import LoadsBeside
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.progress import Phase
@@ -19,6 +20,7 @@ from stallmark.record.manifest.course import ExpectedMachines as RecordedMachine
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
+from stallmark.report.text.ceiling import level_verdict
 from stallmark.scenarios.model import TimedScenario, Variant
 
 
@@ -42,6 +44,11 @@ class Run(AnyRun):
         self._counts = {step.name: plan.counts for step, plan in zip(self._timeline.steps, planned, strict=True)}
         self._expected = expected
 
+    def _counts_of(self, step: str) -> Mapping[str, int]:
+        """Return how large each load is in a step. In one that a search has added, all but its own are as in the
+        first."""
+        return self._counts.get(step) or self._counts[self._timeline.steps[0].name]
+
     def _work(self) -> Work:
         return of_load(self._scenario, self._variant)
 
@@ -52,8 +59,10 @@ class Run(AnyRun):
             writer.save_manifest()
         loads = placed(load_specs(self._scenario, self._variant, self._place.repeat), self._engine)
         plan = steering_plan(self._scenario, self._variant)
-        drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, plan)
-        sink = steered_sink(writer.append, drive.steered) if drive.steered else writer.append
+        search = search_plan(self._scenario, self._variant)
+        drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, plan, search)
+        taker = drive.steered or drive.searched
+        sink = steered_sink(writer.append, taker) if taker else writer.append
         sampler = Sampler(self._collectors, sink, drive.clock)
         beside = LoadsBeside(self._scenario, self._variant, self._engine, writer, drive.clock)
 
@@ -73,7 +82,7 @@ class Run(AnyRun):
             self._check_server()
 
         def show(progress: LoadProgress) -> None:
-            beside.enter(self._counts[progress.step.name])
+            beside.enter(self._counts_of(progress.step.name))
             if maintenance and progress.elapsed_s >= progress.step.measure_s and not progress.waiting:
                 maintenance.begin()
             self._show_progress(progress)
@@ -94,7 +103,7 @@ class Run(AnyRun):
                 writer.update(started=now())
                 writer.save_manifest()
                 sampler.start()
-                beside.enter(self._counts[self._timeline.steps[0].name])
+                beside.enter(self._counts_of(self._timeline.steps[0].name))
                 drive.follow(show, check)
         except Interrupted as interruption:
             return str(interruption)
@@ -105,9 +114,19 @@ class Run(AnyRun):
         if progress.waiting:
             phase = Phase.UNSTEADY
         note = f"{phase}, {progress.step.users} users, {progress.tps:,.0f} TPS"
+        if self._scenario.searched_of(self._variant):
+            note = f"{phase}, {progress.step.name}, {progress.tps:,.0f} TPS"
+            if judged := progress.last_level:
+                note += f" ({judged.level:g} {level_verdict(judged.verdict)})"
         if progress.errors:
             note += f", {progress.errors} errors"
-        self._show.advance(progress.elapsed_s, note, progress.ends_s, phase)
+        self._show.advance(progress.elapsed_s, note, self._ends_s(progress), phase)
+
+    def _ends_s(self, progress: LoadProgress) -> float:
+        """Return when the load ends: at the latest, or of a search as it usually does."""
+        if not self._scenario.searched_of(self._variant):
+            return progress.ends_s
+        return min(progress.ends_s, max(self._scenario.usual_s(self._variant), progress.step.end_s))
 
 
 def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:

@@ -11,6 +11,7 @@ from stallmark.driver.timeline import Timeline
 from stallmark.experiment.load_specs import load_specs
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.loads import Load as RecordedLoad
+from stallmark.record.manifest.search import Search
 from stallmark.record.manifest.workload import Follows, Queries, Step
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
@@ -32,6 +33,7 @@ class Work:
     steps: tuple[Step, ...] = ()
     queries: Queries | None = None
     loads: tuple[RecordedLoad, ...] = ()
+    search: Search | None = None
 
 
 def of_load(scenario: TimedScenario, variant: Variant) -> Work:
@@ -46,7 +48,7 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
     if isinstance(scenario, Scenario):
         [described], [load] = loads, scenario.loads_of(variant).values()
         assert described.workload
-        return Work(described.workload, steps_of(timeline, load.arrival_plan()))
+        return Work(described.workload, steps_of(timeline, load.arrival_plan()), search=_search(scenario, variant))
     contents = scenario.contents
     version = find_workload(contents.name).version
     return Work(
@@ -55,12 +57,24 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
             step.changed(
                 alone=planned.alone,
                 cells=planned.cells,
+                # Of users in an open loop nobody knows whether they wait for an arrival or are held up.
+                arrivals=next(
+                    (load.arrivals for load in loads if load.counts[index] and load.arrivals != "closed"), "closed"
+                ),
                 streams=sum(load.counts[index] for load in loads if load.kind == "streams"),
             )
             for index, (step, planned) in enumerate(zip(steps_of(timeline, Arrivals()), steps, strict=True))
         ),
         loads=tuple(loads),
+        search=_search(scenario, variant),
     )
+
+
+def _search(scenario: TimedScenario, variant: Variant) -> Search | None:
+    if not (named := scenario.searched_of(variant)):
+        return None
+    name, _, search = named
+    return Search(load=name, of=search.of, low=search.from_, high=search.to, tolerance=search.tolerance)
 
 
 def _load(

@@ -1,5 +1,6 @@
 """Collect a profile: read the server at every interval, say what was missed, and lose nothing that was seen."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class Collection:
             self._collect(writer)
             end = "complete"
         except OSError as error:
-            end, reason = "failed", as_reason(error.strerror or error)
+            end, reason = "failed", os.strerror(error.errno) if error.errno else as_reason(error)
             raise StallmarkError(
                 f"{self.folder} could not be written ({reason}). What was seen until then is kept: make room, and give "
                 "the same command again."
@@ -126,7 +127,8 @@ class Collection:
             else:
                 self._end_gap(writer, seen_at, interval_s)
                 pause_s, seen_at = FIRST_PAUSE_S, clock.monotonic()
-                ticks.advance(clock.monotonic())
+                if ticks.due <= seen_at:
+                    ticks.advance(seen_at)
                 due = ticks.due
             if clock.monotonic() >= over:
                 return

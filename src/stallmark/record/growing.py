@@ -37,8 +37,8 @@ class RecentRecord(Record):
     """The rows of a record that were added lately, for readers of records."""
 
     def __init__(self, record: Record, added: Mapping[str, Sequence[pa.RecordBatch]]):
-        self.folder, self.manifest, self._layouts = record.folder, record.manifest, {}
-        self.loads = record.loads
+        self.folder, self.manifest, self.loads = record.folder, record.manifest, record.loads
+        self._layouts, self._small, self._ends = {}, {}, {}
         self._tables = {name: pa.Table.from_batches(batches) for name, batches in added.items() if batches}
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

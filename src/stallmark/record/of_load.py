@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.loads import Load, application, ended_early
+from stallmark.record.manifest.search import Search
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
 
@@ -65,6 +66,7 @@ class LoadRecord(Record):
 def _of_load(manifest: Manifest, name: str) -> Manifest:
     load = _named(manifest, name)
     assert load.workload
+    search = manifest.search if manifest.search and manifest.search.load == name else None
     because = manifest.incomplete_because
     if because == ended_early(manifest.loads) or load.ended_because:
         because = load.ended_because
@@ -73,8 +75,11 @@ def _of_load(manifest: Manifest, name: str) -> Manifest:
         incomplete_because=because,
         workload=load.workload,
         loads=(),
+        search=search,
         steps=tuple(
-            _step(step, index, load, manifest.loads) for index, step in enumerate(manifest.steps) if load.counts[index]
+            _step(step, index, load, manifest.loads, search)
+            for index, step in enumerate(manifest.steps)
+            if load.counts[index]
         ),
         service_level=load.service_level,
         left_waiting=load.left_waiting,
@@ -87,13 +92,21 @@ def _named(manifest: Manifest, load: str) -> Load:
     return next(one for one in manifest.loads if one.name == load)
 
 
-def _step(step: Step, index: int, load: Load, loads: Sequence[Load]) -> Step:
+def _rate(step: Step, load: Load, search: Search | None) -> float | None:
+    """Return the rate that a step was measured at: it may have one of its own."""
+    if search and search.of == "rate" and step.searched:
+        return step.searched.level
+    return step.steered.rate if step.steered else load.rate
+
+
+def _step(step: Step, index: int, load: Load, loads: Sequence[Load], search: Search | None) -> Step:
     others = [one for one in loads if one is not load and one.counts[index]]
     end_s = step.end_s if load.ended_s is None else min(step.end_s, load.ended_s)
     return step.changed(
         users=load.counts[index],
         arrivals=load.arrivals,
-        rate=load.rate,
+        rate=_rate(step, load, search),
+        searched=step.searched if search else None,
         think_ms=load.think_ms,
         beside=tuple(one.name for one in others if not _ended_by(one, step.begin_s)),
         missed=tuple(one.name for one in others if _ended_by(one, end_s)),

@@ -21,7 +21,8 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
 
     def label(step: StepSummary, *more: str) -> str:
         parts = [step.variant] if several_variants or not several_users else []
-        parts += [f"{step.users} users" if step.users != 1 else "1 user"] if several_users else []
+        users = step.step if experiment.ceilings else format.users(step.users)  # a level may come again
+        parts += [users] if several_users else []
         parts += [f"repeat {step.repeat}"] if several_repeats else []
         return " · ".join([*parts, *more])
 

@@ -30,6 +30,7 @@ from stallmark.report.queries import tables as query_tables
 from stallmark.report.sections import (
     agreement,
     blocking,
+    ceiling,
     environment,
     errors,
     external,
@@ -156,6 +157,7 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "validity": validity,
         "thresholds": thresholds(experiment),
         "external": external,
+        "ceiling_levels": ceiling.level_tables(experiment),
         "memory_curves": pool_curve.curve_tables(experiment),
     }
 
@@ -186,6 +188,7 @@ def answer_of(experiment: ExperimentSummary) -> str:
 def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
     waits = wait_figure(experiment)
     return {
+        "ceiling": ceiling.ceiling_figures(experiment),
         "memory": pool_curve.curve_figures(experiment),
         "axis": axis_figures(experiment),
         "time": time_figures(experiment),

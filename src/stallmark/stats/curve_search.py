@@ -6,7 +6,8 @@ middle between them. Then the gap is halved over which the curve may be off by m
 rises cannot leave the range of its two ends, so it is off by no more than their difference. It is taken to be off by as
 much as the curve missed those ends when they were left out, and by a quarter of the difference at least: a size that
 lies on a straight line by chance must not hide a cliff. The search stops when no gap is off by more than the tolerance.
-Then the sizes follow that an answer needs: half and twice the smallest size that is enough.
+Then the sizes follow that an answer needs: the smallest one that is enough, as closely as NARROW, with half and twice
+of it.
 """
 
 import math
@@ -19,8 +20,10 @@ from stallmark.stats.monotone_curve import MonotoneCurve, Way
 from stallmark.stats.thresholds import SAME
 
 PER_OCTAVE = 4
-FOR_ANSWER = 2
-"""Sizes kept back for half and twice the size that is enough."""
+FOR_ANSWER = 3
+"""Sizes kept back for the one that is enough, with half and twice of it."""
+NARROW = 1.5
+"""How many times a size that is not enough the next one may be that is."""
 SUSPECT = 0.25
 """The share of a gap's difference that the curve may be off by in any case."""
 MIB = 1024**2
@@ -30,6 +33,7 @@ class Why(StrEnum):
     END = "end"
     MIDDLE = "middle"
     BEND = "bend"
+    ENOUGH = "enough"  # between the largest size that is not enough and the smallest that is
     HALF = "half"  # of the smallest size that is enough
     DOUBLE = "double"
 
@@ -58,7 +62,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Values:
-    """What was seen at one size: something that `falls` with it and something that `rises`; None where it was not
+    """The values at one size: something that `falls` with it and something that `rises`; None where it was not
     measured."""
 
     falls: float | None
@@ -91,8 +95,7 @@ def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
     rising = _curve(seen, "rises")
     enough = smallest_enough(rising) if rising else None
     answer = _for_answer(sizes, seen, enough) if enough else None
-    settled = enough if enough and 2 * enough <= asked.high else None
-    return answer or _bend(asked, sizes, seen, curves, but=settled)
+    return answer or _bend(asked, sizes, seen, curves, but=enough)
 
 
 def smallest_enough(curve: MonotoneCurve, within: float = SAME) -> int:
@@ -139,9 +142,10 @@ def _middle(sizes: Sequence[int], seen: Mapping[int, Values], low: int, high: in
 
 
 def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values], enough: int) -> Choice | None:
-    """Return half or twice the smallest size that is enough; half of the largest where no smaller one is."""
-    if 2 * enough > sizes[-1]:
-        enough = sizes[-1]
+    """Return the next size that an answer needs, where `enough` is the smallest size seen that is enough."""
+    less = max((size for size in seen if size < enough), default=enough)
+    if enough > NARROW * less and (middle := _middle(sizes, seen, sizes.index(less), sizes.index(enough))):
+        return Choice(middle, Why.ENOUGH, (less, enough))
     for why, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):
         if sizes[0] <= wanted <= sizes[-1]:
             nearest = min(sizes, key=lambda size: abs(math.log(size / wanted)))

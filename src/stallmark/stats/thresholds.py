@@ -407,5 +407,5 @@ CEILING_BATCHES = 10
 the next, and Student's t of ten is 15 % wider than of many."""
 CEILING_LONGEST = 3
 """A level that is too close to the limit to decide, or of which too little was seen, is measured up to so many times as
-long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is within a few percent of the
-ceiling."""
+long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is so near the ceiling that it may
+count as either."""

@@ -16,7 +16,7 @@ from stallmark.stats.thresholds import CEILING_BATCHES, CONFIDENCE, SAMPLES_BEYO
 
 @dataclass(frozen=True)
 class WithinLimit:
-    """What was seen: a ratio with its interval, None where too little was seen, against the limit."""
+    """The outcome: a ratio with its interval, None where too little was seen, against the limit."""
 
     value: float | None
     low: float | None

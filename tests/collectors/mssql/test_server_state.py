@@ -117,12 +117,12 @@ def test_rates_and_values_of_the_measured_interval(tmp_path):
     assert found.free_list_stalls_per_s == 0
     assert found.page_life_s == 1000 - 35
     assert (found.memory_bytes, found.memory_target_bytes) == (2 << 30, 3 << 30)
-    assert (found.log_flushes_per_s, found.log_bytes_per_flush) == (pytest.approx(400), pytest.approx(6144))
-    assert (found.log_used_share, found.log_kept_by) == (pytest.approx(0.35), "LOG_BACKUP")
+    assert (found.log.flushes_per_s, found.log.bytes_per_flush) == (pytest.approx(400), pytest.approx(6144))
+    assert (found.log.used_share, found.log.kept_by) == (pytest.approx(0.35), "LOG_BACKUP")
     assert found.tempdb_used_bytes == 2 * 4 << 20  # of 2 × 8 MiB, 2 × 4 are free at 35 s
     assert found.background_pages_per_s == pytest.approx(60)
     assert found.pool_bytes == pytest.approx(220_000 * 8192) and found.stolen_bytes == 300 << 20
-    assert (found.log_write_ms, found.log_waits_per_s, found.log_growths) == (
+    assert (found.log.write_ms, found.log.waits_per_s, found.log.growths) == (
         pytest.approx(1.25),
         pytest.approx(390),
         1,
@@ -150,7 +150,7 @@ def test_waits_for_the_log_are_a_total_or_of_the_last_second(tmp_path, counter, 
         return counter(t) if name == "Log Flush Wait Time" else value
 
     found = step(tmp_path / "run", performance=performance(told)).server.state
-    assert found.log_wait_ms == pytest.approx(each_ms, rel=0.05)
+    assert found.log.wait_ms == pytest.approx(each_ms, rel=0.05)
 
 
 def test_page_life_is_told_by_node_where_there_are_several(tmp_path):
@@ -181,6 +181,7 @@ def test_null_is_no_value(tmp_path):
 GREW = {0: 1 << 20, 2: 2 << 20, 10: 3 << 20}
 GRANTS, LOCKED = "Memory Grants Pending", "Number of Deadlocks/sec"
 FULL = {"database recovery model": "FULL"}
+SECOND_FULL = {"database recovery model": "SIMPLE", "mail: database recovery model": "FULL"}
 
 
 @pytest.mark.parametrize(
@@ -200,6 +201,9 @@ FULL = {"database recovery model": "FULL"}
         ({ServerKind.LOG_KEPT}, {"settings": FULL}),
         ({ServerKind.LOG_KEPT}, {"settings": FULL, "momentary": {KEPT: "1"}}),
         (set(), {"settings": FULL, "momentary": {KEPT: "0"}}),  # there was no full backup yet
+        ({ServerKind.LOG_KEPT}, {"settings": SECOND_FULL, "momentary": {KEPT: "0", f"mail: {KEPT}": "1"}}),
+        (set(), {"settings": SECOND_FULL, "momentary": {KEPT: "0"}}),
+        (set(), {"settings": SECOND_FULL, "momentary": {KEPT: "1", f"mail: {KEPT}": "0"}}),
         ({ServerKind.STATISTICS_UPDATED}, {"statistics_updates": [counted_anew(12, 6.5), counted_anew(22, 16.5)]}),
         (set(), {"statistics_updates": [counted_anew(8, 7.5), counted_anew(40, 2.0), counted_anew(12, None)]}),
         (set(), {"replicas": [*SOUND, *FAR]}),

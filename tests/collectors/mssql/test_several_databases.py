@@ -226,6 +226,15 @@ def test_the_names_of_files_are_those_of_databases_on_azure(new_server) -> None:
     assert Performance(two).limited() is None
 
 
+def test_nothing_is_told_of_several_on_azure_sql_database(new_server) -> None:
+    """There each has views of its own, and the number of another is not known."""
+    server = new_server(version="12.0.2000.8", edition=5)
+    for collector in collectors_for(made_on(server), REQUESTS):
+        if isinstance(collector, MssqlCollector):
+            assert collector.unavailable() is not None, collector.name
+    assert not server.asked("sys.dm_")
+
+
 # Event sessions
 
 

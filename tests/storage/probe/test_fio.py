@@ -20,7 +20,7 @@ def options(asked: Asked, how: str, size: int = 2**28) -> dict[str, str]:
 
 
 def answer(ios: int = 2000, error: int = 0, **more) -> str:
-    """As fio 3.33 wrote it, without what is not read."""
+    """Return what fio 3.33 wrote, without what is not read."""
     done = {
         "io_bytes": ios * 8192,
         "runtime": 1001,

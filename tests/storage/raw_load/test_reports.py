@@ -18,7 +18,7 @@ BINS = st.dictionaries(st.integers(0, 10**12), st.integers(1, 10**6), max_size=3
 
 
 def document(bins: dict[int, int], *, mean: float = 0.0, size: int = 0, runtime: int = 1000) -> dict:
-    """As fio 3.33 reports, without what is not read."""
+    """Return a report like those of fio 3.33, without what is not read."""
     done = {"io_bytes": size, "runtime": runtime, "total_ios": 0}
     done["lat_ns"] = {"mean": mean, "N": sum(bins.values()), **({"bins": bins} if bins else {})}
     return {"fio version": "fio-3.33", "jobs": [{"error": 0, "read": done, "write": {}}]}

@@ -72,6 +72,8 @@ def compare_runs(
     """Compare runs. Raise StallmarkError where there are no two sides, or no step that two of them have in common."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
+    if any(run.manifest.search for run in runs):
+        raise StallmarkError("Ceilings are compared by `stallmark report`: two searches try levels of their own.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     left_out = [
         caution(PairKind.INCOMPLETE, run=name_of(run), said=run.incomplete_because)

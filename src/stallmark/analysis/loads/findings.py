@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.ceiling.findings import CeilingKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
@@ -15,7 +16,7 @@ from stallmark.analysis.loads.points import LoadPoint, WholePoint
 from stallmark.analysis.loads.together import Penalty
 from stallmark.analysis.points import group
 from stallmark.analysis.validity.service_level import LevelOutcome
-from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, HOST_FREE, LOADS_READ, SAME
+from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 
 MOST_VARIANTS = 3
 """Variants that one sentence can name; of more it names the two furthest apart."""
@@ -34,6 +35,7 @@ def conclusions(
     if not points:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
         return
+    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, CeilingKind))
     yield from _together(cost)
     yield from _cells(cells)
     yield from _verdicts(points, views)
@@ -60,7 +62,7 @@ def of_load(
     own = [one for one in points if one.first.load == name]
     found = [
         *_together([one for one in cost if one.load == name]),
-        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name]) for s in cells]),
+        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
         *_variants(own, bool(cost)),
     ]
     return found[0] if found else None
@@ -201,10 +203,10 @@ def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
 def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
     """Say where the loads' sessions do not account for the server's reads."""
     unlike = [
-        (point.first, io)
+        (run, io)
         for point in steps
-        if (io := point.first.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
-        if io.server and io.server.reads_per_s > FOREIGN_FLOOR_PER_S
+        for run in point.runs
+        if (io := run.io) and io.loads_share is not None and abs(io.loads_share - 1) > LOADS_READ
     ]
     if not unlike:
         return

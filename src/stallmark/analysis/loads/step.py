@@ -145,7 +145,7 @@ def _level(judged: ServiceLevel | None) -> LoadLevel | None:
 
 
 def _level_of_raw(asked: ServiceLevelObjective | None, found: RawFigures | None) -> LoadLevel | None:
-    if asked is None:
+    if asked is None or asked.read_ms is None:
         return None
     percentile_ms = found.latency_ms.get(asked.percentile) if found else None
     mean_ms = found.mean_ms if found else None

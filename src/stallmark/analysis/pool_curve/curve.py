@@ -95,6 +95,7 @@ def _size(runs: Sequence[RunSummary], spread: tuple[float, int] | None) -> Curve
         rate=Mean(rate) if reach is None else Mean(rate, rate * float(np.exp(-reach)), rate * float(np.exp(reach))),
         reads=_mean([step.storage.reads_per_transaction for step in steps]),
         chosen=next((run.manifest.memory.chosen for run in runs if run.manifest.memory.chosen), None),
+        driver_bound=any(step.validity.driver_bound for step in steps),
     )
 
 

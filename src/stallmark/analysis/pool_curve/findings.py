@@ -1,4 +1,4 @@
-"""What a curve of memory says: how much is enough, what more and less of it do, and how well the curve is known."""
+"""The findings of a curve of memory: how much is enough, what more and less of it do, and how well it is known."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -11,6 +11,10 @@ from stallmark.stats.thresholds import SAME
 
 NEAR_TWICE = (1.5, 2.7)
 """How many times as much memory a size may be to stand for twice of another. It is named as it is."""
+
+
+ALL = 0.99
+"""The share of the data that is all of them, as a pool of 100 % is rounded."""
 
 
 class CurveKind(Kind):
@@ -51,15 +55,18 @@ def _fell(curve: PoolCurve) -> Finding | None:
 
 def _enough(curve: PoolCurve) -> Finding | None:
     """Return the smallest size from which no larger one gives more than SAME, with twice and half of it. Only a size of
-    which twice was measured as well is called enough."""
+    which twice was measured as well, or all of the data, is called enough."""
     by_bytes = {size.pool_bytes: size for size in curve.sizes}
     enough, largest = by_bytes[smallest_enough(throughput_curve(curve))], curve.sizes[-1]
     double = _near(curve, enough, 1)
+    if double is None and enough is not largest and (largest.pool_share or 0.0) >= ALL:
+        double = largest  # twice as much could hold no more
     if double is None:
         return _still_buys(curve, largest)
     more, half = gain(curve, enough, double), _near(curve, enough, -1)
     less = gain(curve, enough, half) if half else None
-    may_give_more = more.change > SAME or (more.high is not None and more.high > 2 * SAME)
+    too_wide = more.high is not None and more.high > 2 * SAME
+    may_give_more = more.change > SAME or too_wide or double.driver_bound
     make = caution if may_give_more else info
     return make(
         CurveKind.MAY_BE_ENOUGH if may_give_more else CurveKind.ENOUGH,
@@ -70,7 +77,7 @@ def _enough(curve: PoolCurve) -> Finding | None:
         more=_facts(more),
         less=_facts(less) if less and _shown(less) and less.change < 0 else None,
         smallest=enough is curve.sizes[0],
-        largest_bytes=largest.pool_bytes,
+        driver_bound=double.driver_bound,
         fewest_runs=curve.fewest_runs,
     )
 

@@ -30,19 +30,20 @@ class FlashKind(Kind):
 
 
 def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Yield a finding for every variant with flash, or one of predicted faster reads where there is none."""
-    manifests = {run.folder: run.manifest for run in runs}
-    of_curve = {size.variant for size in curve.sizes}
+    """Yield a finding for every variant with flash, or one of predicted faster reads where there is none. A curve that
+    was itself measured with flash says nothing of memory without it."""
+    manifests = {step.key: run.manifest for run in runs for step in run.steps}
     steps = [step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0]
-    flash = [
-        (point, of_flash)
-        for point in points([step for step in steps if _alike(curve, step) and step.variant not in of_curve])
-        if (of_flash := flash_bytes(manifests[point.first.run]))
-    ]
+    variants = {size.variant for size in curve.sizes}
+    of_curve = [step for step in steps if step.variant in variants]
+    if any(flash_bytes(manifests[step.key]) for step in of_curve):
+        return
+    others = points([step for step in steps if _alike(curve, step) and step.variant not in variants])
+    flash = [(point, of_flash) for point in others if (of_flash := flash_bytes(manifests[point.first.key]))]
     for point, of_flash in flash:
-        if found := _against(curve, point, of_flash, manifests[point.first.run].scenario.cost or {}):
+        if found := _against(curve, point, of_flash, manifests[point.first.key].scenario.cost or {}):
             yield found
-    if not flash and (found := _predicted(curve, [step for step in steps if step.variant in of_curve])):
+    if not flash and (found := _predicted(curve, of_curve)):
         yield found
 
 

@@ -27,6 +27,7 @@ class CurveSize:
     rate: Mean
     reads: Mean | None  # physical, of data files, per committed transaction
     chosen: ChosenSize | None = None
+    driver_bound: bool = False  # any run: the server could have done more
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Gain:
-    """What other memory gives: `times` as much, and throughput changes by `change` (0.03: 3 % more), with its interval
+    """The gain of other memory: `times` as much, and throughput changes by `change` (0.03: 3 % more), with its interval
     where repeats tell it."""
 
     pool_bytes: int

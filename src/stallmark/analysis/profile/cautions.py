@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.intervals import samples_of
@@ -13,9 +14,12 @@ from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Rates, seconds_of
 from stallmark.record.profile.intervals import Intervals
 from stallmark.record.profile.manifest import GAP, ProfileManifest
+from stallmark.record.profile.reader import read_raw
 
 SHORT_S = 86_400.0
 _SHARE_LOST = 0.001
+COST_FROM_S = 600.0
+"""Of less the start of a session is the most of it."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,9 @@ def cautions(
     for name, said in manifest.missing.items():
         yield info(ProfileKind.MISSING, name=name, said=said)
     cpu = [(one.cpu_s, _length(one.started, one.ended)) for one in manifest.sessions if one.cpu_s and one.ended]
-    if cpu and (seconds := sum(length for _, length in cpu)) > 0:
-        yield info(ProfileKind.COST, share=sum(spent for spent, _ in cpu) / seconds)
+    if cpu and (seconds := sum(length for _, length in cpu)) >= COST_FROM_S:
+        spent = sum(one for one, _ in cpu)
+        yield info(ProfileKind.COST, share=spent / seconds, server_share=_server_share(folder, manifest))
 
 
 def _restarts(folder: Path, manifest: ProfileManifest) -> list[float]:
@@ -110,6 +115,17 @@ def _lost_share(intervals: Intervals) -> float:
         if np.isfinite(counts[own]).any():
             shares.append(float(seconds[own & np.isnan(counts)].sum() / seconds[own].sum()))
     return max(shares)
+
+
+def _server_share(folder: Path, manifest: ProfileManifest) -> float | None:
+    """Return the CPU time of our sessions on the server, as a share of a core; None where it does not tell."""
+    if manifest.source != "server":
+        return None
+    spent = read_raw(folder, "samples").column("own_cpu_ms").cast(pa.float64()).to_numpy()
+    rises, elapsed_s = np.diff(spent), samples_of(folder).elapsed_s
+    known = np.isfinite(rises) & (rises >= 0)  # a new session begins at zero
+    seconds = float(elapsed_s[known].sum())
+    return float(rises[known].sum()) / 1000 / seconds if seconds else None
 
 
 def _length(started: str, ended: str | None) -> float:

@@ -145,6 +145,30 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
     )
 
 
+def together(one: IoSummary, other: IoSummary) -> IoSummary:
+    """Return the I/O of both files, means weighted by their counts; a mean of intervals cannot be combined."""
+
+    def mean(*parts: tuple[float | None, int | None]) -> float | None:
+        known = [(value, count) for value, count in parts if value is not None and count]
+        total = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / total if total else None
+
+    return IoSummary(
+        source=one.source,
+        seconds=one.seconds,
+        reads=one.reads + other.reads,
+        read_bytes=one.read_bytes + other.read_bytes,
+        read_ms=mean((one.read_ms, one.reads), (other.read_ms, other.reads)),
+        read_interval_mean_ms=None if other.reads else one.read_interval_mean_ms,
+        writes=one.writes + other.writes,
+        write_bytes=one.write_bytes + other.write_bytes,
+        write_ms=mean((one.write_ms, one.writes), (other.write_ms, other.writes)),
+        write_interval_mean_ms=None,
+        syncs=None if one.syncs is None and other.syncs is None else (one.syncs or 0) + (other.syncs or 0),
+        sync_ms=mean((one.sync_ms, one.syncs), (other.sync_ms, other.syncs)),
+    )
+
+
 def per_second_mean(stall: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Return Δstall / Δcount per second; NaN in seconds without at least one I/O."""
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -4,7 +4,7 @@ Their durations are whole numbers of a unit that Microsoft does not document. Th
 milliseconds from microseconds; where they agree with neither, no percentile is given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,10 @@ from stallmark.record.reader import Record
 from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
 
 TABLE = "io_latency"
+Histograms = Mapping[str, Mapping[str, "HistogramSamples"]]
+"""By operation, "read" or "log write", and by database: under "none" where we have one."""
+Files = Callable[[str], tuple[IoSummary | None, IoSummary | None]]
+"""The file counters of a database, over the interval: of its data files, and of its log."""
 NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
 
 
@@ -53,66 +57,85 @@ class HistogramSamples:
         ios = [_at(self.t, self.ios, second) for second in (begin, end)]
         dropped = [float(np.interp(second, self.t, self.dropped)) for second in (begin, end)]
         full = bool(np.count_nonzero(self.ios[last]) >= self.slots[last])
-        return CountedIos(end - begin, ios[1] - ios[0], dropped[1] - dropped[0], full)
+        return CountedIos(end - begin, self.durations, ios[1] - ios[0], dropped[1] - dropped[0], full)
 
 
 @dataclass(frozen=True)
 class CountedIos:
-    """I/Os by duration in some seconds, events lost, and whether the histogram was full by then."""
+    """I/Os by duration (rising) in some seconds, events lost, and whether the histogram was full by then."""
 
     seconds: float
+    durations: np.ndarray
     ios: np.ndarray
     dropped: float
     full: bool
 
 
-def read_io_latency(record: Record) -> dict[str, HistogramSamples]:
-    """Read the histograms by operation, "read" or "log write"; empty where they were not asked for."""
+def _together(parts: Sequence[CountedIos]) -> CountedIos:
+    durations, at = np.unique(np.concatenate([part.durations for part in parts]), return_inverse=True)
+    ios = np.bincount(at, weights=np.concatenate([part.ios for part in parts]), minlength=len(durations))
+    seconds = float(np.mean([part.seconds for part in parts]))
+    return CountedIos(seconds, durations, ios, sum(part.dropped for part in parts), any(part.full for part in parts))
+
+
+def read_io_latency(record: Record) -> Histograms:
+    """Read the histograms; empty where they were not asked for."""
     columns = {name: numbers(record, TABLE, name) for name in ("duration", "ios", "slots", "dropped")}
     columns["t"] = sample_times(record, TABLE)
     known = {name: values for name, values in columns.items() if values is not None}
     if len(known) < len(columns) or not len(known["t"]):
         return {}
     operations, names = codes(record, TABLE, "operation", len(known["t"]))
+    databases, of = codes(record, TABLE, "database", len(known["t"]))
     known["epoch"], _ = codes(record, TABLE, "epoch", len(known["t"]))
-    return {
-        name: _histogram({column: values[operations == code] for column, values in known.items()})
-        for code, name in enumerate(names)
-    }
+    found: dict[str, dict[str, HistogramSamples]] = {name: {} for name in names}
+    for number, operation in enumerate(names):
+        for code, database in enumerate(of or ["none"]):
+            here = (operations == number) & (databases == code)
+            if np.any(here):
+                found[operation][database] = _histogram({column: values[here] for column, values in known.items()})
+    return found
 
 
 def summarise_io_latency(
-    histograms: Mapping[str, HistogramSamples], interval: Interval, data: IoSummary | None, wal: IoSummary | None
+    histograms: Histograms, interval: Interval, data: IoSummary | None, wal: IoSummary | None, files: Files
 ) -> list[IoLatencySummary]:
-    """Summarise the histograms over an interval; `data` and `wal` are the file counters over it."""
+    """Summarise the histograms over an interval, of all our databases together and, where there are several, of each;
+    `data` and `wal` are the file counters of all over it."""
     found = []
-    for operation, histogram in sorted(histograms.items(), reverse=True):  # reads first
-        counted = histogram.over(interval)
-        if counted is None:
-            continue
-        ios, dropped = counted.ios, counted.dropped
-        by_files, mean_ms = _by_files(operation, data, wal)
-        total = float(ios.sum())
-        unit_ms = _unit_ms(float(ios @ histogram.durations) / total if total else 0.0, mean_ms)
-        doubt = None
-        if counted.full:
-            doubt = caution(ReadKind.HISTOGRAM_FULL)
-        elif dropped > HISTOGRAM_LOST * (total + dropped):
-            doubt = caution(ReadKind.HISTOGRAM_LOST_EVENTS, events=dropped)
-        elif total and unit_ms is None:
-            doubt = caution(ReadKind.HISTOGRAM_UNIT_UNKNOWN)
-        known = doubt is None and unit_ms is not None
-        found.append(
-            IoLatencySummary(
-                operation=operation,
-                ios=round(total),
-                coverage=total / counted.seconds / by_files if by_files else None,
-                resolution_ms=unit_ms if known else None,
-                latency_ms=_percentiles(histogram.durations * (unit_ms or 0.0), ios) if known else NO_PERCENTILES,
-                doubt=doubt,
-            )
-        )
+    for operation, by_database in sorted(histograms.items(), reverse=True):  # reads first
+        counted = {name: one for name, histogram in by_database.items() if (one := histogram.over(interval))}
+        if counted and len(counted) == len(by_database):
+            found.append(_summary(operation, None, _together(list(counted.values())), data, wal))
+        if len(by_database) > 1:
+            found += [_summary(operation, name, one, *files(name)) for name, one in sorted(counted.items())]
     return found
+
+
+def _summary(
+    operation: str, database: str | None, counted: CountedIos, data: IoSummary | None, wal: IoSummary | None
+) -> IoLatencySummary:
+    ios, dropped = counted.ios, counted.dropped
+    by_files, mean_ms = _by_files(operation, data, wal)
+    total = float(ios.sum())
+    unit_ms = _unit_ms(float(ios @ counted.durations) / total if total else 0.0, mean_ms)
+    doubt = None
+    if counted.full:
+        doubt = caution(ReadKind.HISTOGRAM_FULL)
+    elif dropped > HISTOGRAM_LOST * (total + dropped):
+        doubt = caution(ReadKind.HISTOGRAM_LOST_EVENTS, events=dropped)
+    elif total and unit_ms is None:
+        doubt = caution(ReadKind.HISTOGRAM_UNIT_UNKNOWN)
+    known = doubt is None and unit_ms is not None
+    return IoLatencySummary(
+        operation=operation,
+        database=database,
+        ios=round(total),
+        coverage=total / counted.seconds / by_files if by_files else None,
+        resolution_ms=unit_ms if known else None,
+        latency_ms=_percentiles(counted.durations * (unit_ms or 0.0), ios) if known else NO_PERCENTILES,
+        doubt=doubt,
+    )
 
 
 def _histogram(rows: Mapping[str, np.ndarray]) -> HistogramSamples:

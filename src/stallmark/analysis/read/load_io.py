@@ -15,7 +15,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.loads import application
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import REPORT_DELAY_S
+from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, REPORT_DELAY_S
 
 LEAST_SHARE = 0.5  # of the interval: figures of less do not stand for it
 OTHER_SESSIONS = "other sessions"
@@ -59,8 +59,9 @@ class IoByLoad:
 
     @property
     def loads_share(self) -> float | None:
-        """Return the loads' share of the server's reads; None where that is not known or there were none."""
-        if self.server is None or self.others is None or not self.server.reads:
+        """Return the loads' share of the server's reads; None where that is not known, or where there are so few that
+        those of a moment make the share."""
+        if self.server is None or self.others is None or self.server.reads_per_s <= FOREIGN_FLOOR_PER_S:
             return None
         return 1 - sum(self.others.values()) / self.server.reads
 

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.lines import Line, added_up, inside, line, rate, total
+from stallmark.analysis.read.log_views import COUNTERS as OF_LOG
+from stallmark.analysis.read.log_views import LogViews
 from stallmark.analysis.read.sample_times import gap_s, sample_times
 from stallmark.analysis.read.server_summary import PoolContent, ReplicaState, ServerState
 from stallmark.record.reader import Record
@@ -27,18 +29,16 @@ WANTED = (
     *((POOL, name) for name in (LIFE, "Database pages", "Page reads/sec", "Readahead pages/sec", "Page lookups/sec")),
     *((POOL, name) for name in ("Lazy writes/sec", "Checkpoint pages/sec", "Free list stalls/sec")),
     *((POOL, name) for name in ("Background writer pages/sec",)),
-    *((LOG, name) for name in ("Log Flushes/sec", "Log Bytes Flushed/sec", "Log Flush Waits/sec", "Log Growths")),
-    *((LOG, name) for name in ("Log Flush Write Time (ms)", "Log Flush Wait Time")),
+    *((LOG, name) for name in OF_LOG),
     *((MEMORY, name) for name in ("Total Server Memory (KB)", "Target Server Memory (KB)")),
     *((MEMORY, name) for name in ("Stolen Server Memory (KB)", "Memory Grants Pending")),
     (LOCKS, "Number of Deadlocks/sec"),
     (GENERAL, "Processes blocked"),
     *((REPLICA, name) for name in ("Transaction Delay", "Mirrored Write Transactions/sec")),
 )
+OF_DATABASES = (LOG, REPLICA)
+"""Objects that have an instance for each database."""
 REPLICA_COLUMNS = ("t", "replica", "commit_mode", "state", "send_queue_bytes", "redo_queue_bytes")
-
-Line = tuple[np.ndarray, np.ndarray]
-"""Times (s since run start) and values."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class StateViews:
 
     counters: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     gap_s: float = GAP_S
-    log_used: Line | None = None
-    log_kept_by: Sequence[tuple[float, str]] = ()
+    log: LogViews = field(default_factory=LogViews)  # of all our databases
+    logs: Mapping[str, LogViews] = field(default_factory=dict)  # by database, where several are ours
     tempdb_used: Line | None = None
     pending: Line | None = None
     runnable: Line | None = None
@@ -64,26 +64,21 @@ class StateViews:
         """Return the state over an interval; None where none of it was measured."""
         reads = self._rate(interval, POOL, "Page reads/sec")
         ahead = self._rate(interval, POOL, "Readahead pages/sec")
-        flushes = self._rate(interval, LOG, "Log Flushes/sec")
-        waits = self._rate(interval, LOG, "Log Flush Waits/sec")
-        flushed = self._rate(interval, LOG, "Log Bytes Flushed/sec")
-        total = self._values(interval, MEMORY, "Total Server Memory (KB)")
+        memory = self._values(interval, MEMORY, "Total Server Memory (KB)")
         target = self._values(interval, MEMORY, "Target Server Memory (KB)")
         lives = self._values(interval, POOL, LIFE)
-        nodes = {node: seen for node, line in self.node_life.items() if len(seen := _inside(line, interval))}
+        nodes = {node: seen for node, line in self.node_life.items() if len(seen := inside(line, interval))}
         pages, stolen = (
             self._values(interval, *of) for of in ((POOL, "Database pages"), (MEMORY, "Stolen Server Memory (KB)"))
         )
         blocked = self._values(interval, GENERAL, "Processes blocked")
         grants = self._values(interval, MEMORY, "Memory Grants Pending")
-        log_growths = self._values(interval, LOG, "Log Growths")
         delay = self._rate(interval, REPLICA, "Transaction Delay")
         delayed = self._rate(interval, REPLICA, "Mirrored Write Transactions/sec")
         deadlocks = self._rate(interval, LOCKS, "Number of Deadlocks/sec")
-        used, tempdb = _inside(self.log_used, interval), _inside(self.tempdb_used, interval)
-        pending, runnable = _inside(self.pending, interval), _inside(self.runnable, interval)
-        busy, process = _inside(self.cpu_busy, interval), _inside(self.cpu_process, interval)
-        kept = Counter(why for t, why in self.log_kept_by if interval.begin <= t <= interval.end and why != "NOTHING")
+        tempdb = inside(self.tempdb_used, interval)
+        pending, runnable = inside(self.pending, interval), inside(self.runnable, interval)
+        busy, process = inside(self.cpu_busy, interval), inside(self.cpu_process, interval)
         state = ServerState(
             page_life_s=float(lives.min()) if len(lives) else None,
             node_life_s={node: float(seen.min()) for node, seen in sorted(nodes.items())} if len(nodes) > 1 else {},
@@ -96,16 +91,10 @@ class StateViews:
             checkpoint_pages_per_s=self._rate(interval, POOL, "Checkpoint pages/sec"),
             background_pages_per_s=self._rate(interval, POOL, "Background writer pages/sec"),
             free_list_stalls_per_s=self._rate(interval, POOL, "Free list stalls/sec"),
-            memory_bytes=int(total[-1]) * 1024 if len(total) else None,
+            memory_bytes=int(memory[-1]) * 1024 if len(memory) else None,
             memory_target_bytes=int(target[-1]) * 1024 if len(target) else None,
-            log_flushes_per_s=flushes,
-            log_bytes_per_flush=flushed / flushes if flushes and flushed is not None else None,
-            log_write_ms=self._log_write_ms(interval, flushes),
-            log_waits_per_s=waits,
-            log_wait_ms=self._log_wait_ms(interval, waits),
-            log_growths=int(log_growths[-1] - log_growths[0]) if len(log_growths) > 1 else None,
-            log_used_share=float(used.max()) if len(used) else None,
-            log_kept_by=kept.most_common(1)[0][0] if kept else None,
+            log=self.log.summary(interval),
+            logs={name: one.summary(interval) for name, one in sorted(self.logs.items())},
             tempdb_used_bytes=int(tempdb.max()) if len(tempdb) else None,
             pending_ios=float(pending.mean()) if len(pending) else None,
             runnable_tasks=float(runnable.mean()) if len(runnable) else None,
@@ -129,42 +118,14 @@ class StateViews:
     def pool_pages(self, counter: str, seconds: int) -> np.ndarray | None:
         """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None
         without it."""
-        total = self._total(POOL, counter)
-        return total.per_second(seconds)[counter] if total else None
-
-    def _log_write_ms(self, interval: Interval, flushes_per_s: float | None) -> float | None:
-        """Return the mean time of a flush: the counter holds the time of those completed in the second before."""
-        spent = self._values(interval, LOG, "Log Flush Write Time (ms)")
-        return float(spent.mean()) / flushes_per_s if len(spent) and flushes_per_s else None
-
-    def _log_wait_ms(self, interval: Interval, waits_per_s: float | None) -> float | None:
-        """Return the mean time that a commit waited for a flush.
-
-        Microsoft does not say whether the counter is a total or of the last second: one that never falls is a total.
-        """
-        counter = "Log Flush Wait Time"
-        spent, total = self._values(interval, LOG, counter), self._total(LOG, counter)
-        if total is None or not len(spent) or not waits_per_s:
-            return None
-        rises = not np.any(total.breaks) and len(total.t) > 1 and np.ptp(total.totals[counter]) > 0
-        per_s = self._rate(interval, LOG, counter) if rises else float(spent.mean())
-        return None if per_s is None else per_s / waits_per_s
-
-    def _total(self, thing: str, counter: str) -> Counters | None:
-        line = self.counters.get((thing, counter))
-        if line is None:
-            return None
-        t, values = line
-        return Counters(t, {counter: values}, np.diff(values) < 0, np.diff(t) > self.gap_s)
+        pages = self.counters.get((POOL, counter))
+        return total(pages, counter, self.gap_s).per_second(seconds)[counter] if pages else None
 
     def _values(self, interval: Interval, thing: str, counter: str) -> np.ndarray:
-        return _inside(self.counters.get((thing, counter)), interval)
+        return inside(self.counters.get((thing, counter)), interval)
 
     def _rate(self, interval: Interval, thing: str, counter: str) -> float | None:
-        """Return the rise per second over the sampled part of the interval; None where the counter began again."""
-        total = self._total(thing, counter)
-        delta = total.over(interval.begin, interval.end) if total else None
-        return None if delta is None or delta.broken else delta[counter] / delta.seconds
+        return rate(self.counters.get((thing, counter)), self.gap_s, interval)
 
     def _contents(self, interval: Interval) -> list[PoolContent]:
         """Return the last sample of the buffer pool in the interval, by database and kind of page, most pages first."""
@@ -192,7 +153,6 @@ class StateViews:
 
 
 def read_state_views(record: Record) -> StateViews:
-    logs = list(_rows(record, "log_space", "t", "size_bytes", "used_bytes", "reuse_wait"))
     tempdb: Counter[float] = Counter()
     for row in _rows(record, "tempdb", "t", "size_bytes", "free_bytes"):
         if row["size_bytes"] is not None and row["free_bytes"] is not None:
@@ -203,32 +163,28 @@ def read_state_views(record: Record) -> StateViews:
             pending[row["t"]] += row["requests"]
     contents = list(_rows(record, "buffer_pool", "t", "database", "page_type", "pages", "dirty", "read", "read_us"))
     times = sample_times(record, "performance")
-    counters, node_life = _read_counters(record, times)
+    counters, by_database, node_life = _read_counters(record, times)
+    apart_s = gap_s(record, "performance", times) if times is not None else GAP_S
+    log, logs = _read_logs(record, counters, by_database, apart_s)
     cpu = _cpu(record)
     return StateViews(
         counters=counters,
         node_life=node_life,
         replicas=_read_replicas(record),
-        gap_s=gap_s(record, "performance", times) if times is not None else GAP_S,
-        log_used=_line(
-            [
-                (row["t"], row["used_bytes"] / row["size_bytes"])
-                for row in logs
-                if row["size_bytes"] and row["used_bytes"] is not None
-            ]
-        ),
-        log_kept_by=[(row["t"], row["reuse_wait"] or "NOTHING") for row in logs],
-        tempdb_used=_line(list(tempdb.items())),
-        pending=_line(list(pending.items())),
-        runnable=_line(
+        gap_s=apart_s,
+        log=log,
+        logs=logs,
+        tempdb_used=line(list(tempdb.items())),
+        pending=line(list(pending.items())),
+        runnable=line(
             [
                 (row["t"], row["runnable"])
                 for row in _rows(record, "schedulers", "t", "runnable")
                 if row["runnable"] is not None
             ]
         ),
-        cpu_busy=_line([(t, process if idle is None else 1 - idle) for t, process, idle in cpu]),
-        cpu_process=_line([(t, process) for t, process, _ in cpu]),
+        cpu_busy=line([(t, process if idle is None else 1 - idle) for t, process, idle in cpu]),
+        cpu_process=line([(t, process) for t, process, _ in cpu]),
         contents=pa.Table.from_pylist(contents) if contents else None,
         statistics=[
             (row["t"] - row["age_s"], f"{row['table']}: {row['statistic']}")
@@ -251,9 +207,15 @@ def _cpu(record: Record) -> list[tuple[float, float, float | None]]:
     ]
 
 
-def _read_counters(record: Record, times: np.ndarray | None) -> tuple[dict[tuple[str, str], Line], dict[str, Line]]:
-    """Read the performance counters of the server and of our database, and the page life by NUMA node. The query asks
-    for tempdb too, which is left out."""
+Counted = dict[tuple[str, str], Line]
+"""Performance counters by object and name."""
+
+
+def _read_counters(
+    record: Record, times: np.ndarray | None
+) -> tuple[Counted, Mapping[str, Mapping[str, Line]], Mapping[str, Line]]:
+    """Read the performance counters of the server and of our databases, these added up and their logs' by database too,
+    and the page life by NUMA node. The query asks for tempdb too, which is left out."""
     parts: dict[tuple[str, str, str], list[Line]] = {}
     begin = 0
     for batch in record.batches("performance", ["object", "counter", "instance", "value"]):
@@ -264,24 +226,51 @@ def _read_counters(record: Record, times: np.ndarray | None) -> tuple[dict[tuple
         thing, name, instance = (batch.column(text).cast(pa.string()) for text in ("object", "counter", "instance"))
         values = batch.column("value").cast(pa.float64())
         wanted = pc.and_(pc.not_equal(instance, "tempdb"), pc.is_valid(values))
-        by_node = pc.and_(wanted, pc.equal(thing, NODE))
-        nodes = pc.unique(instance.filter(by_node)).to_pylist()
-        for key, here in (
-            *(((*key, ""), pc.and_(pc.equal(thing, key[0]), pc.equal(name, key[1]))) for key in WANTED),
-            *(((NODE, LIFE, node), pc.and_(pc.equal(thing, NODE), pc.equal(instance, node))) for node in nodes),
-        ):
-            here = pc.and_(wanted, here)
-            if pc.any(here).as_py():
-                found = (column.filter(here).to_numpy(zero_copy_only=False) for column in (t, values))
-                parts.setdefault(key, []).append((next(found), next(found)))
+        apart = {
+            of: pc.unique(instance.filter(pc.and_(wanted, pc.equal(thing, of)))).to_pylist()
+            for of in (*OF_DATABASES, NODE)
+        }
+        for of, counter in (*WANTED, (NODE, LIFE)):
+            counted = pc.and_(wanted, pc.and_(pc.equal(thing, of), pc.equal(name, counter)))
+            for one in apart.get(of, [""]):
+                here = pc.and_(counted, pc.equal(instance, one)) if of in apart else counted
+                if pc.any(here).as_py():
+                    found = (column.filter(here).to_numpy(zero_copy_only=False) for column in (t, values))
+                    parts.setdefault((of, counter, one), []).append((next(found), next(found)))
     lines = {
         key: (np.concatenate([t for t, _ in some]), np.concatenate([values for _, values in some]))
         for key, some in parts.items()
     }
-    return (
-        {(thing, name): line for (thing, name, node), line in lines.items() if not node},
-        {node: line for (_, _, node), line in lines.items() if node},
-    )
+    counters: Counted = {(of, counter): samples for (of, counter, _), samples in lines.items() if of != NODE}
+    for of, counter in counters:
+        if of in OF_DATABASES:
+            counters[of, counter] = added_up([lines[key] for key in lines if key[:2] == (of, counter)])
+    by_database: dict[str, dict[str, Line]] = {}
+    for (of, counter, database), samples in lines.items():
+        if of == LOG:
+            by_database.setdefault(database, {})[counter] = samples
+    return counters, by_database, {node: samples for (of, _, node), samples in lines.items() if of == NODE}
+
+
+def _read_logs(
+    record: Record, counters: Counted, by_database: Mapping[str, Mapping[str, Line]], apart_s: float
+) -> tuple[LogViews, dict[str, LogViews]]:
+    """Return the samples of all our logs together, and by database where several are ours."""
+    rows = list(_rows(record, "log_space", "t", "size_bytes", "used_bytes", "reuse_wait"))
+    databases = [row["database"] for row in _rows(record, "log_space", "database")] or [None] * len(rows)
+
+    def log(of: Mapping[str, Line], here: Sequence[Mapping[str, Any]]) -> LogViews:
+        used = [
+            (row["t"], row["used_bytes"] / row["size_bytes"])
+            for row in here
+            if row["size_bytes"] and row["used_bytes"] is not None
+        ]
+        return LogViews(of, apart_s, line(used), [(row["t"], row["reuse_wait"] or "NOTHING") for row in here])
+
+    every = log({counter: samples for (of, counter), samples in counters.items() if of == LOG}, rows)
+    names = {name for name in databases if name} | (by_database.keys() if len(by_database) > 1 else set())
+    here = {name: [row for row, of in zip(rows, databases, strict=True) if of == name] for name in names}
+    return every, {name: log(by_database.get(name, {}), some) for name, some in here.items()}
 
 
 def _rows(record: Record, table: str, *columns: str) -> Iterator[dict]:
@@ -289,18 +278,6 @@ def _rows(record: Record, table: str, *columns: str) -> Iterator[dict]:
     for batch in record.batches(table, columns):
         if batch.num_columns == len(columns):
             yield from batch.to_pylist()
-
-
-def _line(pairs: Sequence[tuple[float, float]]) -> Line:
-    t, values = np.array(sorted(pairs), dtype=float).reshape(-1, 2).T
-    return t, values
-
-
-def _inside(line: Line | None, interval: Interval) -> np.ndarray:
-    if line is None:
-        return np.empty(0)
-    t, values = line
-    return values[(t >= interval.begin) & (t <= interval.end)]
 
 
 def _read_replicas(record: Record) -> list[Mapping[str, Any]]:

@@ -131,7 +131,7 @@ class RowWait:
 
 @dataclass(frozen=True)
 class IoLatencySummary:
-    """The latency of single I/Os of our database over the measured interval, where the server kept histograms."""
+    """The latency of single I/Os over the measured interval, where the server kept histograms."""
 
     operation: str  # "read" (data files), "log write"
     ios: int
@@ -139,6 +139,7 @@ class IoLatencySummary:
     resolution_ms: float | None  # what the histogram's durations are whole numbers of
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
     doubt: Finding | None  # why there are no percentiles
+    database: str | None = None  # one of several that are ours; None: all that are
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,20 @@ class ReplicaState:
 
 
 @dataclass(frozen=True)
+class LogState:
+    """The log of a database in the measured interval, or those of several together. Rates are per second."""
+
+    flushes_per_s: float | None = None
+    bytes_per_flush: float | None = None
+    write_ms: float | None = None  # of a flush
+    waits_per_s: float | None = None  # commits that waited for a flush
+    wait_ms: float | None = None  # of each of them
+    growths: int | None = None
+    used_share: float | None = None  # the most seen
+    kept_by: str | None = None  # what most often kept the log from being reused
+
+
+@dataclass(frozen=True)
 class ServerState:
     """The state of the server in the measured interval. Rates are per second; pages are of 8 KiB."""
 
@@ -196,14 +211,8 @@ class ServerState:
     free_list_stalls_per_s: float | None = None
     memory_bytes: int | None = None  # at the end
     memory_target_bytes: int | None = None
-    log_flushes_per_s: float | None = None  # of our database
-    log_bytes_per_flush: float | None = None
-    log_write_ms: float | None = None  # of a flush
-    log_waits_per_s: float | None = None  # commits that waited for a flush
-    log_wait_ms: float | None = None  # of each of them
-    log_growths: int | None = None
-    log_used_share: float | None = None  # the most seen
-    log_kept_by: str | None = None  # what most often kept the log from being reused
+    log: LogState = field(default_factory=LogState)  # of all our databases together; used: of the fullest
+    logs: dict[str, LogState] = field(default_factory=dict)  # by database, where several are ours
     tempdb_used_bytes: int | None = None  # the most seen
     pending_ios: float | None = None  # mean of the samples
     runnable_tasks: float | None = None  # waiting for a CPU; mean of the samples

@@ -3,25 +3,28 @@
 The counts of a wait type or a procedure from before it was first seen are not known, and are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER, over, summarise_io
-from stallmark.analysis.read.io_latency import HistogramSamples, read_io_latency
+from stallmark.analysis.read.io import SERVER, over, summarise_io, together
+from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
 from stallmark.analysis.read.server_state import StateViews, read_state_views
-from stallmark.analysis.read.server_summary import FileSummary, ProcedureSummary, ServerWait
+from stallmark.analysis.read.server_summary import FileSummary, IoSummary, ProcedureSummary, ServerWait
 from stallmark.analysis.read.statements import Statements, read_statements
 from stallmark.analysis.read.throughput import Load
 from stallmark.record.reader import Record
 
 TOP_WAITS = 10
+OURS = ("data", "wal")
+"""The kinds of files of databases that are ours."""
 
 _FILE = [f"{verb}{what}" for verb in ("read", "write") for what in ("s", "_bytes", "_stall_ms")]
 _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
@@ -37,7 +40,7 @@ class ServerViews:
     waits: Mapping[str, Counters] = field(default_factory=dict)
     wait_classes: Mapping[str, str] = field(default_factory=dict)  # benign ones are not in it
     procedures: Mapping[str, Counters] = field(default_factory=dict)
-    io_latency: Mapping[str, HistogramSamples] = field(default_factory=dict)  # by operation
+    io_latency: Histograms = field(default_factory=dict)
     query_store: QueryStore = field(default_factory=QueryStore)
     statements: Statements = field(default_factory=Statements)
     state: StateViews = field(default_factory=StateViews)
@@ -51,10 +54,23 @@ class ServerViews:
             times = self.growths.get(name, np.empty(0))
             grown = int(np.sum((times > interval.begin) & (times <= interval.end)))
             kind = self.file_kinds[name]
-            if kind in ("data", "wal") or io is None or io.reads or io.writes:
+            if kind in OURS or io is None or io.reads or io.writes:
                 found.append(FileSummary(name, kind, io, grown))
         order = ("data", "wal", "temp", "foreign")
         return sorted(found, key=lambda file: (order.index(file.kind), file.name))
+
+    def databases(self) -> Collection[str]:
+        """Return the databases that are ours."""
+        return {name.partition("/")[0] for name, kind in self.file_kinds.items() if kind in OURS}
+
+    def io_of(self, database: str, interval: Interval) -> tuple[IoSummary | None, IoSummary | None]:
+        """Return the I/O of one database's data files and of its log over an interval; None where it is not known."""
+        found: dict[str, list[IoSummary | None]] = {kind: [] for kind in OURS}
+        for name, counters in self.files.items():
+            if name.startswith(f"{database}/") and self.file_kinds[name] in OURS:
+                found[self.file_kinds[name]].append(summarise_io(counters, interval, SERVER, "server"))
+        data, wal = (reduce(_with, ios) if ios else None for ios in found.values())
+        return data, wal
 
     def top_waits(self, interval: Interval) -> list[ServerWait]:
         """Return the waits with most time beyond waiting for a CPU, without benign ones."""
@@ -86,6 +102,10 @@ class ServerViews:
             )
             found.append((delta["physical_reads"], summary))
         return [summary for _, summary in sorted(found, key=lambda pair: (-pair[0], pair[1].name))]
+
+
+def _with(one: IoSummary | None, other: IoSummary | None) -> IoSummary | None:
+    return together(one, other) if one and other else None
 
 
 def read_server_views(record: Record) -> ServerViews:

@@ -13,7 +13,7 @@ from stallmark.record.reader import Record
 _COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
 _HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 _OWN_IO = ("sampled", "reads", "read_bytes", "hits", "read_us")
-_USER_SUMS = ("running", "busy_us", "think_us", "lag_us", "cpu_us")
+_USER_SUMS = ("running", "busy_us", "think_us", "lag_us")
 
 
 @dataclass
@@ -25,7 +25,8 @@ class Load:
     counts: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     latency: dict[tuple[int, str], Latencies] = field(default_factory=dict)
     service: dict[tuple[int, str], Latencies] = field(default_factory=dict)
-    users: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)  # by executor
+    users: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)
+    """By executor; `cpu_us` is of all loads that it has, because they share the one core that an executor can use."""
     executors: dict[int, list[int]] = field(default_factory=dict)  # by load machine; 0: the load came from one
     own_io: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     """By transaction and column of `transaction_io`; NaN in seconds for which the server does not tell."""
@@ -94,9 +95,15 @@ def read_load(
             if number not in load.users:
                 machine = _machine(batch, int(np.argmax(rows)))
                 load.executors.setdefault(machine, []).append(int(number))
-            sums = load.users.setdefault(int(number), {name: np.zeros(seconds) for name in _USER_SUMS})
+            sums = load.users.setdefault(int(number), {name: np.zeros(seconds) for name in (*_USER_SUMS, "cpu_us")})
             for column in _USER_SUMS:
                 np.add.at(sums[column], second[rows], batch.column(column).to_numpy()[rows])
+    for batch in record.of_all_loads("users", ["second", "executor", "cpu_us"]):
+        batch = _within(batch, seconds)
+        second, executor = batch.column("second").to_numpy(), batch.column("executor").to_numpy()
+        for number, sums in load.users.items():
+            rows = executor == number
+            np.add.at(sums["cpu_us"], second[rows], batch.column("cpu_us").to_numpy()[rows])
     return load
 
 

@@ -73,7 +73,9 @@ def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float
 
 def checkpoint_marks(io: Io, views: ServerViews) -> Marks | None:
     """Return the times at which checkpoints ended or, where the server counts there, began. None where its counters do
-    not tell."""
+    not tell: SQL Server writes the pages of each database at its own times, and counts them in one sum."""
+    if len(views.databases()) > 1:
+        return None
     return marks_of_counter(io.checkpoints) or marks_of_writes(views.state.checkpoint_pages())
 
 

@@ -64,21 +64,22 @@ class ServiceLevel:
 
 
 def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
-    """Return a service level for the manifest: a ready-made one by its name, or a limit of one's own."""
-    limit = READY_MADE[name] if name else ReadLimit(read_ms or 0.0)
-    return ServiceLevelObjective(
-        name=name or "read", read_ms=limit.read_ms, ideal_ms=limit.ideal_ms, percentile=percentile
-    )
+    """Return a service level for the manifest: a ready-made one by its name, or a limit of one's own; None: there is
+    none on reads."""
+    if name is None:
+        return ServiceLevelObjective(name="read", read_ms=read_ms, percentile=percentile)
+    limit = READY_MADE[name]
+    return ServiceLevelObjective(name=name, read_ms=limit.read_ms, ideal_ms=limit.ideal_ms, percentile=percentile)
 
 
 def judge_reads(
     asked: ServiceLevelObjective | None, histograms: Sequence[IoLatencySummary], data: IoSummary | None
 ) -> ServiceLevel | None:
-    """Judge the reads of a step; None where the scenario sets no service level."""
-    if asked is None:
+    """Judge the reads of a step; None where the scenario sets no service level of reads."""
+    if asked is None or asked.read_ms is None:
         return None
     percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
-    kept = next((one for one in histograms if one.operation == "read"), None)
+    kept = next((one for one in histograms if one.operation == "read" and one.database is None), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
     outcome = outcome_of(figure, figure_ms, limit)
     of_ideal = LevelOutcome.NOT_KNOWN if ideal is None else outcome_of(figure, figure_ms, ideal)

@@ -175,6 +175,10 @@ class MssqlCollector(Collector):
         product = self.engine.identity().product
         if product != "SQL Server":
             return f"{product} has none of SQL Server's management views."
+        if self.is_azure and self.several:
+            return (
+                "Each database of Azure SQL Database has a server of its own: this is shown of one database at a time."
+            )
         if self.is_azure and not self.on_azure and azure_statement(self.name) is None:
             return "Azure SQL Database does not show this; SQL Server and Azure SQL Managed Instance do."
         return None

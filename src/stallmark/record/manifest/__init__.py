@@ -24,6 +24,7 @@ from stallmark.record.manifest.course import (
 from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.part import ManifestPart, Moment
 from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.search import Search
 from stallmark.record.manifest.server import Database, Memory, Server
 from stallmark.record.manifest.storage import (
     Array,
@@ -60,6 +61,7 @@ class Manifest(ManifestPart):
     scenario: Scenario = Scenario()
     variant: Variant = Variant()
     steps: tuple[Step, ...] = ()
+    search: Search | None = None
     workload: Workload = Workload()
     loads: tuple[Load, ...] = ()
     """The loads of a run that has several; its `workload` then names those of the whole database."""

@@ -22,11 +22,12 @@ class Server(ManifestPart):
 
 class ChosenSize(ManifestPart):
     """The size of a buffer pool as a curve's first run of it was given, and the reason: an end of the curve, the middle
-    between both, a bend, or half or twice the smallest size that is enough. `error`: the share of its largest value by
-    which the curve might have been off between the sizes beside it. `last`: no further size was needed."""
+    between both, a bend, a smaller size that may be enough, or half or twice the smallest that is. `error`: the
+    share of its largest value by which the curve might have been off between the sizes beside it. `last`: no further
+    size was needed."""
 
     bytes: int
-    why: Literal["end", "middle", "bend", "half", "double"]
+    why: Literal["end", "middle", "bend", "enough", "half", "double"]
     between_bytes: tuple[int, int] | None = None
     error: float | None = None
     last: bool = False

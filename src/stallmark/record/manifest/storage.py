@@ -11,12 +11,14 @@ Role = Literal["data", "wal"]
 
 
 class ServiceLevelObjective(ManifestPart):
-    """A limit on the time of reads. `name`: a ready-made level, or "read" for a limit of the scenario's own."""
+    """A limit on the time of reads, None where there is none, and limits on the percentiles of `transactions`, as they
+    were written. `name`: a ready-made level, or "read" for limits of the scenario's own."""
 
     name: str
-    read_ms: float
+    read_ms: float | None
     ideal_ms: float | None = None
     percentile: str
+    transactions: tuple[str, ...] = ()
 
 
 class Flash(ManifestPart):

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from stallmark.record.manifest.part import ManifestPart
+from stallmark.record.manifest.search import LevelSeen
 
 
 class Waited(ManifestPart):
@@ -54,6 +55,7 @@ class Step(ManifestPart):
     phase: str | None = None
     waited: Waited | None = None
     steered: Steered | None = None
+    searched: LevelSeen | None = None
     alone: str | None = None
     cells: int | None = None
     beside: tuple[str, ...] = ()

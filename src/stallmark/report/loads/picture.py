@@ -89,7 +89,8 @@ def picture_of_loads(found: LoadsSummary) -> LoadsPicture | None:
 
 def _scaling(found: LoadsSummary) -> list[Panel]:
     panels = []
-    for same in group(found.cells, lambda step: step.variant):
+    several_rows = any(step.row for step in found.cells)
+    for same in group(found.cells, lambda step: (step.variant, step.row)):
         fewest, most = same[0].cells, same[-1].cells
         if most == fewest:
             return []
@@ -104,7 +105,8 @@ def _scaling(found: LoadsSummary) -> list[Panel]:
         ]  # fmt: skip
         ideal = Line("linear", NEUTRAL, [(fewest, 1.0), (most, most / fewest)], dashed=True)
         several = len({step.variant for step in found.cells}) > 1
-        title = f"Throughput by cells{f', {same[0].variant}' if several else ''}"
+        each = ", ".join(f"{one.load} {one.point.first.count // same[0].cells}" for one in same[0].loads)
+        title = ", ".join(["Throughput by cells", *[same[0].variant] * several, *[each] * several_rows])
         panels.append(Panel(title, f"× that of {fewest} cell{'s' * (fewest > 1)}", [], [*lines, ideal], "cells"))
     return panels
 

@@ -8,20 +8,23 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Mean, PoolCurve
 from stallmark.format import plural
 from stallmark.report.figures import Figure, note, places, rounded, side_by_side, values_axis
-from stallmark.report.style import COLOURS, NEUTRAL, KeyItem
+from stallmark.report.style import COLOURS, NEUTRAL, KeyItem, plain
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import pool_curve as words
 from stallmark.report.text.device import labelled
 
-POINT, LEFT_OUT = COLOURS[0], COLOURS[1]
+POINT, LEFT_OUT, FLASH = COLOURS[:3]
 
 
 def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return a chart for each curve: throughput and reads per transaction over memory."""
-    return [_figure(curve, number) for number, curve in enumerate(experiment.curves)]
+    flash = [one for one in experiment.findings if isinstance(one.kind, FlashKind) and "variant" in one.facts]
+    return [_figure(curve, number, flash) for number, curve in enumerate(experiment.curves)]
 
 
 def curve_tables(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
@@ -29,7 +32,7 @@ def curve_tables(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     return [(labelled(curve.device), _table(curve)) for curve in experiment.curves]
 
 
-def _figure(curve: PoolCurve, number: int) -> Figure:
+def _figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Figure:
     rate = f"{plural(curve.primary) if curve.primary else 'Transactions'} per second"
     plots: list[tuple[str, Fit, Callable[[CurveSize], Mean | None]]] = [(rate, curve.throughput, lambda s: s.rate)]
     if curve.reads:
@@ -39,7 +42,10 @@ def _figure(curve: PoolCurve, number: int) -> Figure:
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
         made.add_traces(_traces(curve, fit, value, axes))
         wide = [one.value for size in curve.sizes if (one := value(size))] if fit is curve.throughput else []
-        top = max((one.high or one.value for size in curve.sizes if (one := value(size))), default=0.0)
+        if fit is curve.throughput and flash:
+            made.add_trace(_flash(flash, axes))
+            wide += [one.facts["per_s"][1] for one in flash]
+        top = max([one.high or one.value for size in curve.sizes if (one := value(size))] + wide)
         axis, scale = values_axis(top, wide)
         made.update_layout({f"xaxis{place}": _memory_axis(curve), f"yaxis{place}": axis})
         note(made, title + scale, xref="paper", yref="paper", x=left, xanchor="left", yshift=8)
@@ -59,8 +65,23 @@ def _figure(curve: PoolCurve, number: int) -> Figure:
             KeyItem("a size", POINT, None, "circle"),
             KeyItem("fitted curve", NEUTRAL, "solid"),
             KeyItem("a size left out", LEFT_OUT, None, "x"),
+            *([KeyItem("with flash", FLASH, None, "star")] if flash else []),
         ],
         wide=True,
+    )
+
+
+def _flash(found: Sequence[Finding], axes: dict[str, str]) -> go.Scatter:
+    """Return the variants with flash, each at its own memory."""
+    rates = [one.facts["per_s"][1] for one in found]
+    return go.Scatter(
+        mode="markers",
+        name="with flash",
+        x=[one.facts["pool_bytes"] for one in found],
+        y=rounded(rates, 5),
+        text=[f"{format.number(rate)}  {plain(one.facts['variant'])}" for rate, one in zip(rates, found, strict=True)],
+        marker={"size": 11, "color": FLASH, "symbol": "star"},
+        **axes,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.read.server_summary import IoSummary, ServerState
+from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, LogState, ServerState
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
@@ -99,23 +99,41 @@ def memory(experiment: ExperimentSummary) -> Table | None:
     )
 
 
+def logs(experiment: ExperimentSummary) -> Table | None:
+    """Return the state of the log of each of our databases; None where one alone is ours."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [labels[step.key], database, *_log(log)]
+        for step in experiment.steps
+        if step.server.state
+        for database, log in step.server.state.logs.items()
+    ]
+    return Table(["step", "database", *_LOG], rows, frozenset({0, 1}), [words.LOGS]) if rows else None
+
+
+_LOG = ("flushes/s", "KiB each", "ms each", "waits/s", "ms each", "used", "grown", "kept by")
+
+
+def _log(log: LogState) -> list[str]:
+    return [
+        format.number(log.flushes_per_s),
+        format.number(None if log.bytes_per_flush is None else log.bytes_per_flush / 1024),
+        format.number(log.write_ms),
+        format.number(log.waits_per_s),
+        format.number(log.wait_ms),
+        format.share(log.used_share),
+        format.count(log.growths),
+        (log.kept_by or format.NONE).replace("_", " ").lower(),
+    ]
+
+
 def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
     """Return the state of log, tempdb and schedulers; None where the server does not report it."""
     return _states(
         experiment,
-        [
-            *("flushes/s", "KiB each", "ms each", "waits/s", "ms each", "used", "grown", "kept by", "tempdb used"),
-            *("I/Os pending", "tasks runnable", "deadlocks", "blocked", "grants pending"),
-        ],
+        [*(*_LOG, "tempdb used"), *("I/Os pending", "tasks runnable", "deadlocks", "blocked", "grants pending")],
         lambda state: [
-            format.number(state.log_flushes_per_s),
-            format.number(None if state.log_bytes_per_flush is None else state.log_bytes_per_flush / 1024),
-            format.number(state.log_write_ms),
-            format.number(state.log_waits_per_s),
-            format.number(state.log_wait_ms),
-            format.share(state.log_used_share),
-            format.count(state.log_growths),
-            (state.log_kept_by or format.NONE).replace("_", " ").lower(),
+            *_log(state.log),
             format.size(state.tempdb_used_bytes),
             format.number(state.pending_ios),
             format.number(state.runnable_tasks),
@@ -124,7 +142,7 @@ def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
             format.count(state.grants_pending),
         ],
         words.LOG_AND_TEMPDB,
-        [("", 1), ("Log of our database", 8), ("", 3), ("Server", 3)],
+        [("", 1), ("Logs of our databases" if logs(experiment) else "Log of our database", 8), ("", 3), ("Server", 3)],
     )
 
 
@@ -269,7 +287,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
         [
             labels[step.key],
-            one.operation,
+            _io_name(one),
             format.count(one.ios),
             format.share(one.coverage),
             *(_duration(one.latency_ms.get(name), one.resolution_ms, one.doubt) for name in PERCENTILES),
@@ -281,7 +299,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
             sorted({_RESOLUTIONS[one.resolution_ms] for _, one in found if one.resolution_ms}) or ["their unit"]
         ),
         *dict.fromkeys(
-            f"{format.NONE}? {labels[step.key]}, {one.operation}: {sentence(one.doubt)}"
+            f"{format.NONE}? {labels[step.key]}, {_io_name(one)}: {sentence(one.doubt)}"
             for step, one in found
             if one.doubt
         ),
@@ -294,6 +312,10 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         notes,
         [("", 4), ("Milliseconds", len(PERCENTILES))],
     )
+
+
+def _io_name(one: IoLatencySummary) -> str:
+    return one.operation if one.database is None else f"{one.operation} of {one.database}"
 
 
 _RESOLUTIONS = {1.0: "milliseconds", 0.001: "microseconds"}

@@ -14,7 +14,7 @@ Change = list[float | None]
 @says(CurveKind.ENOUGH)
 def _(
     pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, more: Change, less: Change | None,
-    smallest: bool, largest_bytes: int, fewest_runs: int,
+    smallest: bool, driver_bound: bool, fewest_runs: int,
 ) -> str:  # fmt: skip
     least = ", the smallest size measured," if smallest else ""
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
@@ -26,13 +26,16 @@ def _(
 @says(CurveKind.MAY_BE_ENOUGH)
 def _(
     pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, more: Change, less: Change | None,
-    smallest: bool, largest_bytes: int, fewest_runs: int,
+    smallest: bool, driver_bound: bool, fewest_runs: int,
 ) -> str:  # fmt: skip
+    remedy = "More repeats narrow it"
     doubt = "these runs cannot tell" if more[2] is None else "the interval is too wide to tell"
+    if driver_bound:
+        doubt = "the driver was the bottleneck with more memory"
+        remedy = "Give the driver more CPU, or another machine"
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
     return (
-        f"{_pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. More "
-        "repeats narrow it."
+        f"{_pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
     )
 
 
@@ -142,10 +145,11 @@ def why(chosen: ChosenSize | None) -> str:
         return "given"
     if chosen.why == "bend" and chosen.between_bytes:
         a, b = map(size, chosen.between_bytes)
-        return f"bend: {percent(chosen.error or 0.0)} open from {a} to {b}"
-    return {"end": "end", "middle": "middle", "half": "half of what is enough", "double": "twice what is enough"}.get(
-        chosen.why, chosen.why
-    )
+        return f"bend: up to {percent(chosen.error or 0.0)} off between {a} and {b}"
+    if chosen.why == "enough" and chosen.between_bytes:
+        a, b = map(size, chosen.between_bytes)
+        return f"between {a}, too little, and {b}"
+    return {"half": "half of enough", "double": "twice enough"}.get(chosen.why, chosen.why)
 
 
 METHOD = (

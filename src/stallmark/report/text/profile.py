@@ -303,5 +303,6 @@ def _(name: str, said: str) -> str:
 
 
 @says(ProfileKind.COST)
-def _(share: float) -> str:
-    return f"Collecting took {number(share * 100)} % of a core on Stallmark’s machine."
+def _(share: float, server_share: float | None) -> str:
+    server = "" if server_share is None else f", and {number(server_share * 100)} % of one on the server"
+    return f"Collecting took {number(share * 100)} % of a core on Stallmark’s machine{server}."

@@ -23,6 +23,10 @@ PICTURE = (
     "own counters account for. Rest: other I/O, driver and network, waiting for a free user, and waits of no known "
     "class."
 )
+CEILING = (
+    "Every level that was tried: latency over throughput. A filled mark held the service level, a cross broke it. "
+    "Levels come in the order of the search: doubled until one broke, then the gap halved, then both ends once more."
+)
 MEMORY_CURVE = (
     "Throughput rises with memory, and reads per transaction fall. An orange cross is what the curve says of a size "
     "that was left out: where it lies off the point, the curve bends more than its sizes tell."

@@ -52,10 +52,11 @@ def _(steps: list[str] | None, share: float) -> str:
 
 
 @says(ServerKind.LOG_KEPT)
-def _(recovery: str, used_share: float | None) -> str:
+def _(recovery: str, used_share: float | None, database: str | None) -> str:
     so_far = "" if used_share is None else f" It was {percent(used_share)} full at most."
+    model = "The database’s recovery model" if database is None else f"The recovery model of the database {database}"
     return (
-        f"The database’s recovery model is {recovery}: its log is kept until it is backed up, so that it fills and "
+        f"{model} is {recovery}: its log is kept until it is backed up, so that it fills and "
         f"then grows while it is measured, or the run ends with error 9002.{so_far} ALTER DATABASE … SET RECOVERY "
         "SIMPLE, or back up the log on a schedule, and say that you did."
     )
@@ -91,6 +92,10 @@ LOG_AND_TEMPDB = (
     "Kept by: what most often kept the log from being reused. Pending and runnable (waiting for a CPU): means of "
     "samples at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
     "average. Grants pending: queries that waited for memory, the most seen."
+)
+LOGS = (
+    "Every database has a log of its own. The table above has them together, and of the space used that of the fullest "
+    "log; its columns are explained there."
 )
 REPLICAS = (
     "As the primary saw them. Not sent: log that was still to go to the replica. Not redone: log that it had and "

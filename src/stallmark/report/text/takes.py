@@ -3,9 +3,13 @@
 from stallmark import format
 
 
-def takes(total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False) -> str:
+def takes(
+    total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False, longest_s: float | None = None
+) -> str:
     """Return how long an experiment takes: "about 4 minutes, about 20 seconds of it to load the database"."""
     said = f"{'at most ' * at_most}about {format.roughly(total_s)}"
+    if longest_s is not None:
+        said += f" (at most {format.roughly(longest_s)}, where levels contradict each other)"
     if build_s >= 1:
         said += f", about {format.roughly(build_s)} of it to load the database"
     return said + (", and what the operator is asked to do" if asks else "")

@@ -1,0 +1,237 @@
+"""The search for a load's ceiling while the run goes on: each level is judged when it has been measured, and the next
+one follows until the answer is known.
+
+Transactions are counted by executors in whole seconds, I/Os by a collector of the server, of all its data files and
+processes. Both come late: a level is judged BETWEEN_LEVELS_S after it ended, at its own load. One in the balance, or of
+too few transactions, goes on. In an open loop a level ends early where arrivals are not done and ever more of them
+wait: its latency would be that of any backlog one cares to wait for.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from stallmark.driver.rows import Rows
+from stallmark.driver.steered_load import IOSample
+from stallmark.driver.timeline import BETWEEN_LEVELS_S, Step, Timeline
+from stallmark.record.manifest.search import LevelSeen, LimitSeen
+from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Seen, Verdict, search
+from stallmark.stats.thresholds import CEILING_LONGEST
+from stallmark.transactions.workload import Transaction
+
+if TYPE_CHECKING:
+    from stallmark.stats.within_limit import WithinLimit
+
+BACKLOG_AFTER_S = 10
+"""Seconds of a level by which a backlog is judged."""
+BACKLOG = 0.1
+"""The share of the arrivals that may be missing from what was done: chance leaves less out of 300."""
+REPORTED_AFTER_S = 2.0  # by then all executors have reported a second
+
+
+@dataclass(frozen=True)
+class TransactionLimit:
+    """A limit on a percentile: of one `transaction`, or of all. `allowed` is the share that may take longer."""
+
+    transaction: str | None
+    percentile: str
+    allowed: float
+    limit_ms: float
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The plan of a load's search, by its name: of users, or of the rate of its arrivals; and the times of a step."""
+
+    load: str
+    of_rate: bool
+    asked: Asked
+    read_ms: float | None
+    transactions: tuple[TransactionLimit, ...]
+    ramp_s: float
+    warm_up_s: float
+    measure_s: float
+
+    def name_of(self, level: float) -> str:
+        return f"{level:g} per second" if self.of_rate else f"{level:g} users"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The timeline from now on. `seen` is the level that has ended, None where it goes on; `then` what follows upon it:
+    the next level, or the answer."""
+
+    timeline: Timeline
+    seen: LevelSeen | None = None
+    then: Next | Ceiling | None = None
+
+
+@dataclass
+class _Limit:
+    """A limit on transactions and what was seen of it, by second."""
+
+    limit: TransactionLimit
+    slow: Counter[int] = field(default_factory=Counter)
+    done: Counter[int] = field(default_factory=Counter)
+
+
+class SearchedLoad:
+    """The search of one load. Call `count_io` from any thread, all else from one. `of_users` are the transactions that
+    users start."""
+
+    def __init__(self, plan: SearchPlan, of_users: Iterable[type[Transaction]]):
+        self.plan = plan
+        self._of_users = {kind.name for kind in of_users}
+        self._limits = [_Limit(limit) for limit in plan.transactions]
+        self._served: Counter[int] = Counter()  # arrivals that were done or given up, by second
+        self._io: list[IOSample] = []
+        first = search(plan.asked, [])
+        assert isinstance(first, Next)
+        self.next: Next = first
+        self._seen: list[Seen] = []
+        self._over = False
+
+    @property
+    def last(self) -> Seen | None:
+        """Return the level that was judged last."""
+        return self._seen[-1] if self._seen else None
+
+    def count(self, reported: Rows) -> None:
+        """Count what executors report of this load."""
+        from stallmark.record import histogram as hdr
+
+        for row in reported.transactions:
+            if row.load != self.plan.load or row.transaction not in self._of_users:
+                continue
+            self._served[row.second] += row.committed + row.rolled_back + row.failed
+            for one in self._limits:
+                if one.limit.transaction in (None, row.transaction):
+                    places, counts = hdr.used(row.latency)
+                    one.done[row.second] += int(counts.sum())
+                    one.slow[row.second] += int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
+
+    def count_io(self, sample: IOSample) -> None:
+        """Take a sample. One that counts less than the last one is of counters that began anew."""
+        if self._io and sample.reads < self._io[-1].reads:
+            self._io = []
+        self._io.append(sample)
+
+    def check(self, timeline: Timeline, now_s: float) -> Judged | None:
+        """Judge the level under way, the last step of the timeline, if it is time."""
+        step = timeline.steps[-1]
+        if self._over or now_s < step.begin_s + step.ramp_s:
+            return None
+        if self.plan.of_rate and (since := self._backlog_since(step, now_s)) is not None:
+            until = math.floor(now_s - REPORTED_AFTER_S)
+            return self._judged(timeline.ending(until, min(step.measure_s, since)), now_s, backlog=True)
+        if now_s < step.end_s + BETWEEN_LEVELS_S:
+            return None
+        limits = self._limits_of(step)
+        longer_s = step.end_s + self.plan.measure_s
+        if _verdict(limits) == Verdict.UNDECIDED and longer_s <= step.measure_s + CEILING_LONGEST * self.plan.measure_s:
+            return Judged(timeline.ending(longer_s))
+        return self._judged(timeline, now_s)
+
+    def _judged(self, timeline: Timeline, now_s: float, backlog: bool = False) -> Judged:
+        step = timeline.steps[-1]
+        limits = self._limits_of(step)
+        verdict = Verdict.BROKE if backlog else _verdict(limits, nearest=True)
+        seen = LevelSeen(
+            level=self.next.level, tried=self.next.why.value, verdict=verdict.value, backlog=backlog, limits=limits
+        )
+        self._seen.append(Seen(self.next.level, verdict))
+        then = search(self.plan.asked, self._seen)
+        if isinstance(then, Ceiling):
+            self._over = True
+            return Judged(timeline.over(), seen, then)
+        self.next = then
+        return Judged(timeline.followed_by(self._step(timeline, then.level, now_s)), seen, then)
+
+    def _step(self, timeline: Timeline, level: float, now_s: float) -> Step:
+        plan, before = self.plan, timeline.steps[-1]
+        name, again = plan.name_of(level), sum(one.level == level for one in self._seen)
+        head = timeline.steps[0].name.removesuffix(plan.name_of(plan.asked.low))
+        others = before.users - (0 if plan.of_rate else round(self._seen[-1].level))
+        measure_s = now_s + plan.ramp_s + plan.warm_up_s
+        return Step(
+            name=f"{head}{name}" + (f" ({again + 1})" if again else ""),
+            users=others + (0 if plan.of_rate else round(level)),
+            begin_s=now_s,
+            ramp_s=plan.ramp_s,
+            measure_s=measure_s,
+            end_s=measure_s + plan.measure_s,
+        )
+
+    def _backlog_since(self, step: Step, now_s: float) -> float | None:
+        """Return since when ever more arrivals wait; None where they do not, or it is too early to tell. More of them
+        are missing than chance has it, in the first half of these seconds and in the second."""
+        since, until = math.ceil(step.begin_s + step.ramp_s + 1), math.floor(now_s - REPORTED_AFTER_S)
+        until = min(until, math.floor(step.end_s))
+        since = max(since, until - 2 * BACKLOG_AFTER_S)
+        if until - since < BACKLOG_AFTER_S:
+            return None
+        middle = (since + until) // 2
+        for begin, end in ((since, middle), (middle, until)):
+            due = self.next.level * (end - begin)
+            if due - sum(self._served[second] for second in range(begin, end)) <= BACKLOG * due + 3 * math.sqrt(due):
+                return None
+        return float(since)
+
+    def _limits_of(self, step: Step) -> tuple[LimitSeen, ...]:
+        from stallmark.stats.within_limit import enough, judge
+
+        seconds = range(math.ceil(step.measure_s), math.floor(step.end_s))
+        found = []
+        if self.plan.read_ms is not None:
+            reads, stalls = self._reads(seconds)
+            seen = judge(stalls, reads, self.plan.read_ms)
+            found.append(LimitSeen(of="reads", limit_ms=self.plan.read_ms, **_figures(seen)))
+        for one in self._limits:
+            slow, done = ([counted[second] for second in seconds] for counted in (one.slow, one.done))
+            of, allowed = one.limit, one.limit.allowed
+            seen = judge(slow, done, allowed, enough(allowed))
+            found.append(
+                LimitSeen(
+                    of="transactions",
+                    transaction=of.transaction,
+                    percentile=of.percentile,
+                    limit_ms=of.limit_ms,
+                    **_figures(seen),
+                )
+            )
+        return tuple(found)
+
+    def _reads(self, seconds: range) -> tuple[list[float], list[float]]:
+        """Return the reads of data files and the time they took, between the samples within these seconds."""
+        inside = [one for one in list(self._io) if seconds.start <= one.t <= seconds.stop and one.read_ms is not None]
+        pairs = list(pairwise(inside))
+        return [b.reads - a.reads for a, b in pairs], [(b.read_ms or 0.0) - (a.read_ms or 0.0) for a, b in pairs]
+
+
+def _figures(seen: "WithinLimit") -> dict[str, Any]:
+    return {
+        "limit": seen.limit,
+        "value": seen.value,
+        "low": seen.low,
+        "high": seen.high,
+        "seen": seen.of,
+        "verdict": seen.verdict.value,
+    }
+
+
+def _verdict(limits: Sequence[LimitSeen], nearest: bool = False) -> Verdict:
+    """Return the verdict on a level: one limit that breaks breaks it, and all must hold. With `nearest` one in the
+    balance counts by what was seen, as far as anything was."""
+    verdicts = {_nearest(one) if nearest else Verdict(one.verdict) for one in limits}
+    if Verdict.BROKE in verdicts:
+        return Verdict.BROKE
+    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.HELD
+
+
+def _nearest(one: LimitSeen) -> Verdict:
+    if one.verdict != Verdict.UNDECIDED or one.value is None:
+        return Verdict(one.verdict)
+    return Verdict.BROKE if one.value > one.limit else Verdict.HELD

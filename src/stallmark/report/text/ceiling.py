@@ -1,0 +1,194 @@
+"""The wording of a ceiling: the load that was searched for, at which the service level holds."""
+
+from typing import Any
+
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
+from stallmark.analysis.ceiling.findings import CeilingKind
+from stallmark.analysis.finding import Finding
+from stallmark.format import factor, listed, number, plural, quoted, spoken
+from stallmark.report.text import clause, says
+from stallmark.stats.thresholds import REPLICATES
+
+_VERDICTS = {"held": "held", "broke": "broke the service level", "undecided": "too little seen to tell"}
+_TRIED = {
+    "first": "first",
+    "double": "doubled",
+    "halve": "gap halved",
+    "above": "above, again",
+    "ceiling": "ceiling, again",
+    "balance": "in the balance, again",
+}
+METHOD = (
+    "A level is judged on the seconds it was measured, in ten parts. It holds where the 95 % interval keeps every "
+    "limit, and is measured up to three times as long where that is open. A level in the balance even then counts by "
+    "its figure."
+)
+
+
+def level_verdict(verdict: str) -> str:
+    """Return the verdict on a level in words."""
+    return _VERDICTS[verdict]
+
+
+def tried(why: str) -> str:
+    """Return why a level was tried."""
+    return _TRIED[why]
+
+
+def level(of: str, value: float) -> str:
+    """Return a level in words: "240 users", "1,200 per second"."""
+    return f"{_plain(value)} user{'s' * (value != 1)}" if of == "users" else f"{_plain(value)} per second"
+
+
+def limit(one: list[Any]) -> str:
+    """Return a limit in words: "a mean read time of 10 ms", "p95 of Trade-Orders of 50 ms"."""
+    of, transaction, percentile, limit_ms = one
+    if of == "reads":
+        return f"a mean read time of {_plain(limit_ms)} ms"
+    whose = f" of {plural(transaction)}" if transaction else ""
+    return f"{percentile}{whose} of {_plain(limit_ms)} ms"
+
+
+@says(CeilingKind.FOUND)
+def _(
+    variant: str | None, repeat: int | None, of: str, holds: float, breaks: float, asked: list[float],
+    per_s: float | None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: Finding | None,
+) -> str:  # fmt: skip
+    beyond = f". At {level(of, breaks)} {_misses(missed)}" if missed else ""
+    return (
+        f"{_whose(variant, repeat)}arries {_plain(holds)} to {level(of, breaks)}{_rate(per_s, primary)} within "
+        f"{_listed(limits)}{_ends(limit)}{beyond}."
+    )
+
+
+@says(CeilingKind.AT_LEAST)
+def _(
+    variant: str | None, repeat: int | None, of: str, holds: float, breaks: None, asked: list[float],
+    per_s: float | None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: None,
+) -> str:  # fmt: skip
+    return (
+        f"{_whose(variant, repeat)}arries at least {level(of, holds)}{_rate(per_s, primary)} within {_listed(limits)}: "
+        "the search ended at its `to`."
+    )
+
+
+@says(CeilingKind.NONE)
+def _(
+    variant: str | None, repeat: int | None, of: str, holds: None, breaks: float, asked: list[float],
+    per_s: None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: Finding | None,
+) -> str:  # fmt: skip
+    if not missed:
+        return (
+            f"{_whose(variant, repeat)}ould not be judged even at {level(of, breaks)}: too few reads or transactions "
+            "were seen. Raise `measure`, or `from`."
+        )
+    return f"{_whose(variant, repeat)}arries not even {level(of, breaks)}: {_misses(missed)}."
+
+
+@says(CeilingKind.UNCONFIRMED)
+def _(
+    variant: str | None, repeat: int | None, of: str, holds: float | None, breaks: float | None, asked: list[float],
+    per_s: float | None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: Finding | None,
+) -> str:  # fmt: skip
+    ends = " and ".join(level(of, one) for one in (holds, breaks) if one is not None)
+    return (
+        f"{_whose(variant, repeat)}annot be given a ceiling: levels contradicted each other until no more were to be "
+        f"tried, the last near {ends}. Measure longer."
+    )
+
+
+@says(CeilingKind.ENDED)
+def _(
+    variant: str | None, repeat: int | None, of: str, holds: None, breaks: None, asked: list[float],
+    per_s: None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: None,
+) -> str:  # fmt: skip
+    return f"{_whose(variant, repeat)}annot be given a ceiling: the run ended before the search did."
+
+
+@says(CeilingKind.REPEATS)
+def _(
+    variant: str | None, of: str, mean: float, low: float, high: float, per_s: float | None, primary: str | None,
+    limits: list[list[Any]], runs: int,
+) -> str:  # fmt: skip
+    unit = "users" if of == "users" else "per second"
+    return (
+        f"{_whose(variant, None)}arries {mean:.3g} {unit} (95 % interval {low:.3g} to {high:.3g}, {runs} runs)"
+        f"{_rate(per_s, primary)} within {_listed(limits)}."
+    )
+
+
+@says(CeilingKind.RATIO)
+def _(
+    variants: list[str], of: str, levels: list[float], ratio: float, low: float | None, high: float | None,
+    shown: bool, fewest_runs: int,
+) -> str:  # fmt: skip
+    a, b = variants
+    between = f" ({factor(low)} to {factor(high)})" if low is not None and high is not None else ""
+    doubt = ""
+    if not shown:
+        doubt = "; indicative only" if fewest_runs < REPLICATES else "; no difference shown"
+    return (
+        f"The ceiling of {quoted([b])} is {factor(ratio)}{between} that of {quoted([a])}: {level(of, levels[1])} "
+        f"against {_plain(levels[0])}{doubt}."
+    )
+
+
+@says(CeilingKind.LIMIT)
+def _(variant: str | None, repeat: int | None, of: str, breaks: float, verdict: Finding) -> str:
+    where = f" with {quoted([variant])}" if variant else ""
+    where += f" in repeat {repeat}" if repeat else ""
+    return f"At {level(of, breaks)}{where}: {clause(verdict)}."
+
+
+@says(CeilingKind.DRIVER)
+def _(variant: str | None, of: str, breaks: float) -> str:
+    where = f"of {quoted([variant])} " if variant else ""
+    return (
+        f"The ceiling {where}may be the driver’s: at {level(of, breaks)} the driver was the bottleneck. Use more load "
+        "machines, or ones with more CPU."
+    )
+
+
+_LIMITS = {
+    DeviceKind.LIMITS: "{} is the limit",
+    DeviceKind.LATENCY_LIMITS: "{} is the limit",
+    DeviceKind.ONE_OF_SEVERAL: "{} is one limit of several",
+    DeviceKind.WITH_CPUS: "{} and the CPUs are limits together",
+    DeviceKind.CPUS_LIMIT: "the CPUs are the limit",
+}
+_DEVICES = {JudgedDevice.DATA: "the storage of the data", JudgedDevice.LOG: "the log"}
+
+
+def _ends(verdict: Finding | None) -> str:
+    """Return what ends first, where that was told."""
+    said = _LIMITS.get(DeviceKind(verdict.kind)) if verdict else None
+    device = JudgedDevice(verdict.facts.get("device", JudgedDevice.DATA)) if verdict else JudgedDevice.DATA
+    return f"; beyond it {said.format(_DEVICES[device])}" if said else ""
+
+
+def _whose(variant: str | None, repeat: int | None) -> str:
+    """Return whose ceiling it is, up to the c with which all verbs begin."""
+    again = f"In repeat {repeat} " if repeat else ""
+    name = quoted([variant]) if variant else f"{'the' if again else 'The'} server"
+    return f"{again}{name} c"
+
+
+def _rate(per_s: float | None, primary: str | None) -> str:
+    if per_s is None:
+        return ""
+    return f" ({number(per_s)} {plural(spoken(primary)) + '/s' if primary else 'TPS'})"
+
+
+def _misses(missed: list[list[Any]]) -> str:
+    limits = [one for one in missed if one[0] != "backlog"]
+    said = ["ever more arrivals wait"] * (len(limits) < len(missed)) + [f"it misses {_listed(limits)}"] * bool(limits)
+    return listed(said)
+
+
+def _listed(limits: list[list[Any]]) -> str:
+    return listed([limit(one) for one in limits])
+
+
+def _plain(value: float) -> str:
+    """Write a number that was chosen, not measured: 12, not 12.0."""
+    return f"{value:,.4g}"

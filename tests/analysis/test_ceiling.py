@@ -1,0 +1,125 @@
+"""The findings of a search for a ceiling, and the cases in which it is not said."""
+
+from dataclasses import replace
+
+import pytest
+from support.comparisons import one_run, with_manifest
+
+from stallmark.analysis.answer import answer
+from stallmark.analysis.ceiling.findings import CeilingKind, ceiling_findings
+from stallmark.analysis.ceiling.summary import ceilings
+from stallmark.analysis.compare.verdicts import compare_runs
+from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.run import RunSummary
+from stallmark.cli.ceiling_rule import CeilingRule
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.search import LevelSeen, LimitSeen, Search
+from stallmark.record.manifest.workload import Step
+
+LEVELS = [(4, "held"), (8, "broke"), (6, "held"), (7, "broke"), (7, "broke"), (6, "held")]
+
+
+def level(users: int, verdict: str, backlog: bool = False) -> LevelSeen:
+    value = {"held": 8.0, "broke": 12.0, "undecided": None}[verdict]
+    reads = LimitSeen(of="reads", limit_ms=10, limit=10, value=value, seen=900, verdict=verdict)
+    return LevelSeen(level=users, tried="first", verdict=verdict, backlog=backlog, limits=(reads,))
+
+
+def searched(sound: RunSummary, variant="A", repeat=1, levels=LEVELS, outcome="found", holds=6, breaks=7) -> RunSummary:
+    """A run that tried these levels, at ten transactions per second for every user."""
+    run, steps, planned = one_run(sound, variant, 400, 1, repeat), [], []
+    for number, (users, verdict) in enumerate(levels):
+        name = f"{users} users ({number})"
+        times = {"begin_s": number * 10, "measure_s": number * 10 + 2, "end_s": number * 10 + 9}
+        planned.append(Step(name=name, users=users, searched=level(users, verdict), **times))
+        step = run.steps[0]
+        throughput = replace(step.throughput, tps=users * 10.0, primary=None, primary_tps=None)
+        steps.append(replace(step, key=f"{variant}{repeat}-{number}", step=name, users=users, throughput=throughput))
+    search = Search(load="bank", of="users", low=4, high=64, tolerance=0.1, outcome=outcome, holds=holds, breaks=breaks)
+    return with_manifest(replace(run, steps=steps), search=search, steps=planned)
+
+
+def found(*runs: RunSummary) -> list[Finding]:
+    return list(ceiling_findings(ceilings(runs)))
+
+
+def of(kind: CeilingKind, findings: list[Finding]) -> list[Finding]:
+    return [one for one in findings if one.kind is kind]
+
+
+def test_a_ceiling_has_its_two_levels_its_throughput_and_the_limit_it_misses(sound):
+    [one] = of(CeilingKind.FOUND, found(searched(sound)))
+    assert (one.facts["holds"], one.facts["breaks"], one.facts["per_s"]) == (6, 7, 60)
+    assert one.facts["limits"] == one.facts["missed"] == [["reads", None, None, 10.0]]
+
+
+def test_it_is_the_answer_of_its_experiment_and_its_levels_are_not_compared(sound):
+    runs = [searched(sound)]
+    findings = conclusions("users", runs, ceilings=ceilings(runs))
+    assert answer(findings, runs, None).kind is CeilingKind.FOUND
+    assert {type(one.kind) for one in findings} == {CeilingKind}
+    with pytest.raises(StallmarkError, match="stallmark report"):
+        compare_runs(runs)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "holds", "breaks", "kind"),
+    [
+        ("at_least", 64, None, CeilingKind.AT_LEAST),
+        ("none", None, 4, CeilingKind.NONE),
+        ("unconfirmed", 6, 7, CeilingKind.UNCONFIRMED),
+        (None, None, None, CeilingKind.ENDED),
+    ],
+)
+def test_what_is_no_ceiling_is_called_none(sound, outcome, holds, breaks, kind):
+    findings = found(searched(sound, outcome=outcome, holds=holds, breaks=breaks))
+    assert of(kind, findings) and not of(CeilingKind.FOUND, findings)
+
+
+def test_without_a_search_nothing_is_said(sound):
+    assert found(sound) == []
+
+
+def test_repeats_have_an_interval_that_is_no_narrower_than_what_one_run_knows(sound):
+    [alike] = of(CeilingKind.REPEATS, found(*(searched(sound, repeat=n) for n in (1, 2, 3))))
+    assert alike.facts["low"] == 6 and alike.facts["high"] == 7
+    apart = [searched(sound), searched(sound, repeat=2, holds=8, breaks=9)]
+    [wide] = of(CeilingKind.REPEATS, found(*apart))
+    assert wide.facts["low"] < 6 and wide.facts["high"] > 9
+
+
+def test_two_variants_are_compared_by_their_ceilings(sound):
+    a = [searched(sound, "A", n) for n in (1, 2, 3)]
+    b = [searched(sound, "B", n, holds=12, breaks=14) for n in (1, 2, 3)]
+    [ratio] = of(CeilingKind.RATIO, found(*a, *b))
+    assert ratio.facts["ratio"] == pytest.approx(2) and ratio.facts["shown"]
+    [one_each] = of(CeilingKind.RATIO, found(a[0], b[0]))
+    assert not one_each.facts["shown"] and one_each.facts["low"] is None
+
+
+def test_a_ceiling_that_was_not_reached_has_no_ratio(sound):
+    open_ended = searched(sound, "B", outcome="at_least", holds=64, breaks=None)
+    assert not of(CeilingKind.RATIO, found(searched(sound), open_ended))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fails"),
+    [("ceiling below 6 users", False), ("ceiling below 7 users", True), ("ceiling below 5 per second", True)],
+)
+def test_a_rule_fails_below_what_is_carried(sound, rule, fails):
+    assert bool(CeilingRule.parse(rule).reason(found(searched(sound)))) is fails
+
+
+def test_a_rule_fails_where_nothing_was_found(sound):
+    rule = CeilingRule.parse("Ceiling below 1 user")
+    assert rule.reason([])
+    assert rule.reason(found(searched(sound, outcome="unconfirmed")))
+    assert rule.reason(found(searched(sound, outcome="none", holds=None, breaks=4)))
+    assert not rule.reason(found(searched(sound, outcome="at_least", holds=64, breaks=None)))
+
+
+@pytest.mark.parametrize("text", ["ceiling", "ceiling below users", "ceiling below 5", "ceiling above 5 users"])
+def test_a_rule_that_is_none_is_refused(text):
+    with pytest.raises(StallmarkError, match="ceiling below 200 users"):
+        CeilingRule.parse(text)

@@ -1,0 +1,148 @@
+"""The search of a load, second by second, against a simulated server."""
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stallmark.driver.rows import Rows, TransactionRow
+from stallmark.driver.searched_load import Judged, SearchedLoad, SearchPlan, TransactionLimit
+from stallmark.driver.steered_load import IOSample
+from stallmark.driver.timeline import Step, Timeline
+from stallmark.record import histogram as hdr
+from stallmark.record.manifest.search import LevelSeen
+from stallmark.stats.ceiling_search import Asked, Ceiling, Outcome, Verdict
+from stallmark.transactions import find_workload
+
+BANK = find_workload("bank").users.deck
+P95 = TransactionLimit(None, "p95", 0.05, 50)
+PLAN = SearchPlan("bank", False, Asked(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
+RATE = replace(PLAN, of_rate=True, asked=Asked(50, 1600, 0.1, False))
+
+
+@dataclass
+class World:
+    """A server whose transactions take 10 ms up to a ceiling and 100 ms beyond it, or are not done at all; whose reads
+    take `read_ms` for every user."""
+
+    ceiling: float
+    plan: SearchPlan = PLAN
+    read_ms: float | None = None
+    serves: float = math.inf
+    tps: int = 400
+    reads: float = 0
+    stalls: float = 0
+    levels: list[LevelSeen] = field(default_factory=list)
+    answer: Ceiling | None = None
+
+    def run(self, until: int = 5_000) -> Timeline:
+        load = SearchedLoad(self.plan, BANK)
+        low, measure_s = self.plan.asked.low, self.plan.ramp_s + self.plan.warm_up_s
+        first = Step("first", int(low), 0, self.plan.ramp_s, measure_s, measure_s + self.plan.measure_s)
+        timeline = Timeline((first,), reserve_s=until)
+        for second in range(until):
+            level = load.next.level
+            load.count(self._second(second, level))
+            if self.read_ms is not None:
+                self.reads += 100
+                self.stalls += 100 * self.read_ms * level
+                load.count_io(IOSample(second + 1.0, self.reads, 0, self.stalls))
+            if judged := load.check(timeline, second + 1.0):
+                timeline = judged.timeline
+                self._take(judged)
+            if self.answer:
+                break
+        return timeline
+
+    def _take(self, judged: Judged) -> None:
+        if judged.seen:
+            self.levels.append(judged.seen)
+        if isinstance(judged.then, Ceiling):
+            self.answer = judged.then
+
+    def _second(self, second: int, level: float) -> Rows:
+        done = int(min(level, self.serves)) if self.plan.of_rate else self.tps
+        took_ms = 10 if level <= self.ceiling else 100
+        latency = hdr.encode(np.full(done, took_ms * 1000))
+        name = next(iter(BANK)).name
+        row: dict[str, Any] = dict.fromkeys(("rolled_back", "failed", "retries", "latency_us", "service_us"), 0)
+        return Rows([TransactionRow(second, "bank", name, done, latency=latency, service=latency, **row)])
+
+
+def test_the_ceiling_is_found_and_every_level_is_a_step() -> None:
+    world = World(23)
+    timeline = world.run()
+    assert world.answer == Ceiling(Outcome.FOUND, 23, 24)
+    assert len(timeline.steps) == len(world.levels)
+    assert [step.users for step in timeline.steps[:6]] == [2, 4, 8, 16, 32, 23]
+    names = [step.name for step in timeline.steps]
+    assert len(set(names)) == len(names)
+    assert timeline.reserve_s == 0
+
+
+def test_steps_neither_overlap_nor_are_shorter_than_planned() -> None:
+    steps = World(23).run().steps
+    for before, after in pairwise(steps):
+        assert after.begin_s >= before.end_s
+        assert after.measure_s - after.begin_s == PLAN.ramp_s + PLAN.warm_up_s
+    assert all(step.end_s - step.measure_s >= PLAN.measure_s for step in steps)
+
+
+def test_reads_are_held_against_their_limit() -> None:
+    world = World(1000, replace(PLAN, read_ms=10.0, transactions=()), read_ms=0.5)
+    world.run()
+    assert world.answer and (world.answer.holds, world.answer.breaks) == (20, 21)
+    [reads] = world.levels[0].limits
+    assert (reads.of, reads.value, reads.limit, reads.seen) == ("reads", 1.0, 10.0, 1000)
+
+
+def test_reads_of_which_nothing_is_known_hold_nothing() -> None:
+    world = World(1000, replace(PLAN, read_ms=10.0, transactions=()))
+    world.run()
+    assert world.answer == Ceiling(Outcome.NONE, None, 2)
+    assert {level.verdict for level in world.levels} == {"undecided"}
+
+
+def test_too_few_transactions_are_waited_for() -> None:
+    world = World(1000, tps=8)
+    timeline = world.run()
+    assert world.levels[0].verdict == Verdict.HELD
+    assert {step.end_s - step.measure_s for step in timeline.steps} == {3 * PLAN.measure_s}
+    assert world.levels[0].limits[0].seen >= 200
+
+
+def test_other_loads_and_what_no_user_started_count_for_nothing() -> None:
+    load = SearchedLoad(PLAN, BANK)
+    world = World(0)
+    rows = world._second(3, 5)
+    for row in rows.transactions:
+        row.load = "another"
+    timeline = Timeline((Step("first", 2, 0, 0, 2, 12),), reserve_s=1000)
+    for second in range(40):
+        load.count(rows)
+        judged = load.check(timeline, float(second))
+        timeline = judged.timeline if judged else timeline
+        if judged and judged.seen:
+            assert judged.seen.limits[0].seen == 0
+            return
+    raise AssertionError("the level was never judged")
+
+
+def test_a_backlog_that_grows_ends_the_level_early() -> None:
+    world = World(math.inf, RATE, serves=500)
+    timeline = world.run()
+    first_broken = next(at for at, level in enumerate(world.levels) if level.verdict == "broke")
+    step = timeline.steps[first_broken]
+    assert world.levels[first_broken].backlog and world.levels[first_broken].level == 800
+    assert step.end_s - step.begin_s < RATE.warm_up_s + RATE.measure_s
+    assert step.begin_s <= step.measure_s < step.end_s
+    assert world.answer and world.answer.holds and world.answer.holds < 500 * 1.25 < world.answer.breaks * 1.25
+
+
+def test_users_have_no_backlog() -> None:
+    world = World(math.inf, tps=200)
+    world.run()
+    assert not any(level.backlog for level in world.levels)
+    assert world.answer == Ceiling(Outcome.AT_LEAST, 64, None)

@@ -1,0 +1,200 @@
+"""Collecting: what is refused, what is kept, and what never lands in the folder. The server is simulated, and time."""
+
+import errno
+import os
+import shutil
+
+import pytest
+from support.production import DAY, HOUR, MIDNIGHT, Production, direct
+
+from stallmark.analysis.profile.intervals import intervals_of, samples_of
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.errors import StallmarkError
+from stallmark.profile.collection import Collection
+from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.reader import last_sample, read_raw
+from stallmark.record.profile.writer import ProfileWriter, alone
+
+TEN_MINUTES = 600.0
+
+
+def collected(
+    production, monkeypatch, folder, seconds=TEN_MINUTES, *, anonymous=False, told=lambda seen: None, wait=None
+):
+    source = direct(production, monkeypatch, anonymous=anonymous)
+    Collection(source, folder, seconds, anonymous, production.clock(wait), told).run()
+    return folder
+
+
+def test_samples_are_taken_at_the_interval_and_at_the_end_and_do_not_drift(tmp_path, monkeypatch):
+    folder = collected(Production(), monkeypatch, tmp_path / "p")
+    samples = samples_of(folder)
+    assert len(samples.number) == 42  # at once, at every whole interval from 5 s on, and at the end
+    assert samples.at[-1] - samples.at[0] == pytest.approx(TEN_MINUTES, abs=0.1)
+    assert samples.seen.all() and not len(samples.restarts)
+    [session] = read_profile(folder).sessions
+    assert session.end == "complete" and not list(folder.glob("*.arrows"))
+
+
+def test_rows_that_are_as_they_were_are_not_stored_and_count_nothing(tmp_path, monkeypatch):
+    """A state that never changes has one row, and is known in every interval."""
+    folder = collected(Production(), monkeypatch, tmp_path / "p")
+    counters = read_raw(folder, "server_counters").to_pylist()
+    assert len([row for row in counters if row["counter"] == "connections"]) == 1
+    connections = intervals_of(folder).server.column("connections").to_pylist()
+    assert set(connections) == {180.0} and len(connections) == 41
+
+
+def test_the_same_command_goes_on_in_the_folder_until_the_time_is_over(tmp_path, monkeypatch):
+    production = Production()
+
+    def stop(seen):
+        if production.now > 200:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collected(production, monkeypatch, tmp_path / "p", told=stop)
+    production.now = 300.0
+    folder = collected(production, monkeypatch, tmp_path / "p")
+    assert [one.end for one in read_profile(folder).sessions] == ["stopped", "complete"]
+    summary = summarise_profile(folder)
+    assert summary.end - summary.begin == pytest.approx(TEN_MINUTES, abs=1)
+    [gap] = summary.unseen
+    assert gap.begin - MIDNIGHT == pytest.approx(200, abs=20) and gap.end - MIDNIGHT == pytest.approx(300, abs=1)
+    assert gap.reason is None
+    with pytest.raises(StallmarkError, match="so it is whole"):
+        collected(production, monkeypatch, folder)
+    collected(production, monkeypatch, folder, TEN_MINUTES + 60)  # a longer time goes on
+
+
+def test_a_kill_keeps_every_sample_and_a_sample_cut_in_the_middle_does_no_harm(tmp_path, monkeypatch):
+    production = Production()
+    folder = tmp_path / "p"
+
+    def snapshot(seen):
+        if production.now > 300 and not (tmp_path / "killed").exists():
+            shutil.copytree(folder, tmp_path / "killed")
+
+    collected(production, monkeypatch, folder, told=snapshot)
+    killed = tmp_path / "killed"
+    stream = killed / "samples-001.arrows"
+    whole = last_sample(killed)
+    with stream.open("r+b") as file:
+        file.truncate(stream.stat().st_size - 40)
+    assert last_sample(killed) == whole - 1  # the others of that sample are there, and count for nothing
+    production.now = 330.0
+    collected(production, monkeypatch, killed)
+    assert [one.end for one in read_profile(killed).sessions] == ["killed", "complete"]
+    numbers = read_raw(killed, "samples").column("sample").to_pylist()
+    assert numbers == sorted(set(numbers)) and whole not in numbers
+    reads = summarise_profile(killed).means[Measure.READS]
+    assert reads == pytest.approx(summarise_profile(folder).means[Measure.READS], rel=0.01)
+
+
+def test_a_short_loss_is_no_gap_and_a_long_one_is_said_with_its_reason(tmp_path, monkeypatch):
+    production = Production(outages=[(100, 110), (300, 420)])
+    folder = collected(production, monkeypatch, tmp_path / "p")
+    [gap] = read_profile(folder).gaps
+    assert "link failure" in gap.reason
+    assert [one.reason for one in summarise_profile(folder).unseen] == [gap.reason]
+    assert production.logins < 20  # it waits longer and longer
+
+
+def test_another_servers_folder_is_refused_and_a_failover_is_not(tmp_path, monkeypatch):
+    production = Production(names=[(0.0, "SQL-A"), (700.0, "SQL-B")])
+    folder = collected(production, monkeypatch, tmp_path / "p")
+    production.now = 800.0
+    collected(production, monkeypatch, folder, HOUR)  # the same address, another server
+    assert [one.name for one in read_profile(folder).servers] == ["SQL-A", "SQL-B"]
+    production.now = 900.0
+    production.names = [(0.0, "SQL-C")]
+    source = direct(production, monkeypatch)
+    source.address = "other.example.com:1433/master"
+    with pytest.raises(StallmarkError, match="another server"):
+        Collection(source, folder, 2 * DAY, clock=production.clock()).run()
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "to-mother.txt").write_text("Dear")
+    with pytest.raises(StallmarkError, match="is no profile"):
+        collected(Production(), monkeypatch, tmp_path / "letters")
+    assert [path.name for path in (tmp_path / "letters").iterdir()] == ["to-mother.txt"]
+
+
+def test_names_and_no_names_are_not_mixed(tmp_path, monkeypatch):
+    production = Production()
+    folder = collected(production, monkeypatch, tmp_path / "p", anonymous=True)
+    with pytest.raises(StallmarkError, match="give --anonymous again"):
+        collected(production, monkeypatch, folder, HOUR)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of folders are POSIX's")
+def test_two_processes_do_not_collect_into_one_folder(tmp_path, monkeypatch):
+    with alone(tmp_path), pytest.raises(StallmarkError, match="Another process"):
+        collected(Production(), monkeypatch, tmp_path)
+
+
+def test_an_anonymous_profile_names_nobody(tmp_path, monkeypatch):
+    production = Production(outages=[(100, 200)])
+    folder = collected(production, monkeypatch, tmp_path / "p", anonymous=True)
+    every = b"".join(path.read_bytes() for path in folder.iterdir())
+    tables = [row for name in ("file_counters", "samples") for row in read_raw(folder, name).to_pylist()]
+    for name in ("Sales", "Web", "SQL-A", "db.example.com", "watcher", "secret", "msdb"):
+        assert name.encode() not in every and name not in str(tables), name
+    assert {row["database"] for row in read_raw(folder, "file_counters").to_pylist()} >= {"database 5", "database 6"}
+    assert summarise_profile(folder).manifest.server.name is None
+
+
+def test_a_password_is_nowhere_even_where_an_error_has_it(tmp_path, monkeypatch):
+    source = direct(Production(), monkeypatch)
+    assert "secret" not in source.cleaned("login failed for pwd=secret; password secret")
+
+
+def test_a_login_without_the_right_is_told_which_it_needs(tmp_path, monkeypatch):
+    from support.mssql_server import answering
+
+    from stallmark.profile.find import source_for
+
+    production = Production(forbidden=True)
+    with answering(production.script(), encryption="none") as server:
+        url = f"mssql://watcher:secret@127.0.0.1:{server.port}/master?Encrypt=no"
+        with pytest.raises(StallmarkError, match="GRANT VIEW SERVER STATE"):
+            Collection(source_for(url, anonymous=False), tmp_path / "p", HOUR, clock=production.clock()).run()
+    assert not (tmp_path / "p").exists()
+
+
+def test_through_the_driver_a_cut_connection_is_opened_again_and_one_text_is_sent(tmp_path):
+    from support.mssql_server import answering
+
+    from stallmark.profile.find import source_for
+
+    production = Production(outages=[(100, 200)], names=[(0.0, "SQL-A"), (150.0, "SQL-B")], restarts=[150.0])
+    with answering(production.script(), encryption="none") as server:
+        url = f"mssql://watcher:secret@127.0.0.1:{server.port}/master?Encrypt=no"
+        Collection(source_for(url, anonymous=False), tmp_path / "p", 400.0, clock=production.clock()).run()
+    assert len(production.asked) == 1  # so it is one plan in the server's cache
+    found = summarise_profile(tmp_path / "p")
+    assert [one.restart for one in found.unseen] == [True]
+    assert ProfileKind.OTHER_SERVER in {one.kind for one in found.cautions}
+    assert found.manifest.server.product == "SQL Server" and found.manifest.server.cores == 16
+
+
+def test_a_full_disk_is_one_sentence_and_the_folder_goes_on(tmp_path, monkeypatch):
+    production = Production()
+    write = ProfileWriter._write
+
+    def full(self, name, rows):
+        if production.now > 200:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, name, rows)
+
+    monkeypatch.setattr(ProfileWriter, "_write", full)
+    with pytest.raises(StallmarkError, match="No space left on device"):
+        collected(production, monkeypatch, tmp_path / "p")
+    monkeypatch.setattr(ProfileWriter, "_write", write)
+    folder = collected(production, monkeypatch, tmp_path / "p")
+    assert [one.end for one in read_profile(folder).sessions] == ["failed", "complete"]
+    assert summarise_profile(folder).seen_s == pytest.approx(TEN_MINUTES, abs=40)

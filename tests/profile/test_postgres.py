@@ -1,0 +1,84 @@
+"""A profile of a real PostgreSQL by a role that has pg_monitor alone. The time between samples is made up."""
+
+import time
+
+import pytest
+from support.embedded_servers import copied
+
+from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.profile.collection import Clock, Collection
+from stallmark.profile.find import source_for
+
+pytestmark = pytest.mark.server
+COMMITS, INTERVAL_S = 200, 15.0
+OBJECTS = "SELECT (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_authid)"
+
+
+@pytest.fixture(scope="module")
+def engine(template):
+    with copied(template) as server:
+        server.start()
+        engine = EmbeddedEngine(server, "shop")
+        engine.server = server
+        engine.execute("CREATE TABLE sold (id bigint, what text)")
+        engine.execute("CREATE ROLE watcher LOGIN PASSWORD 'w4tch-it'; GRANT pg_monitor TO watcher")
+        engine.execute("CREATE ROLE stranger LOGIN PASSWORD 'w4tch-it'")
+        yield engine
+
+
+def collect(engine, folder, role="watcher", intervals=4, work=lambda: None, **options):
+    url = engine.spec().replace("stallmark@", f"{role}:w4tch-it@", 1).replace("stallmark:", f"{role}:", 1)
+    passed = [0.0]
+
+    def wait(seconds: float) -> None:
+        work()
+        passed[0] += seconds
+
+    clock = Clock(lambda: time.time() + passed[0], lambda: 3000.0 + passed[0], wait, lambda: 0.0)
+    source = source_for(url, anonymous=options.get("anonymous", False))
+    Collection(source, folder, intervals * INTERVAL_S, clock=clock, **options).run()
+    return summarise_profile(folder)
+
+
+def test_what_was_done_is_counted_and_nothing_is_created(engine, tmp_path):
+    before = engine.query(OBJECTS)
+    with engine.connect("work") as connection:
+
+        def work() -> None:
+            for number in range(COMMITS):
+                connection.execute("INSERT INTO sold VALUES (%s, repeat('x', 500))", [number])
+            connection.execute("SELECT pg_stat_force_next_flush()")
+            connection.execute("SELECT 1")
+
+        found = collect(engine, tmp_path / "p", work=work)
+    assert found.means[Measure.TRANSACTIONS] * found.seen_s >= 3 * COMMITS
+    assert found.means[Measure.LOG_MB] * found.seen_s * 1e6 >= 3 * COMMITS * 500
+    assert {one.file_class for one in found.classes} >= {"data", "log"}
+    data = found.classes[0]
+    assert data.size_bytes and data.size_bytes > 1 << 20
+    assert found.manifest.server.pool_bytes == 128 << 20 and set(found.manifest.missing) >= {"cores", "cpu_s"}
+    assert engine.query(OBJECTS) == before
+    assert b"w4tch-it" not in b"".join(path.read_bytes() for path in (tmp_path / "p").iterdir())
+
+
+def test_a_role_without_pg_monitor_sees_less_and_that_is_said(engine, tmp_path):
+    found = collect(engine, tmp_path / "p", role="stranger")
+    assert set(found.manifest.missing) >= {"waits", "size_bytes"}
+    assert found.means[Measure.TRANSACTIONS] is not None and not found.wait_classes
+
+
+def test_a_restart_is_said_and_no_figure_is_taken_across_it(engine, tmp_path):
+    turns = iter(range(10))
+
+    def work() -> None:
+        if next(turns) == 1:
+            engine.execute("SELECT count(*) FROM pg_class")
+            engine.server.stop()
+            engine.server.start()
+
+    found = collect(engine, tmp_path / "p", intervals=6, work=work)
+    [lost] = [one for one in found.unseen if one.restart]
+    assert lost.seconds <= 3 * INTERVAL_S
+    assert min(found.rates.counted[Measure.TRANSACTIONS].amount) >= 0

@@ -1,0 +1,105 @@
+"""The report of a profile: page, terminal and JSON of two simulated hours with a gap, and the commands themselves."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support.command_line import stallmark
+from support.production import HOUR, Production, direct
+from support.synthetic import Truth, make_run
+from support.terminal import printed
+
+from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.profile.collection import Collection
+from stallmark.report.profile.in_json import profile_in_json
+from stallmark.report.profile.page import render_profile
+from stallmark.report.profile.tables import heat
+from stallmark.report.profile.terminal import profile_table
+from stallmark.report.text import sentence
+from stallmark.report.text.profile import MEASURES, progress
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("profile") / "shop"
+    production = Production(now=13 * HOUR, outages=[(13.5 * HOUR, 13.7 * HOUR)])
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        Collection(direct(production, monkeypatch), folder, 2 * HOUR, clock=production.clock()).run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def summary(folder):
+    return summarise_profile(folder)
+
+
+def test_the_page_holds_every_finding_every_measure_and_the_gap(summary):
+    page = render_profile(summary)
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").split())
+    for one in [*summary.findings, *summary.memory, *summary.cautions]:
+        assert " ".join(sentence(one).split()) in text, one.kind
+    assert all(MEASURES[measure] in text for measure in summary.rates.counted)
+    assert "http://" not in page.replace("http://www.w3.org", "")  # nothing is loaded from elsewhere
+    assert page.count("<figure ") >= 5
+
+
+def test_the_heat_map_has_the_hours_that_were_seen_and_no_others(summary):
+    for _, [(_, hours)] in heat(summary):
+        assert [hour for hour, (text, _) in enumerate(hours) if text] == [13, 14]
+        assert max(weight for _, weight in hours) == 1.0
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_a_terminal_of_any_width_has_the_figures_whole(summary, width):
+    text = printed(profile_table(summary), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "ms per read" in text and "data" in text
+
+
+def test_the_json_has_what_the_page_shows(summary):
+    found = json.loads(json.dumps(profile_in_json(summary)))
+    assert found["kind"] == "profile" and [one["begin"][11:13] for one in found["hours"]] == ["13", "14"]
+    assert found["files"][0]["read_share"] == pytest.approx(690 / 820, rel=0.01)
+    assert found["means"]["reads_per_s"] > 700 and found["unseen"][0]["reason"]
+    assert {one["kind"] for one in found["findings"]} >= {"profile_busiest", "profile_io_mix"}
+
+
+def test_report_recognises_the_folder(folder, tmp_path):
+    said = stallmark("report", folder, "--out", tmp_path / "page.html", "--json")
+    assert said.exit_code == 0 and json.loads(said.stdout)["kind"] == "profile"
+    assert (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("more", [["--summary", "slide.svg"], ["run"]], ids=["slide", "beside a run"])
+def test_what_a_profile_has_not_is_refused_in_a_sentence(folder, tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    make_run(tmp_path / "run", Truth())
+    said = stallmark("report", folder, *more)
+    assert said.exit_code == 3 and said.stderr.startswith("Error: ") and "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--server", "mssql://me:hush-hush@db/master", "--for", "1h"], 3, "password on the command line"),
+        (["--server", "mssql://me@db/master", "--for", "24"], 2, "has no unit"),
+        (["--server", "mssql://me@db/master", "--for", "0s"], 2, "no time that passes"),
+        (["--server", "oracle://me@db/master", "--for", "1h"], 3, "neither postgresql:// nor mssql://"),
+        (["--for", "1h"], 2, "--server"),
+        (["--server", "postgresql://me@127.0.0.1:9/x", "--for", "1h"], 3, "No connection to 127.0.0.1:9/x"),
+    ],
+    ids=["password", "no unit", "no time", "another engine", "no server", "nobody there"],
+)
+def test_a_wrong_command_is_one_sentence_and_makes_no_folder(tmp_path, monkeypatch, options, code, words):
+    monkeypatch.delenv("STALLMARK_SERVER", raising=False)
+    said = stallmark("profile", *options, "--out", tmp_path / "p")
+    assert said.exit_code == code and words in " ".join(said.stderr.split())
+    assert "hush-hush" not in said.output and not (tmp_path / "p").exists()
+
+
+def test_progress_says_first_what_matters_most():
+    assert (
+        progress(7260, 86400, 812.0, 340.0, 2, None) == "2 h 01 min of 24 h 00 min · 812 reads/s, 340 writes/s · 2 gaps"
+    )
+    assert progress(7260, 86400, None, None, 0, "it is starting.").endswith("it is starting. It is tried again.")
