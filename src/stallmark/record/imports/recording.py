@@ -45,7 +45,7 @@ class Spans:
 
 @dataclass
 class Recording:
-    """All that was read of the files of an import so far. Columns of `spans` are named "data.reads" or "server.cpu_s"."""
+    """All that was read of the files so far. Columns of `spans` are named "data.reads" or "server.cpu_s"."""
 
     spans: Spans = field(default_factory=Spans)
     host: str | None = None
