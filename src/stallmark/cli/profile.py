@@ -1,12 +1,13 @@
 """The command `stallmark profile`."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
+from click.core import ParameterSource
 from rich.cells import set_cell_size
 from rich.live import Live
 from rich.text import Text
@@ -16,28 +17,53 @@ from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import Seen
+    from stallmark.record.profile.intervals import FileClass
 
 _SAY_EVERY_S = 900.0  # into a file or a pipe
 
 
+def _time(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    return None if text is None else as_seconds(context, option, text)
+
+
 @click.command(cls=Command)
-@server_option(required=True)
+@server_option()
 @click.option(
-    "--for", "planned_s", required=True, callback=as_seconds, metavar="TIME",
+    "--for", "planned_s", callback=_time, metavar="TIME",
     help="From the time the profile was begun: 24h, 90min or 1h30m.",
 )  # fmt: skip
 @click.option(
     "--out", "folder", required=True, type=click.Path(path_type=Path, file_okay=False),
     help="The profile's folder. In one that was begun, the profile goes on.",
 )  # fmt: skip
+@click.option(
+    "--from", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded. Several times for several files.",
+)  # fmt: skip
+@click.option("--class", "classes", multiple=True, metavar="DEVICE=CLASS", help="With --from: D:=data, sdb=log.")
+@click.option("--timezone", "zone", metavar="ZONE", help="With --from, of local times: Europe/Berlin, UTC, +01:00.")
+@click.option("--dates", type=click.Choice(["month-first", "day-first"]), help="With --from: how dates are written.")
 @click.option("--anonymous", is_flag=True, help="Leave out the names of databases, files and hosts.")
 @json_option
-def profile(server: str, planned_s: float, folder: Path, anonymous: bool, as_json: bool) -> None:
+def profile(
+    server: str | None, planned_s: float | None, folder: Path, files: tuple[Path, ...], classes: tuple[str, ...],
+    zone: str | None, dates: Literal["month-first", "day-first"] | None, anonymous: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Record what a server in production does, every 15 seconds, and change nothing.
 
     It only reads counters, over one connection. SQL Server: VIEW SERVER STATE is enough; PostgreSQL: pg_monitor. Ctrl-C
-    ends it, and the same command goes on in the same folder.
+    ends it, and the same command goes on in the same folder. With --from nothing is recorded: the profile is made from
+    files of other tools.
     """
+    if files:
+        _refuse_both(planned_s)
+        _import(files, folder, classes, zone, dates, anonymous)
+        show_profile(folder, folder / "report.html", as_json)
+        return
+    if classes or zone or dates:
+        raise click.UsageError("--class, --timezone and --dates are for --from: name a file with it.")
+    if server is None or planned_s is None:
+        raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection
     from stallmark.profile.find import source_for
     from stallmark.record.profile.reader import last_sample
@@ -46,12 +72,37 @@ def profile(server: str, planned_s: float, folder: Path, anonymous: bool, as_jso
     try:
         with _line() as told:
             Collection(source, folder, planned_s, anonymous, told=told).run()
-    except KeyboardInterrupt as stopped:
-        stopped.add_note("The same command goes on.")
-        raise
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
             show_profile(folder, folder / "report.html", as_json)
+
+
+def _refuse_both(planned_s: float | None) -> None:
+    source = click.get_current_context().get_parameter_source("server")
+    if planned_s is not None or source is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--from takes files in place of a server: leave --server and --for out.")
+
+
+def _import(
+    files: Sequence[Path], folder: Path, classes: Sequence[str], zone: str | None,
+    dates: Literal["month-first", "day-first"] | None, anonymous: bool,
+) -> None:  # fmt: skip
+    from stallmark.record.imports.build import import_profile
+    from stallmark.record.imports.recording import Wanted
+
+    import_profile(files, folder, Wanted(_classes(classes), zone, dates), anonymous=anonymous)
+
+
+def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
+    from stallmark.record.profile.intervals import FileClass
+
+    found = {}
+    for text in said:
+        device, _, held = text.rpartition("=")
+        if not device or held not in ("data", "log", "tempdb", "other"):
+            raise click.BadParameter(f"{text}: write a device and data, log, tempdb or other, as D:=data")
+        found[device] = FileClass(held)
+    return found
 
 
 @contextmanager

@@ -97,15 +97,15 @@ def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[s
     known = {name for name in timeline.columns if timeline.is_known(name)}
     of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
     if not of_files:
-        found["file_io"] = "the files have no I/O of disks"
+        found["disk counters"] = "the files have no I/O of disks"
     elif lacking := [name for name in FILE_IO.names[3:-1] if name not in of_files]:
         reason = "sar counts a device's reads and writes together" if source == "sar" else "not in the files"
-        found["file_io"] = f"{', '.join(lacking)}: {reason}"
+        found["disk counters"] = f"{', '.join(lacking)}: {reason}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
     if not of_server - {"cpu_s"}:
-        found["server"] = "the files have no counters of the database server"
+        found["database counters"] = "the files have no counters of the database server"
     elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in found]:
-        found["server"] = f"{', '.join(lacking)}: not in the files"
+        found["database counters"] = f"{', '.join(lacking)}: not in the files"
     found["waits"] = f"{source} does not record what the server waits for"
     return found
 

@@ -59,7 +59,7 @@ def render_profile(found: ProfileSummary) -> str:
         ],
         profile=found,
         charts=charts,
-        notes=[sentence(one) for one in found.cautions if one.severity is Severity.INFO],
+        notes=[*(sentence(one) for one in found.cautions if one.severity is Severity.INFO), *found.manifest.notes],
         tables=tables,
         words=words,
     )

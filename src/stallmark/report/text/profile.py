@@ -59,6 +59,9 @@ _MISSING = {
     "log write_bytes": "The bytes written to the log are not known",
     "size_bytes": "The sizes of its files are not known",
     "waits": "Its waits are not known",
+    "disk counters": "Not all of what its disks do is known",
+    "database counters": "Not all of what its database server counts is known",
+    "server.cpu_s": "Its CPU time is not known",
     "server": "Its memory, transactions, CPU and log flushes are not known",
 }
 

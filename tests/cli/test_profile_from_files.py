@@ -1,0 +1,47 @@
+"""`stallmark profile --from`: files of other tools become a profile with its report, or a sentence."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from tests.support.recorders import Moment, perfmon_csv
+
+from stallmark.cli.main import main
+from stallmark.record.profile.folder import read_profile
+
+MOMENTS = [Moment(1772445600.0 + 15 * n, {"D:": (n * 30.0,) * 6, "L:": (n * 60.0,) * 6}, n, n * 10) for n in range(9)]
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    path = tmp_path / "perfmon.csv"
+    path.write_text(perfmon_csv(MOMENTS).replace("SQL01", "<b>SQL01"))
+    return path
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(main, ["profile", *map(str, arguments)])
+
+
+def test_a_file_becomes_a_profile_with_its_report(recorded, tmp_path):
+    folder = tmp_path / "out"
+    done = run("--from", recorded, "--class", "D:=data", "--class", "L:=log", "--out", folder, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["report"].endswith("report.html")
+    page = (folder / "report.html").read_text()
+    assert "&lt;b&gt;SQL01" in page and "<b>SQL01" not in page
+    assert all(note in page for note in read_profile(folder).notes) and read_profile(folder).notes
+
+
+@pytest.mark.parametrize(
+    "more",
+    [["--for", "24h"], ["--server", "mssql://h/d"], ["--class", "D:"], ["--class", "D:=disk"], ["--timezone", "Mars"]],
+)
+def test_options_that_do_not_fit_are_refused_and_nothing_is_written(recorded, tmp_path, more):
+    done = run("--from", recorded, "--out", tmp_path / "out", *more)
+    assert done.exit_code != 0 and "Traceback" not in done.output and not (tmp_path / "out").exists()
+
+
+def test_neither_server_nor_files_is_refused(tmp_path):
+    assert run("--out", tmp_path / "out").exit_code == 2
+    assert run("--out", tmp_path / "out", "--dates", "day-first").exit_code == 2
