@@ -45,3 +45,12 @@ def test_options_that_do_not_fit_are_refused_and_nothing_is_written(recorded, tm
 def test_neither_server_nor_files_is_refused(tmp_path):
     assert run("--out", tmp_path / "out").exit_code == 2
     assert run("--out", tmp_path / "out", "--dates", "day-first").exit_code == 2
+
+
+def test_the_terminal_and_the_page_say_the_notes_and_nothing_of_own_samples(recorded, tmp_path):
+    done = run("--from", recorded, "--class", "D:=data", "--class", "L:=log", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert all(" ".join(note.split()) in said for note in read_profile(tmp_path / "out").notes)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Perfmon recorded a sample about every 15 s" in page and "Counters are read about every 15 s" not in page

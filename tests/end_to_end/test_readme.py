@@ -16,6 +16,7 @@ import click
 import pytest
 from support import external_files
 from support.documents import ROOT, Shell, shell_commands
+from support.recorders import Moment, perfmon_csv
 from support.synthetic import Truth, make_run
 from support.tool import Tool
 
@@ -62,6 +63,9 @@ REASONS = {
     "root": r" array |/mnt/array|^apt-get ",
     "several machines": r"worker|STALLMARK_SERVER",
     "ssh": r"^ssh ",
+    "Windows": r"^(typeperf|logman|relog) ",
+    "sysstat": r"^S_TIME_FORMAT=ISO iostat |^sadf |^sar ",
+    "Prometheus": r"^curl ",
     "somebody who looks": r"--web|live$",
     "an experiment that ended early": r"--resume",
     "somebody who confirms": r"db remove",
@@ -90,6 +94,9 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
             _run(next(command for command in RUN if command.text == text), tool, "--set", "name=first")
     [run] = tool.newest().glob("01-*")
     external_files.perfmon(tool.folder / "sql01.csv", *external_files.disk_of(run, around_s=5))
+    disks = [{"D:": (300.0 * n,) * 6, "L:": (600.0 * n,) * 6} for n in range(9)]
+    moments = [Moment(1772445600.0 + 15 * n, one, n, n * 10) for n, one in enumerate(disks)]
+    (tool.folder / "sales.csv").write_text(perfmon_csv(moments))
     yield tool
     tool.nothing_left()
 

@@ -101,7 +101,7 @@ def moments(*reads: tuple[int, int]) -> list[Moment]:
 def test_idle_devices_that_were_left_out_did_nothing(import_texts):
     found = import_texts(iostat_text(moments((0, 5), (30, 20), (60, 20), (90, 35)), zeros=False))
     assert found.io("reads") == pytest.approx([45, 30, 45])
-    assert len(found.manifest.notes) == 1
+    assert sum("devices without" in note for note in found.manifest.notes) == 1
 
 
 def test_a_device_that_is_missing_where_idle_ones_are_not_is_not_known(import_texts):

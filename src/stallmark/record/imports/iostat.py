@@ -14,7 +14,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.attach.times import is_time
 from stallmark.record.imports.clock import Clock, order_of
 from stallmark.record.imports.devices import Devices, Io
-from stallmark.record.imports.recording import Recording, Steps, Wanted, finite_or_none, product
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, finite_or_none, product
 from stallmark.record.imports.text import lines_of
 
 HEAD = re.compile(r"\s*Linux \S+ \((?P<host>[^)]*)\)\s+(?P<date>\S+)(?:\s+_\S+_)?(?:\s+\((?P<cores>\d+) CPU\))?")
@@ -115,6 +115,8 @@ def add_sample(
     rates = devices.fold(disks)
     rates["server.cpu_s"] = product(cpu_share, recording.cores)
     recording.add_rates(*span, rates)
+    if rates["server.cpu_s"] is not None:
+        recording.note(WHOLE_MACHINE)
 
 
 def device_io(values: dict[str, float | None]) -> Io:

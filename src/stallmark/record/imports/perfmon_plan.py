@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stallmark.errors import StallmarkError
 from stallmark.record.imports.perfmon_counters import CHECKPOINTS, DATABASES, DISK, PATH, SQL, SYSTEM_DATABASES
-from stallmark.record.imports.recording import Recording, Wanted, product
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted, product
 from stallmark.record.profile.intervals import FileClass
 
 _DISKS = ("logicaldisk", "physicaldisk")
@@ -170,6 +170,6 @@ class Plan:
                 "Perfmon has the processors' total in percent, and not how many there are; record Processor(*)"
             )
         elif total:
-            self._recording.note("CPU time is that of the whole machine.")
+            self._recording.note(WHOLE_MACHINE)
             return total[0].place, float(self._recording.cores or 0)
         return None

@@ -19,7 +19,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.prometheus_metrics import METRICS, Metric
-from stallmark.record.imports.recording import STATES, Recording, Wanted
+from stallmark.record.imports.recording import STATES, WHOLE_MACHINE, Recording, Wanted
 from stallmark.record.imports.text import JsonArray, head_of
 from stallmark.record.profile.manifest import GAP
 
@@ -90,7 +90,7 @@ def read_series(path: Path, series: Iterable[Series], recording: Recording, want
         raise StallmarkError(_nothing(path, names))
     if cores:
         recording.cores = len(cores)
-        recording.note("CPU time is that of the whole machine.")
+        recording.note(WHOLE_MACHINE)
     if resets := sums.put_into(recording):
         recording.note(
             f"{path.name}: counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not known."

@@ -12,6 +12,7 @@ from stallmark.record.profile.intervals import SERVER, FileClass
 
 STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
 """Columns of the server that are values at the end of an interval; all others are counts."""
+WHOLE_MACHINE = "CPU time is that of the whole machine."
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
 
 

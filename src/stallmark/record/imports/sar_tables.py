@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from stallmark.record.imports.devices import ALL_DISKS, Devices, Io
 from stallmark.record.imports.iostat import busy_share
-from stallmark.record.imports.recording import Recording, product
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, product
 from stallmark.record.profile.intervals import FileClass
 
 _KIB, _SECTOR = 1024.0, 512.0
@@ -65,5 +65,7 @@ class Machine:
 
     def add_cpu(self, span: tuple[float, float] | None, values: Values) -> None:
         if span is not None:
-            share = busy_share(dict(values))
-            self._recording.add_rates(*span, {"server.cpu_s": product(share, self._recording.cores)})
+            cpu_s = product(busy_share(dict(values)), self._recording.cores)
+            self._recording.add_rates(*span, {"server.cpu_s": cpu_s})
+            if cpu_s is not None:
+                self._recording.note(WHOLE_MACHINE)

@@ -57,7 +57,7 @@ def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: t
         unit=unit,
         emulated=False,
         summary=", ".join(f"{MEASURES[one]}: {value_of(one, found.means[one])}" for one in shown),
-        method=words.METHOD,
+        method=words.method(found.manifest.source, found.manifest.interval_s),
         chart=made,
         header=header,
         rows=rows,

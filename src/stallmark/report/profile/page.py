@@ -59,6 +59,7 @@ def render_profile(found: ProfileSummary) -> str:
         ],
         profile=found,
         charts=charts,
+        method=words.method(found.manifest.source, found.manifest.interval_s),
         notes=[*(sentence(one) for one in found.cautions if one.severity is Severity.INFO), *found.manifest.notes],
         tables=tables,
         words=words,

@@ -29,6 +29,7 @@ def profile_table(found: ProfileSummary) -> RenderableType:
             parts += [Text(""), InTerminal(one)]
     if serious := [one for one in found.cautions if one.severity is not Severity.INFO]:
         parts += [Text(""), *(Text(f"• {sentence(one)}", style="yellow") for one in serious)]
-    if others := [one for one in found.cautions if one.severity is Severity.INFO]:
-        parts += [Text(""), *(Text(f"• {sentence(one)}", style="dim") for one in others)]
+    others = [sentence(one) for one in found.cautions if one.severity is Severity.INFO]
+    if others := [*others, *found.manifest.notes]:
+        parts += [Text(""), *(Text(f"• {one}", style="dim") for one in others)]
     return Group(*parts)

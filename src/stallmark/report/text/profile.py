@@ -8,6 +8,7 @@ from stallmark.analysis.profile.rates import Measure
 from stallmark.errors import as_reason
 from stallmark.format import duration, factor, listed, number, percent, roughly, size
 from stallmark.record.profile.intervals import FileClass
+from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
@@ -28,10 +29,7 @@ WAITS = "Waiting: how many tasks waited so at once, on average. Waits that hold 
 OVER_TIME = "Means of minutes. A line ends where nothing was seen."
 MEMORY = "Counters bound what more memory can do. Only a run with more of it measures that."
 UNSEEN = "Totals and means leave these times out."
-METHOD = (
-    "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No rise "
-    "is taken across a restart, a gap, or a counter that began anew."
-)
+_RECORDERS: Mapping[Source, str] = {"perfmon": "Perfmon", "iostat": "iostat", "sar": "sar", "prometheus": "Prometheus"}
 
 MEASURES: Mapping[Measure, str] = {
     Measure.IOS: "I/Os per s",
@@ -71,8 +69,22 @@ _FILES = {
     FileClass.LOG: "The log files",
     FileClass.TEMPDB: "The files of tempdb",
     FileClass.OTHER: "The files of other databases",
+    FileClass.DEVICE: "The devices",
 }
 _WAITS = {"io": "I/O of data files", "wal": "the log", "lock": "locks", "latch": "latches", "cpu": "CPU"}
+
+
+def method(source: Source, interval_s: float) -> str:
+    """Return how the figures of a profile came about."""
+    if source == "server":
+        return (
+            "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No "
+            "rise is taken across a restart, a gap, or a counter that began anew."
+        )
+    return (
+        f"{_RECORDERS[source]} recorded a sample about every {interval_s:g} s; a rate is over the time between two "
+        "samples. No rate is taken across a gap."
+    )
 
 
 def waited_for(wait_class: str) -> str:

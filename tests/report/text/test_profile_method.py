@@ -1,0 +1,27 @@
+"""How a profile came about is said of its own source: nothing of Stallmark's 15 seconds where a tool recorded."""
+
+import pytest
+
+from stallmark.report.text.profile import method
+
+SERVER = (
+    "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No rise is "
+    "taken across a restart, a gap, or a counter that began anew."
+)
+IMPORT = (
+    "{} recorded a sample about every {} s; a rate is over the time between two samples. No rate is taken across a gap."
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "interval_s", "says"),
+    [
+        ("server", 15.0, SERVER),
+        ("perfmon", 15.0, IMPORT.format("Perfmon", 15)),
+        ("iostat", 1.0, IMPORT.format("iostat", 1)),
+        ("sar", 600.0, IMPORT.format("sar", 600)),
+        ("prometheus", 0.5, IMPORT.format("Prometheus", 0.5)),
+    ],
+)
+def test_a_profile_says_how_its_figures_came_about(source, interval_s, says):
+    assert method(source, interval_s) == says
