@@ -6,6 +6,8 @@ import pytest
 from click.testing import CliRunner
 from tests.support.recorders import Moment, perfmon_csv
 
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.cli.main import main
 from stallmark.record.profile.folder import read_profile
 
@@ -54,3 +56,33 @@ def test_the_terminal_and_the_page_say_the_notes_and_nothing_of_own_samples(reco
     assert all(" ".join(note.split()) in said for note in read_profile(tmp_path / "out").notes)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Perfmon recorded a sample about every 15 s" in page and "Counters are read about every 15 s" not in page
+
+
+def test_reads_of_devices_are_not_said_to_be_postgresqls(tmp_path):
+    def series(name: str, **labels: str) -> dict:
+        points = [[1772445600.0 + 15 * n, str(n * 30)] for n in range(9)]
+        return {"metric": {"__name__": name, "instance": "db1:9100"} | labels, "values": points}
+
+    names = [
+        series("node_disk_reads_completed_total", device="sda"),
+        series("node_disk_writes_completed_total", device="sda"),
+    ]
+    names.append(series("pg_stat_database_xact_commit", datname="shop"))
+    path = tmp_path / "range.json"
+    path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": names}}))
+    assert run("--from", path, "--out", tmp_path / "out").exit_code == 0
+    found = summarise_profile(tmp_path / "out")
+    assert found.manifest.server.engine == "postgresql"
+    assert {ProfileKind.CACHED_READS, ProfileKind.SAMPLED_WAITS}.isdisjoint(one.kind for one in found.cautions)
+
+
+def test_values_that_are_missing_are_no_counters_that_began_anew(recorded, tmp_path):
+    lines = recorded.read_text().splitlines()
+    for place in (3, 4):
+        cells = lines[place].split(",")
+        cells[3] = '" "'  # writes of the first disk
+        lines[place] = ",".join(cells)
+    recorded.write_text("\r\n".join(lines))
+    assert run("--from", recorded, "--out", tmp_path / "out").exit_code == 0
+    lost = [one for one in summarise_profile(tmp_path / "out").cautions if one.kind is ProfileKind.LOST]
+    assert [(one.facts["share"], one.facts["imported"]) for one in lost] == [(pytest.approx(0.25), True)]

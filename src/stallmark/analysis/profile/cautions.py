@@ -71,11 +71,11 @@ def cautions(
     if manifest.source == "server" and (jumps := samples_of(folder).jumps):
         yield caution(ProfileKind.CLOCK_SET, times=len(jumps), begin=jumps[0][0], jump_s=jumps[0][1])
     if (share := _lost_share(intervals)) > _SHARE_LOST:
-        yield caution(ProfileKind.LOST, share=share)
+        yield caution(ProfileKind.LOST, share=share, imported=manifest.source != "server")
     span_s = float(rates.end[-1] - rates.start[0])
     if span_s < SHORT_S * 0.99:
         yield caution(ProfileKind.SHORT, span_s=span_s)
-    if manifest.server.engine == "postgresql":
+    if manifest.source == "server" and manifest.server.engine == "postgresql":
         yield info(ProfileKind.CACHED_READS)
         if intervals.waits.num_rows:
             yield info(ProfileKind.SAMPLED_WAITS, interval_s=manifest.interval_s)

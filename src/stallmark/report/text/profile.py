@@ -290,7 +290,9 @@ def _(times: int, begin: float, jump_s: float) -> str:
 
 
 @says(ProfileKind.LOST)
-def _(share: float) -> str:
+def _(share: float, imported: bool) -> str:
+    if imported:
+        return f"Of up to {percent(share)} of the time the I/O of a class is not known: values are missing there."
     return (
         f"Counters of files began anew while the server ran: of up to {percent(share)} of the time their I/O is not "
         "known."
