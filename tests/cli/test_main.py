@@ -213,6 +213,11 @@ def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
     assert sentence in result.stderr
 
 
+def test_a_path_is_said_as_it_is():
+    said = stallmark("report", "disks:x:1").output
+    assert "disks:x:1" in said.replace("\n", "")
+
+
 @pytest.mark.parametrize("error", [StallmarkError("It broke."), stopping.StopSignal(signal.SIGINT)])
 def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
     def fail(_):

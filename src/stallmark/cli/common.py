@@ -16,8 +16,8 @@ from stallmark.redact import holds_secret
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
 CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED = 1, 3, 4, 5, 70
 
-out = Console()
-err = Console(stderr=True)
+out = Console(emoji=False)  # ":x:" in a path is no picture
+err = Console(stderr=True, emoji=False)
 
 
 class Command(click.Command):
