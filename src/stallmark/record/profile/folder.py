@@ -1,18 +1,17 @@
 """Read and write the folder of a profile: its manifest, and the intervals of one that was imported."""
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pydantic_core
-from pydantic import ValidationError
 
-from stallmark.errors import StallmarkError, as_reason, mistake
+from stallmark.errors import StallmarkError, as_reason
+from stallmark.record.json_file import as_model, read_json, write_whole
 from stallmark.record.profile.intervals import TABLES, Intervals
 from stallmark.record.profile.manifest import FORMAT, ProfileManifest
 
 FILE = "profile.json"
+_REMEDY = "restore it, or collect the profile anew"
 
 
 def is_profile(folder: Path) -> bool:
@@ -22,34 +21,18 @@ def is_profile(folder: Path) -> bool:
 def read_profile(folder: Path) -> ProfileManifest:
     """Read the manifest of a profile's folder; raise StallmarkError, which names the file and the key at fault."""
     path = folder / FILE
-    try:
-        found = pydantic_core.from_json(path.read_bytes())
-    except FileNotFoundError:
-        raise StallmarkError(f"{folder} is not a profile: it has no {FILE}.") from None
-    except OSError as error:
-        raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise StallmarkError(f"{path} is damaged ({error}): restore it, or collect the profile anew.") from None
+    found = read_json(path, absent=f"{folder} is not a profile: it has no {FILE}.", remedy=_REMEDY)
     format = found.get("format") if isinstance(found, dict) else None
     if type(format) is int and format > FORMAT:
         raise StallmarkError(
             f"{folder} has profile format {format} and this version reads format {FORMAT}: update Stallmark."
         )
-    try:
-        return ProfileManifest.model_validate(found)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "the whole"
-        raise StallmarkError(
-            f"{path} is damaged ({key}: {as_reason(mistake(first))}): restore it, or collect the profile anew."
-        ) from None
+    return as_model(ProfileManifest, found, path, remedy=_REMEDY)
 
 
 def write_profile(folder: Path, manifest: ProfileManifest) -> None:
     """Replace the manifest whole or not at all: it may be read at any moment."""
-    draft = folder / f"{FILE}.new"
-    draft.write_text(manifest.model_dump_json(indent=2) + "\n")
-    os.replace(draft, folder / FILE)
+    write_whole(folder / FILE, manifest)
 
 
 def write_imported(folder: Path, manifest: ProfileManifest, intervals: Intervals) -> None:
