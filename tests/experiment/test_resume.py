@@ -12,8 +12,9 @@ from support.manifests import a_manifest
 import stallmark
 from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.resume import INTERRUPTED, EarlierExperiment, alone, command
+from stallmark.experiment.resume import INTERRUPTED, EarlierExperiment, command
 from stallmark.experiment.target import Target
+from stallmark.record.folder_lock import alone
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter, note_end
@@ -144,10 +145,10 @@ def test_the_scenario_in_a_record_is_the_scenario_that_was_run(name: str):
 
 def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     folder = tmp_path / "x"
-    with alone(folder), pytest.raises(StallmarkError), alone(folder):
+    with alone(folder, taken="It is held."), pytest.raises(StallmarkError), alone(folder, taken="It is held."):
         pass
     assert not folder.exists()  # no run was made
-    with alone(folder):
+    with alone(folder, taken="It is held."):
         (folder / "01-v1").mkdir()
     assert folder.exists()
 

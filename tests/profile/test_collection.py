@@ -13,9 +13,10 @@ from stallmark.analysis.profile.rates import Measure
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
+from stallmark.record.folder_lock import alone
 from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.reader import last_sample, read_raw
-from stallmark.record.profile.writer import ProfileWriter, alone
+from stallmark.record.profile.writer import ProfileWriter
 
 TEN_MINUTES = 600.0
 
@@ -133,7 +134,7 @@ def test_names_and_no_names_are_not_mixed(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of folders are POSIX's")
 def test_two_processes_do_not_collect_into_one_folder(tmp_path, monkeypatch):
-    with alone(tmp_path), pytest.raises(StallmarkError, match="Another process"):
+    with alone(tmp_path, taken="It is held."), pytest.raises(StallmarkError, match="Another process"):
         collected(Production(), monkeypatch, tmp_path)
 
 

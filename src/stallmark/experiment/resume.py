@@ -1,11 +1,8 @@
 """An experiment that ended early, read from its records: which runs are whole, and what is left to run."""
 
-import os
 import shlex
 import shutil
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,32 +99,6 @@ class EarlierExperiment:
                 shutil.move(record.folder, kept / f"{record.folder.name}-{earlier + 1}")
             elif made.ended:
                 write_manifest(record.folder, made.changed(ended=None))
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold an experiment's folder: two that add runs to it would set each other's aside. Raise StallmarkError where
-    another process holds it."""
-    if sys.platform == "win32":  # a folder cannot be locked there
-        yield
-        return
-    import fcntl
-
-    folder.mkdir(parents=True, exist_ok=True)
-    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):  # of a file system without locks
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StallmarkError(
-                    f"Another Stallmark is making the runs of {folder}: wait for it or stop it."
-                ) from None
-        yield
-    finally:
-        os.close(held)
-        with suppress(OSError):  # it holds runs, as it should
-            folder.rmdir()
 
 
 def with_records(folder: Path) -> list[Path]:

@@ -33,7 +33,7 @@ from stallmark.experiment.preflight import (
 )
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.resume import EarlierExperiment, alone
+from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.run import AnyRun
 from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
@@ -41,6 +41,7 @@ from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
+from stallmark.record.folder_lock import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of, note_end
 from stallmark.report.text import takes
@@ -95,7 +96,8 @@ class Runner:
     def _run(self, check: Callable[[], None]) -> ExperimentEnd:
         machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
-        with alone(self.folder):
+        taken = f"Another Stallmark is making the runs of {self.folder}: wait for it or stop it."
+        with alone(self.folder, taken=taken):
             if self._begun:
                 self._begun = EarlierExperiment.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)

@@ -10,9 +10,10 @@ from stallmark.collectors.sampler import Ticks
 from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
 from stallmark.profile.opening import begin, moment, refuse_folder, refuse_over, seconds
 from stallmark.profile.source import Opened, Reading, Source
+from stallmark.record.folder_lock import alone
 from stallmark.record.profile.manifest import GAP, Gap, SessionEnd
 from stallmark.record.profile.reader import last_sample
-from stallmark.record.profile.writer import ProfileWriter, alone
+from stallmark.record.profile.writer import ProfileWriter
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 _NAMING = {"file_counters": slice(1, 4), "server_counters": slice(1, 2), "wait_counters": slice(1, 2)}
@@ -70,8 +71,8 @@ class Collection:
         refuse_over(self.folder, self.planned_s, self.clock.now())
         opened = self.source.open()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with alone(self.folder):
+            taken = f"Another process is collecting into {self.folder}: let it end, or name another folder with --out."
+            with alone(self.folder, taken=taken):
                 now = self.clock.now()
                 writer = begin(
                     self.folder, self.source.address, opened, self.planned_s, anonymous=self.anonymous, now=now

@@ -15,7 +15,7 @@ from stallmark.record.profile.reader import read_raw
 from stallmark.record.profile.writer import ProfileWriter, close_streams
 
 INTERVAL_S = 15.0
-_LEFT_BY_US = {"collecting.lock", f"{FILE}.new"}
+_LEFT_BY_US = {f"{FILE}.new"}
 
 
 def moment(clock: float) -> Moment:

@@ -4,15 +4,13 @@ Every table of a session is an Arrow stream that grows by a batch with each samp
 streams into Parquet; those of a session that was killed are closed by the next one in the folder.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from stallmark.errors import StallmarkError
 from stallmark.record.profile.folder import write_profile
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.profile.raw import GONE, RAW_TABLES
@@ -90,22 +88,6 @@ def close_streams(folder: Path) -> None:
             with suppress(OSError):
                 to_parquet(path, path.with_suffix(".parquet"), RAW_TABLES[name])
                 path.unlink()
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder for one process; raise StallmarkError where another one collects into it."""
-    with (folder / "collecting.lock").open("w") as held:
-        if os.name == "posix":
-            import fcntl
-
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StallmarkError(
-                    f"Another process is collecting into {folder}: let it end, or name another folder with --out."
-                ) from None
-        yield
 
 
 def _part(folder: Path, name: str, session: int, kind: str) -> Path:
