@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 # Servers hand in their statistics up to a second late (PGSTAT_MIN_INTERVAL): the load goes on meanwhile.
 COOL_DOWN_S = 2.0
 BETWEEN_LEVELS_S = 3.0
-"""Of a search: until all executors and the server have reported a level that has ended, and the next one begins."""
+"""Between two levels of a search: the time in which all executors and the server report the one that has ended."""
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,9 @@ class Cost(Section):
     """The cost of a GiB of memory and of one of flash, in one currency, with whatever belongs to it."""
 
     memory: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    """Of a GiB of memory."""
+    """The cost of a GiB of memory."""
     flash: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    """Of a GiB of flash."""
+    """The cost of a GiB of flash."""
 
 
 PoolOrCurve = Annotated[Annotated[Pool, Tag(WORD)] | Annotated[PoolCurve, Tag(MAPPING)], WordOrMapping]

@@ -19,7 +19,7 @@ from stallmark.record.profile.reader import read_raw
 SHORT_S = 86_400.0
 _SHARE_LOST = 0.001
 COST_FROM_S = 600.0
-"""Of less the start of a session is the most of it."""
+"""The shortest time whose cost is told: in a shorter one most of it is the start of the session."""
 
 
 @dataclass(frozen=True)

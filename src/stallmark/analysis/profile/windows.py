@@ -10,7 +10,7 @@ from stallmark.analysis.profile.rates import Measure, Rates
 WINDOW_S = 900.0
 WINDOWS = 5
 SEEN_SHARE = 0.8
-"""Of a window less than this seen is left out: one busy minute beside a gap is no busy quarter of an hour."""
+"""The share of a window that must have been seen: one busy minute beside a gap is no busy quarter of an hour."""
 
 
 @dataclass(frozen=True)

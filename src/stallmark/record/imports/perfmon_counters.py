@@ -33,7 +33,7 @@ SQL = {
 }
 """By object and counter. Where two counters are of one column, the first that a file has counts."""
 CHECKPOINTS = ("checkpoint pages/sec", "background writer pages/sec")
-"""Of the buffer manager: their sum is what checkpoints write, direct and indirect ones."""
+"""Counters of the buffer manager: their sum is what checkpoints write, direct and indirect ones."""
 DATABASES = {"log flushes/sec": "log_flushes", "log bytes flushed/sec": "log_bytes", "transactions/sec": "transactions"}
-"""Of every database."""
+"""Counters that every database has, each with its column."""
 SYSTEM_DATABASES = frozenset({"master", "tempdb", "model", "msdb", "mssqlsystemresource"})
