@@ -69,41 +69,35 @@ def build(
 
     Raise StallmarkError as `load.build` does; for want of room for all, before the first one is begun.
     """
-    began, each = time.monotonic(), list(databases(engine, workload, scale))
-    _plan(workload, scale).batches(part)
-    if engine.by_workload:
-        with deploy.failing_in_words(engine, "Preparing the databases"):
-            found = recognise(engine, workload, scale, seed)
-            load.check_space(engine, workload, _plan(workload, scale), found, to_be_copied, workers)
-    totals = [sum(_plan(what, own).rows.values()) for _, what, own in each]
+    build_one = partial(load.build, workers=workers, to_be_copied=to_be_copied)
+    if not engine.by_workload:
+        arranged = partial(arrange, workload.name)
+        return build_one(engine, workload, scale, seed, part=part, arrange=arranged, progress=progress)
+    began, whole = time.monotonic(), _plan(workload, scale)
+    whole.batches(part)
+    with deploy.failing_in_words(engine, "Preparing the databases"):
+        found = recognise(engine, workload, scale, seed)
+        load.check_space(engine, workload, whole, found, to_be_copied, workers)
+    total = sum(whole.rows.values())
     results: list[BuildResult] = []
-    sent = 0
-    for place, (one, what, own) in enumerate(each):
+    loaded = sent = 0
+    for one, what, own in databases(engine, workload, scale):
+        plan = _plan(what, own)
         at = BuildProgress("load", 0, 0, 0)
 
-        def follow(now: BuildProgress, loaded: int = sum(totals[:place]), sent: int = sent) -> None:
+        def follow(now: BuildProgress, loaded: int = loaded, sent: int = sent) -> None:
             nonlocal at
-            at = replace(now, rows=loaded + now.rows, rows_total=sum(totals), bytes=sent + now.bytes)
+            at = replace(now, rows=loaded + now.rows, rows_total=total, bytes=sent + now.bytes)
             progress(at)
 
-        share = part and part.among(len(_plan(what, own).batches()))
+        loaded += sum(plan.rows.values())
+        share = part and part.among(len(plan.batches()))
         if part and not share:
             complete = load.recognise(one, what, own, seed).state == "complete"
             results.append(BuildResult("reused", complete, 0, 0.0))
             continue
-        results.append(
-            load.build(
-                one,
-                what,
-                own,
-                seed,
-                workers=workers,
-                part=share,
-                to_be_copied=to_be_copied,
-                arrange=partial(arrange, what.name),
-                progress=follow,
-            )
-        )
+        arranged = partial(arrange, what.name)
+        results.append(build_one(one, what, own, seed, part=share, arrange=arranged, progress=follow))
         sent = max(sent, at.bytes)
     outcomes = {result.outcome for result in results}
     cautions = dict.fromkeys(result.caution for result in results if result.caution)

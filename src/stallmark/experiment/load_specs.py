@@ -57,7 +57,8 @@ def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
     """Return the loads with the database that each has of its own, where they have one."""
     if not engine.by_workload:
         return list(specs)
-    return [msgspec.structs.replace(one, database=engine.by_workload[one.workload].database_name()) for one in specs]
+    names = {workload: one.database_name() for workload, one in engine.by_workload.items()}
+    return [msgspec.structs.replace(one, database=names[one.workload]) for one in specs]
 
 
 def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:

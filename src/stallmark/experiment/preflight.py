@@ -193,24 +193,22 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
 
 def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> None:
     variants = scenario.variants
-    asked: dict[str, tuple[Ability | Missing, bool]] = {
-        "buffer_pool": (engine.memory, any(map(scenario.pool_of, scenario.sized()))),
-        "start_cache: cold": (engine.caches, scenario.start_cache == "cold"),
-        "start_cache: prefilled": (engine.prefill, scenario.start_cache == "prefilled"),
-        "reset: restore": (engine.databases()[0].backup, scenario.reset == "restore"),
-        "emulated_array": (engine.devices, any(map(scenario.emulates, variants))),
-    }
-    asked |= {
-        key: (setting, any(getattr(variant, key) is not None for variant in variants))
-        for key, setting in engine.variant_settings.items()
-    }
+    asked: list[tuple[str, Ability | Missing, bool]] = [
+        ("buffer_pool", engine.memory, any(map(scenario.pool_of, scenario.sized()))),
+        ("start_cache: cold", engine.caches, scenario.start_cache == "cold"),
+        ("start_cache: prefilled", engine.prefill, scenario.start_cache == "prefilled"),
+        *(("reset: restore", one.backup, scenario.reset == "restore") for one in engine.databases()),
+        ("emulated_array", engine.devices, any(map(scenario.emulates, variants))),
+    ]
+    for key, setting in engine.variant_settings.items():
+        asked.append((key, setting, any(getattr(variant, key) is not None for variant in variants)))
     for kind in {variant.during.kind for variant in variants if variant.during}:
-        asked[f"during: {kind}"] = (engine.maintenance[kind], True)
+        asked.append((f"during: {kind}", engine.maintenance[kind], True))
     if isinstance(scenario, QueryScenario) and any(variant.during for variant in variants):
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     if engine.by_workload:
         _refuse_of_one_database(scenario)
-    for key, (ability, wanted) in asked.items():
+    for key, ability, wanted in asked:
         if wanted and (why := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
     if scenario.backup and not (engine.backup and engine.backup.options):
