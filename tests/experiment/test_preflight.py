@@ -114,6 +114,15 @@ def nothing_was_touched(server: Responder) -> bool:
     return not [it.text for it in server.requests if it.text.startswith(words)]
 
 
+def test_each_of_several_databases_must_be_one_that_can_be_restored(shared, read, tmp_path, monkeypatch):
+    scenario, engine = read(sets=RESTORED), engine_at(shared)
+    engine.by_workload = {"bank": engine_at(shared), "mail": engine_at(shared)}
+    refuse_what_cannot_be(scenario, engine, tmp_path)
+    monkeypatch.setattr(engine.by_workload["mail"].backup, "refusal", lambda: "it is mirrored")
+    with pytest.raises(StallmarkError, match="asks for `reset: restore`, but it is mirrored"):
+        refuse_what_cannot_be(scenario, engine, tmp_path)
+
+
 def test_a_database_that_others_have_something_in_is_not_restored(shared, holds, read, tmp_path):
     scenario, engine = read(sets=RESTORED), engine_at(shared)
     refuse_what_cannot_be(scenario, engine, tmp_path)  # as long as nobody else is in it
