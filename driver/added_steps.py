@@ -24,14 +24,8 @@ def users_in(judged: Judged, plan: SearchPlan, loads: Sequence[LoadSpec], ended:
     """Return the users of each load in the step that is added; none where none is. A load that ended stays so."""
     if not isinstance(judged.then, Next):
         return []
-    return [
-        0
-        if load.name in ended
-        else round(judged.then.level)
-        if load.name == plan.load and not plan.of_rate
-        else load.users[0]
-        for load in loads
-    ]
+    level = judged.then.level
+    return [0 if load.name in ended else plan.users_of(load.name, level, load.users[0]) for load in loads]
 
 
 def changes(made: Manifest, judged: Judged, plan: SearchPlan) -> dict[str, Any]:
@@ -44,12 +38,7 @@ def changes(made: Manifest, judged: Judged, plan: SearchPlan) -> dict[str, Any]:
         rate = level if plan.of_rate and not loads else None
         step = steps[0].changed(name=added.name, users=added.users, rate=rate, waited=None, searched=None)
         steps.append(step)
-        loads = [
-            load.changed(
-                counts=(*load.counts, load.counts[0] if plan.of_rate or load.name != plan.load else round(level))
-            )
-            for load in loads
-        ]
+        loads = [load.changed(counts=(*load.counts, plan.users_of(load.name, level, load.counts[0]))) for load in loads]
     if isinstance(judged.then, Ceiling) and search:
         answer = judged.then
         search = search.changed(outcome=answer.outcome.value, holds=answer.holds, breaks=answer.breaks)

@@ -247,17 +247,17 @@ class Drive:
 
     def _ask_for(self, name: str, rate: float) -> None:
         """Put a load's rate into force: each of its cells that has users now gets an equal share."""
-        step = self._timeline.steps.index(self._timeline.step_at(self.clock()))
+        step = self._timeline.index_at(self.clock())
         places = [place for place, load in enumerate(self._loads) if load.name == name and load.users_in(step)]
         for place in places:
             self._tell(Rate(place, rate / len(places)))
 
     def _steer(self) -> None:
-        step = self._timeline.step_at(self.clock())
-        at = self._timeline.steps.index(step)
         if not self.steered or self.steered.load in self.ended:
             return
-        if ended := self.steered.check(at, step, self.clock()):
+        now_s = self.clock()
+        at = self._timeline.index_at(now_s)
+        if ended := self.steered.check(at, self._timeline.steps[at], now_s):
             made = self._writer.manifest
             steps = list(made.steps)
             steps[at] = steps[at].changed(steered=ended, rate=None if made.loads else ended.rate)

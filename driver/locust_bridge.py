@@ -53,9 +53,8 @@ class PlannedShape(LoadTestShape):
         second = (time.monotonic_ns() - self.start_ns) / 1e9
         if second >= self.timeline.end_s:
             return None
-        step = self.timeline.step_at(second)
-        index = self.timeline.steps.index(step)
-        users = self.users[index]
+        index = self.timeline.index_at(second)
+        step, users = self.timeline.steps[index], self.users[index]
         return sum(users.values()), spawn_rate(self.users[index - 1] if index else {}, users, step.ramp_s), users
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from stallmark.driver.rows import Rows
-from stallmark.driver.steered_load import IOSample
+from stallmark.driver.steered_load import REPORTED_AFTER_S, IOCounting
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, Step, Timeline
 from stallmark.record.manifest.search import LevelSeen, LimitSeen
 from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Seen, Verdict, search
@@ -29,7 +29,6 @@ BACKLOG_AFTER_S = 10
 """Seconds of a level by which a backlog is judged."""
 BACKLOG = 0.1
 """The share of the arrivals that may be missing from what was done: chance leaves less out of 300."""
-REPORTED_AFTER_S = 2.0  # by then all executors have reported a second
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,6 @@ class SearchPlan:
     """The plan of a load's search, by its name: of users, or of the rate of its arrivals; and the times of a step."""
 
     load: str
-    of_rate: bool
     asked: Asked
     read_ms: float | None
     transactions: tuple[TransactionLimit, ...]
@@ -55,8 +53,13 @@ class SearchPlan:
     warm_up_s: float
     measure_s: float
 
-    def name_of(self, level: float) -> str:
-        return f"{level:g} per second" if self.of_rate else f"{level:g} users"
+    @property
+    def of_rate(self) -> bool:
+        return not self.asked.whole
+
+    def users_of(self, load: str, level: float, otherwise: int) -> int:
+        """Return the users of a load at a level: `otherwise`, where the level is not of them."""
+        return round(level) if load == self.load and not self.of_rate else otherwise
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,16 @@ class _Limit:
     done: Counter[int] = field(default_factory=Counter)
 
 
-class SearchedLoad:
+class SearchedLoad(IOCounting):
     """The search of one load. Call `count_io` from any thread, all else from one. `of_users` are the transactions that
     users start."""
 
     def __init__(self, plan: SearchPlan, of_users: Iterable[type[Transaction]]):
+        super().__init__()
         self.plan = plan
         self._of_users = {kind.name for kind in of_users}
         self._limits = [_Limit(limit) for limit in plan.transactions]
         self._served: Counter[int] = Counter()  # arrivals that were done or given up, by second
-        self._io: list[IOSample] = []
         first = search(plan.asked, [])
         assert isinstance(first, Next)
         self.next: Next = first
@@ -112,12 +115,6 @@ class SearchedLoad:
                     places, counts = hdr.used(row.latency)
                     one.done[row.second] += int(counts.sum())
                     one.slow[row.second] += int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
-
-    def count_io(self, sample: IOSample) -> None:
-        """Take a sample. One that counts less than the last one is of counters that began anew."""
-        if self._io and sample.reads < self._io[-1].reads:
-            self._io = []
-        self._io.append(sample)
 
     def check(self, timeline: Timeline, now_s: float) -> Judged | None:
         """Judge the level under way, the last step of the timeline, if it is time."""
@@ -152,8 +149,8 @@ class SearchedLoad:
 
     def _step(self, timeline: Timeline, level: float, now_s: float) -> Step:
         plan, before = self.plan, timeline.steps[-1]
-        name, again = plan.name_of(level), sum(one.level == level for one in self._seen)
-        head = timeline.steps[0].name.removesuffix(plan.name_of(plan.asked.low))
+        name, again = plan.asked.name_of(level), sum(one.level == level for one in self._seen)
+        head = timeline.steps[0].name.removesuffix(plan.asked.name_of(plan.asked.low))
         others = before.users - (0 if plan.of_rate else round(self._seen[-1].level))
         measure_s = now_s + plan.ramp_s + plan.warm_up_s
         return Step(

@@ -58,7 +58,20 @@ class IOSample(NamedTuple):
     read_ms: float | None
 
 
-class SteeredLoad:
+class IOCounting:
+    """A load that goes by I/Os of data files. Call `count_io` from any thread."""
+
+    def __init__(self) -> None:
+        self._io: list[IOSample] = []
+
+    def count_io(self, sample: IOSample) -> None:
+        """Take a sample. One that counts less than the last one is of counters that began anew."""
+        if self._io and sample.reads < self._io[-1].reads:
+            self._io = []
+        self._io.append(sample)
+
+
+class SteeredLoad(IOCounting):
     """The steering of one load, step by step. `send` puts a rate into force.
 
     Of the transactions, by name, operations are those `of_users`, and what those `of_timers` read is left out. Call
@@ -73,6 +86,7 @@ class SteeredLoad:
         of_users: Collection[str],
         of_timers: Collection[str] = (),
     ):
+        super().__init__()
         self._plan = plan
         self._of_users, self._of_timers = of_users, of_timers
         self._send = send
@@ -80,7 +94,6 @@ class SteeredLoad:
         self._timed: Counter[int] = Counter()  # transactions of timers
         self._sampled: Counter[int] = Counter()  # of these, those whose reads are known
         self._apart: Counter[int] = Counter()  # reads of those
-        self._io: list[IOSample] = []
         self._rate = first_rate(plan.goal.iops)
         self._index: int | None = None  # of the step that is, or was, steered
         self._ended = False
@@ -107,12 +120,6 @@ class SteeredLoad:
             if own.load == self._plan.load and own.transaction in self._of_timers:
                 self._sampled[own.second] += own.sampled
                 self._apart[own.second] += own.reads
-
-    def count_io(self, sample: IOSample) -> None:
-        """Take a sample. One that counts less than the last one is of counters that began anew."""
-        if self._io and sample.reads < self._io[-1].reads:
-            self._io = []
-        self._io.append(sample)
 
     def check(self, index: int, step: Step, now_s: float) -> Steered | None:
         """Steer while `step`, the one under way, warms up. Return how its steering ended, once, when it is measured."""

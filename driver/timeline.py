@@ -82,9 +82,13 @@ class Timeline:
         end."""
         return self.steps[-1].end_s + self.reserve_s + COOL_DOWN_S
 
+    def index_at(self, second: float) -> int:
+        """Return the place of the step in force; of the last one after the end."""
+        return next((place for place, step in enumerate(self.steps) if second < step.end_s), len(self.steps) - 1)
+
     def step_at(self, second: float) -> Step:
         """Return the step in force; the last one after the end."""
-        return next((step for step in self.steps if second < step.end_s), self.steps[-1])
+        return self.steps[self.index_at(second)]
 
 
 def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:

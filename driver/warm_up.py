@@ -92,12 +92,12 @@ class Settling:
         the throughput of an open loop is the rate of arrivals whatever the server does."""
         from stallmark.stats.steady_state import steady_enough
 
-        if self._steered and not self._steered.settled(self.timeline.steps.index(step)):
+        index = self.timeline.steps.index(step)
+        if self._steered and not self._steered.settled(index):
             return False
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
         since = math.ceil(until - LAST_PART * (until - began_s))
-        index = self.timeline.steps.index(step)
         there = [load for load in self._loads if load.users_in(index)]
         if not there:
             return True

@@ -184,7 +184,7 @@ class LoadsScenario(TimedScenario):
         by_step = [{name: _at(load, index) for name, load in loads.items()} for index in range(steps)]
         if named := self.searched_of(variant):
             name, _, search = named
-            return [PlannedStep(f"{name}: {search.name_of(search.from_)}", by_step[0])]
+            return [PlannedStep(f"{name}: {search.asked().name_of(search.from_)}", by_step[0])]
         if self.cells:
             return [
                 PlannedStep(f"{cells} cell{'s' * (cells > 1)}" + _of(counts, steps), _times(counts, cells), cells=cells)

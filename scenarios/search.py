@@ -37,7 +37,3 @@ class Search(Section):
 
     def asked(self) -> Asked:
         return Asked(self.from_, self.to, self.tolerance, whole=self.of == "users")
-
-    def name_of(self, level: float) -> str:
-        """Return the name of a step at this level."""
-        return f"{level:g} users" if self.of == "users" else f"{level:g} per second"

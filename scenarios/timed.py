@@ -89,12 +89,15 @@ class TimedScenario(AnyScenario):
 
     def refuse_short_steering(self) -> None:
         """Raise ValueError where I/Os per mailbox are to be steered to in no time."""
-        longest_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
-        if longest_s < SHORTEST_S:
+        if self.longest_warm_up_s < SHORTEST_S:
             raise ValueError(
                 f"profile is steered to while a step warms up, which takes {SHORTEST_S:g} s at least: raise warm_up, "
                 "or write {until: steady, at_most: 10min}"
             )
+
+    @property
+    def longest_warm_up_s(self) -> float:
+        return self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
 
     @property
     def most_cells(self) -> int:
@@ -108,7 +111,7 @@ class TimedScenario(AnyScenario):
     def timeline(self, variant: Variant) -> Timeline:
         """Return the times of a variant's steps. The users of a step are those of all loads together."""
         limits = self.warm_up.limits() if isinstance(self.warm_up, UntilSteady) else None
-        warm_up_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
+        warm_up_s = self.longest_warm_up_s
         loads = self.loads_of(variant)
         steps: list[Step] = []
         seen: Counter[str] = Counter()

@@ -54,5 +54,5 @@ class Scenario(Users, TimedScenario):
 
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         if self.search:
-            return [PlannedStep(self.search.name_of(self.search.from_), {self.workload.name: self.counts[0]})]
+            return [PlannedStep(self.search.asked().name_of(self.search.from_), {self.workload.name: self.counts[0]})]
         return [PlannedStep(f"{users} users", {self.workload.name: users}) for users in self.counts]

@@ -1,6 +1,6 @@
 """Read the physical design of a database on SQL Server, and compare it with a wanted one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from typing import Any
@@ -154,11 +154,10 @@ def _settings(wanted: Settings, found: Settings) -> Iterator[str]:
 
 
 def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str]:
-    tables: Mapping[str, sa.Table] = {table.fullname: table for table in metadata.sorted_tables}
     for index in found.indexes:
-        if index.table not in tables:
+        if (table := metadata.tables.get(index.table)) is None:
             continue
-        group = design.group_of(tables[index.table])
+        group = design.group_of(table)
         is_table = index.number <= 1
         what = f"the table {index.table}" if is_table else f"the index {index.name} of {index.table}"
         place = group.filegroup if is_table else group.index_filegroup or group.filegroup
@@ -170,7 +169,7 @@ def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str
         if index.number and group.fill_factor and index.fill_factor != group.fill_factor:
             yield f"the fill factor of {what} is {index.fill_factor or 100}, not {group.fill_factor}"
         if index.number == 1:
-            yield from _rows(group, index, tables[index.table])
+            yield from _rows(group, index, table)
 
 
 def _rows(group: TableGroup, found: FoundIndex, table: sa.Table) -> Iterator[str]:

@@ -18,8 +18,8 @@ from stallmark.transactions import find_workload
 
 BANK = find_workload("bank").users.deck
 P95 = TransactionLimit(None, "p95", 0.05, 50)
-PLAN = SearchPlan("bank", False, Asked(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
-RATE = replace(PLAN, of_rate=True, asked=Asked(50, 1600, 0.1, False))
+PLAN = SearchPlan("bank", Asked(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
+RATE = replace(PLAN, asked=Asked(50, 1600, 0.1, False))
 
 
 @dataclass

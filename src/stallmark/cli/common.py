@@ -130,10 +130,12 @@ def as_bytes(context: click.Context, option: click.Parameter, text: str | None) 
         raise click.BadParameter(str(error), context, option) from None
 
 
-def as_seconds(context: click.Context, option: click.Parameter, text: str) -> float:
+def as_seconds(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
     """Parse a duration option such as 24h or 90min, above zero; a click callback."""
     from stallmark.quantities import parse_seconds
 
+    if text is None:
+        return None
     try:
         seconds = parse_seconds(text)
     except ValueError as error:

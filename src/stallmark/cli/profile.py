@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 _SAY_EVERY_S = 900.0  # into a file or a pipe
 
 
-def _time(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    return None if text is None else as_seconds(context, option, text)
-
-
 @click.command(cls=Command)
 @server_option()
 @click.option(
-    "--for", "planned_s", callback=_time, metavar="TIME",
+    "--for", "planned_s", callback=as_seconds, metavar="TIME",
     help="From the time the profile was begun: 24h, 90min or 1h30m.",
 )  # fmt: skip
 @click.option(

@@ -16,7 +16,6 @@ from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
 from stallmark.scenarios.service_level import described, transactions_of
-from stallmark.scenarios.timed import UntilSteady
 
 
 def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> list[LoadSpec]:
@@ -27,29 +26,26 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
         if not isinstance(load, UsersLoad):
             continue
         choice = load.choice(seed)
+        running = [step.counts.get(name, 0) // (step.cells or 1) for step in steps]
+        spec = LoadSpec(
+            name=name,
+            workload=choice.name,
+            scale=dict(scenario.scale_of(choice)),
+            deck=choice.deck(),
+            users=tuple(running),
+            at_most=load.most_users,
+            seed=seed,
+            call_timeout_s=load.call_timeout,
+            arrivals=load.arrival_plan(),
+            background_per_user=load.background_per_user(),
+            locality=load.locality,
+            repeat=repeat,
+            cells=scenario.most_cells,
+            application="stallmark-user" if isinstance(scenario, Scenario) else application("users", name),
+        )
         for cell in range(1, scenario.most_cells + 1):
-            running = [step.counts.get(name, 0) // (step.cells or 1) for step in steps]
-            specs.append(
-                LoadSpec(
-                    name=name,
-                    workload=choice.name,
-                    scale=dict(scenario.scale_of(choice)),
-                    deck=choice.deck(),
-                    users=tuple(
-                        users if cell <= (step.cells or 1) else 0 for users, step in zip(running, steps, strict=True)
-                    ),
-                    at_most=load.most_users,
-                    seed=seed,
-                    call_timeout_s=load.call_timeout,
-                    arrivals=load.arrival_plan(),
-                    background_per_user=load.background_per_user(),
-                    locality=load.locality,
-                    repeat=repeat,
-                    cell=cell,
-                    cells=scenario.most_cells,
-                    application="stallmark-user" if isinstance(scenario, Scenario) else application("users", name),
-                )
-            )
+            here = (n if cell <= (step.cells or 1) else 0 for n, step in zip(running, steps, strict=True))
+            specs.append(msgspec.structs.replace(spec, cell=cell, users=tuple(here)))
     return specs
 
 
@@ -82,15 +78,13 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
     name, load, search = named
     slo = load.slo or scenario.slo
     assert slo
-    warm_up = scenario.warm_up
     return SearchPlan(
         name,
-        search.of == "rate",
         search.asked(),
         described(slo).read_ms,
         tuple(_limit(Rule.parse(text)) for text in transactions_of(slo)),
         scenario.ramp,
-        warm_up.at_most if isinstance(warm_up, UntilSteady) else warm_up,
+        scenario.longest_warm_up_s,
         scenario.measure,
     )
 

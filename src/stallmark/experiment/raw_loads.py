@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -82,9 +81,8 @@ class RawLoads:
         if self._loads:
             writer.add_table("raw_io", RAW_IO)
 
-    def prepare(self, say: Callable[[str], None] = lambda note: None) -> float:
-        """Write the files and note in the manifest what sizes the I/Os really have. Return the seconds it took."""
-        began = time.monotonic()
+    def prepare(self, say: Callable[[str], None] = lambda note: None) -> None:
+        """Write the files and note in the manifest what sizes the I/Os really have."""
         recorded = {}
         for name, load in self._loads.items():
             assert load.raw
@@ -102,7 +100,6 @@ class RawLoads:
             plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks)
             recorded[name] = load.changed(raw=plan)
         self._record(recorded)
-        return time.monotonic() - began
 
     def set(self, counts: Mapping[str, int]) -> None:
         """Run so many cells of each load from now on; a load that is not named rests, one that ended early as well."""

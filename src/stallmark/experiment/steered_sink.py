@@ -1,26 +1,19 @@
 """The way of the server's I/O counters, while a run goes on, to the load that is steered or judged by them."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from stallmark.collectors.base import Row, Sink
-from stallmark.driver.steered_load import IOSample
+from stallmark.driver.steered_load import IOCounting, IOSample
 
 
-class IOTaker(Protocol):
-    """A load that goes by I/Os of data files."""
-
-    def count_io(self, sample: IOSample) -> None: ...
-
-
-def steered_sink(store: Sink, taker: IOTaker) -> Sink:
+def steered_sink(store: Sink, load: IOCounting) -> Sink:
     """Return a sink that stores rows and counts I/Os of data files among them, of all the server's processes: reads,
     writes and extensions, as reports do."""
 
     def sink(table: str, rows: Sequence[Row]) -> None:
         store(table, rows)
         if table == "server_io" and (sample := _of_data_files(rows)):
-            taker.count_io(sample)
+            load.count_io(sample)
 
     return sink
 

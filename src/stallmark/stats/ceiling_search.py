@@ -51,6 +51,10 @@ class Asked:
     tolerance: float
     whole: bool
 
+    def name_of(self, level: float) -> str:
+        """Return the name of a step at this level: whole ones are users, others are rates."""
+        return f"{level:g} users" if self.whole else f"{level:g} per second"
+
     @property
     def most_levels(self) -> int:
         """Return how many levels it may take at most. Every level may have to be seen twice, and some more often."""

@@ -47,7 +47,6 @@ class Report:
 
     work: Work
     seconds: float
-    error: int
 
 
 def documents(lines: Iterator[str]) -> Iterator[str | dict[str, Any]]:
@@ -79,7 +78,7 @@ def parse(document: dict[str, Any], operation: str) -> Report:
         # Not `total_ios`: it is of another moment than the bins.
         latency_us = round(done["lat_ns"]["mean"] * int(counts.sum()) / NS_PER_US)
         work = Work(int(done["io_bytes"]), latency_us, histogram.count(ns // NS_PER_US, counts))
-        return Report(work, done["runtime"] / 1000, int(job["error"]))
+        return Report(work, done["runtime"] / 1000)
     except (KeyError, ValueError, TypeError, AttributeError):
         raise StallmarkError(
             "fio reports what cannot be read: Stallmark needs fio 3.0 or later (fio --version)."
