@@ -146,8 +146,6 @@ def test_the_load_machine_that_holds_the_load_back_is_named(steady):
                     row |= {name: value for name, value in change.items() if name in row}
                 yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
-        of_all_loads = batches
-
     (step,) = summarise([OfTwoMachines(steady)]).steps
     assert [(one.kind, one.facts["machine"]) for one in step.validity.driver_bound] == [
         (ValidityKind.DRIVER_OVERHEAD, 2),

@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 from support.manifests import a_manifest
 
+from stallmark.record.growing import RecentRecord
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, recorded_seconds
@@ -39,6 +40,14 @@ def test_a_load_has_its_own_rows(record):
     ]  # fmt: skip
     assert mail.table("errors")["second"].to_pylist() == [0, 2, 4]
     assert sum(batch.num_rows for batch in mail.batches("host", ["event"])) == 2
+
+
+def test_rows_of_all_loads_are_told_too_and_of_a_run_that_goes_on_the_recent_ones(record):
+    [everything] = LoadRecord(record, "mail").of_all_loads("errors", ["code"])
+    assert everything["code"].to_pylist() == ["0", "1", "2", "3", "4"]
+    recent = RecentRecord(record, {"errors": [everything.slice(3)]})
+    [last] = recent.of_all_loads("errors", ["code"])
+    assert last["code"].to_pylist() == ["3", "4"]
 
 
 WAITS = pa.schema([("second", pa.int32()), ("application", pa.string()), ("samples", pa.int32())])

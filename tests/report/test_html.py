@@ -18,6 +18,7 @@ from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report import write_report
+from stallmark.report.columns import marks
 from stallmark.report.page import TEMPLATES, figure_groups, render
 from stallmark.report.sections.agreement import agreement
 from stallmark.report.text import sentence
@@ -216,6 +217,15 @@ def test_what_was_not_measured_is_a_dash_and_no_zero():
     assert not groups["waits"] and not groups["correlation"]
     iops = next(f for f in groups["axis"] if f.id == "iops")
     assert iops.plotly["data"][0]["y"] == [None] and iops.rows[0][1] == format.NONE
+
+
+def test_runs_of_two_experiments_in_folders_of_one_name_keep_their_marks():
+    whole, other = given.buffer_pool().runs[:2]
+    again = [changed_step(step, run=whole.folder) for step in other.steps]
+    cut = replace(other, folder=whole.folder, incomplete_because="Ctrl-C", steps=again)
+    experiment = given.experiment([whole, cut])
+    words = [[mark.word for mark in marks(experiment, step)] for step in experiment.steps]
+    assert ["incomplete" in found for found in words] == [False, True]
 
 
 def test_an_incomplete_run_says_so_and_why():

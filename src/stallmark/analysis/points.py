@@ -37,8 +37,13 @@ class Point:
         return max(step.result_tps for step in self.steps) / slowest - 1 if slowest else 0.0
 
     def _mean(self, of: Callable[[StepSummary], float | None]) -> float | None:
-        values = [value for step in self.steps if (value := of(step)) is not None]
-        return sum(values) / len(values) if values else None
+        return mean_of([of(step) for step in self.steps])
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; None where there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def group(some: Sequence[T], by: Callable[[T], Hashable]) -> list[list[T]]:

@@ -45,6 +45,9 @@ class LoadRecord(Record):
             own = batch.filter(pc.equal(batch.column("load"), self.load))
             yield own.select([column for column in columns if column in own.schema.names])
 
+    def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return super().batches(name, columns)
+
     def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):
             names = batch.schema.names

@@ -88,7 +88,7 @@ class Record:
 
     def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield what `batches` does, of all loads of the run, also where this is the record of one of them."""
-        return Record.batches(self, name, columns)
+        return self.batches(name, columns)
 
     def _stream(self, path: Path) -> Iterator[pa.Table]:
         """Yield the rows of a stream as far as it went when it was first read: its columns, read one by one, are of one

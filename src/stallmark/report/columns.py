@@ -114,5 +114,5 @@ class Mark:
 
 
 def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
-    run = next(r for r in experiment.runs if r.folder == step.run)
+    run = next(r for r in experiment.runs if any(one.key == step.key for one in r.steps))
     return [Mark(one) for one in marks_of(run, step)]

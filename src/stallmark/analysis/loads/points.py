@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.loads.run import WholeStep
 from stallmark.analysis.loads.step import LoadLevel, LoadStep
-from stallmark.analysis.points import group
+from stallmark.analysis.points import group, mean_of
 from stallmark.analysis.validity.service_level import LevelOutcome
 
 _WORST_FIRST = (LevelOutcome.NOT_MET, LevelOutcome.NOT_KNOWN, LevelOutcome.MEAN_ONLY, LevelOutcome.MET)
@@ -57,12 +57,6 @@ class WholePoint:
 
     def mean(self, of: Callable[[WholeStep], float | None]) -> float | None:
         return mean_of([of(one) for one in self.runs])
-
-
-def mean_of(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; None where there is none."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def load_points(steps: Sequence[LoadStep]) -> list[LoadPoint]:

@@ -77,8 +77,3 @@ class PoolCurve:
     @property
     def fewest_runs(self) -> int:
         return min(len(size.tps) for size in self.sizes)
-
-    @property
-    def settled(self) -> bool:
-        """Tell whether the search ended because no further size was needed."""
-        return any(size.chosen and size.chosen.last for size in self.sizes)

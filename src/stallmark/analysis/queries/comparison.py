@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stallmark.analysis.compare.sides import variant
+from stallmark.analysis.points import mean_of
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import REFRESH, Execution, QueryRunSummary, in_order
 from stallmark.analysis.read.query_figures import geometric_mean
@@ -94,7 +95,7 @@ def _cell(query: str, dop: int | None, executions: Sequence[Execution]) -> Query
     for each in with_waits:
         for kind, ms in each.items():
             waits[kind] += ms / len(with_waits)
-    means: dict[str, Any] = {name: _mean([getattr(one, name) for one in done]) for name in _MEANS}
+    means: dict[str, Any] = {name: mean_of([getattr(one, name) for one in done]) for name in _MEANS}
     return QueryCell(
         query=query,
         dop=dop,
@@ -117,11 +118,6 @@ def _held_against(baseline: QueryCell | None, cell: QueryCell) -> QueryCell:
     relative = cell.seconds / baseline.seconds if cell.seconds and baseline.seconds else None
     changed = bool(baseline.plans) and bool(set(cell.plans) - set(baseline.plans))
     return replace(cell, relative=relative, plan_changed=changed)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _lowest(values: Sequence[float | None]) -> float | None:

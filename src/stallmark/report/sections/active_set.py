@@ -28,8 +28,9 @@ def active_figures(experiment: ExperimentSummary) -> list[Figure]:
     seen = looks([step.variant for step in experiment.steps])
     result = []
     for panel in panels(experiment.steps):
-        folders = {step.run for step in panel.steps}
-        runs = [run for run in experiment.runs if run.folder in folders and _is_drawn(run)]
+        keys = {step.key for step in panel.steps}
+        shown = (run for run in experiment.runs if any(step.key in keys for step in run.steps))
+        runs = [run for run in shown if _is_drawn(run)]
         if runs:
             result.append(_figure(panel, runs, seen))
     return result

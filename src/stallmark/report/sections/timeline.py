@@ -64,8 +64,9 @@ def time_figures(experiment: ExperimentSummary) -> list[Figure]:
     seen = looks([s.variant for s in experiment.steps])
     result = []
     for panel in panels(experiment.steps):
-        folders = {s.run for s in panel.steps}
-        runs = [run for run in experiment.runs if run.folder in folders and len(run.series.second)]
+        keys = {step.key for step in panel.steps}
+        shown = (run for run in experiment.runs if any(step.key in keys for step in run.steps))
+        runs = [run for run in shown if len(run.series.second)]
         if runs:
             result.append(_figure(panel, runs, seen))
     return result
@@ -74,13 +75,13 @@ def time_figures(experiment: ExperimentSummary) -> list[Figure]:
 def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> Figure:
     divisor, unit = scale(runs)
     bare = panel.title and not panel.emulated
-    widths = {run.folder: bucket_width(len(run.series.second), len(stretches(run))) for run in runs}
+    widths = [bucket_width(len(run.series.second), len(stretches(run))) for run in runs]
     drawn = lines(runs)
     several_steps = any(len(run.manifest.steps) > 1 for run in runs)
     made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(drawn))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since measuring began"})
-    for run in runs:
-        made.add_traces(list(_traces(run, drawn, divisor, widths[run.folder], seen)))
+    for run, width in zip(runs, widths, strict=True):
+        made.add_traces(list(_traces(run, drawn, divisor, width, seen)))
     for place, top, (name, _, title) in zip(places(len(drawn)), tops, drawn, strict=True):
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
@@ -90,7 +91,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     if panel.title:
         note(made, panel.title, 44, bold=True, x=1, xanchor="right", yshift=20)
     shaded = _mark_warm_up(made, runs, divisor, places(len(drawn)))
-    widest = max(widths.values())
+    widest = max(widths)
     return Figure(
         id="time-emulated" if panel.emulated else "time",
         title="Throughput and read stall over time" + (f", {panel.title}" if bare else ""),

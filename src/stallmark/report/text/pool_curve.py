@@ -89,8 +89,6 @@ def _(
     variant: str, pool_bytes: int, flash_bytes: int, per_s: list[float], primary: str | None, fewest_runs: int,
     equal_bytes: float, equal_range: list[float | None], worth: float, costs: list[float] | None,
 ) -> str:  # fmt: skip
-    low, high = equal_range
-    between = f"{size(round(low))} to {size(round(high))}" if low and high else f"{size(round(low or 0))} or more"
     if costs:
         memory, flash = map(number, costs)
         better = "flash" if costs[1] < costs[0] else "memory"
@@ -99,7 +97,7 @@ def _(
         buys = f"So flash buys more here where a GiB of memory costs over {number(1 / worth)} times one of flash"
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
-        f"{size(round(equal_bytes))} of memory without flash ({between}). {buys}{_once(fewest_runs)}."
+        f"{size(round(equal_bytes))} of memory without flash ({_between(*equal_range)}). {buys}{_once(fewest_runs)}."
     )
 
 
@@ -129,13 +127,11 @@ def _(
     pool_bytes: int, read_ms: list[float], per_s: list[float], primary: str | None, equal_bytes: float,
     equal_range: list[float | None],
 ) -> str:  # fmt: skip
-    low, high = equal_range
-    between = f"{size(round(low))} to {size(round(high))}" if low and high else f"{size(round(low or 0))} or more"
     rate = f"{number(per_s[1])} {plural(primary)}/s" if primary else per_second(per_s[1])
     return (
         f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms in place of "
         f"{number(read_ms[0])} would give {rate} ({number(per_s[2])} to {number(per_s[3])}), as much as "
-        f"{size(round(equal_bytes))} of memory ({between}) on this storage."
+        f"{size(round(equal_bytes))} of memory ({_between(*equal_range)}) on this storage."
     )
 
 
@@ -215,3 +211,7 @@ def _pool(pool_bytes: int, pool_share: float | None) -> str:
 
 def _once(fewest_runs: int) -> str:
     return "" if fewest_runs >= REPLICATES else "; fewer than three runs each, so indicative only"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return f"{size(round(low))} to {size(round(high))}" if low and high else f"{size(round(low or 0))} or more"
