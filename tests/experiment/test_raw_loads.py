@@ -168,6 +168,16 @@ def test_a_load_that_cannot_begin_says_why(run, data):
 
 
 @needs_fio
+def test_a_load_whose_reports_cannot_be_read_has_ended_early(run, monkeypatch):
+    says = [sys.executable, "-c", "import time; print('{', '}', sep=chr(10), flush=True); time.sleep(600)"]
+    monkeypatch.setattr("stallmark.experiment.raw_loads.command", lambda *_: says)
+    one = run(load("scan", 1, raw="scan"))
+    one.raw.set({"scan": 1})
+    one.until(lambda: one.raw.ended)
+    assert "fio reports what cannot be read" in one.raw.ended["scan"][1]
+
+
+@needs_fio
 def test_sizes_that_the_device_rounds_up_are_in_the_manifest(run, monkeypatch):
     monkeypatch.setattr("stallmark.experiment.raw_loads.least_direct_bytes", lambda file: 4096)
     one = run(load("web", 1, raw="web"))

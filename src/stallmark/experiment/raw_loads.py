@@ -113,7 +113,7 @@ class RawLoads:
     def poll(self) -> None:
         """Write down what was done in the seconds that are over, and note which loads have ended early."""
         for key, process in list(self._running.items()):
-            if process.ended and not process.asked_to_end:
+            if process.ended:
                 cell = self._cells[key]
                 which = f"cell {cell.number} of it ended: " if self._loads[cell.load].cells > 1 else ""
                 self.ended.setdefault(cell.load, (int(self._clock()), which + process.why()))

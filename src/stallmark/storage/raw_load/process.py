@@ -52,10 +52,6 @@ class RawProcess:
             kill(self._guard)
         return not self._reader.is_alive() and self._guard.poll() is not None
 
-    @property
-    def asked_to_end(self) -> bool:
-        return self._stopped is not None
-
     def stop(self) -> None:
         """Tell it to end, and do not wait for that."""
         if self._stopped is None:
