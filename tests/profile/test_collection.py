@@ -7,6 +7,7 @@ import shutil
 import pytest
 from support.production import DAY, HOUR, MIDNIGHT, Production, direct
 
+from stallmark.analysis.profile import cautions, intervals
 from stallmark.analysis.profile.intervals import intervals_of, samples_of
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure
@@ -14,7 +15,7 @@ from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.folder_lock import alone
-from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.folder import read_profile, write_profile
 from stallmark.record.profile.reader import last_sample, read_raw
 from stallmark.record.profile.writer import ProfileWriter
 
@@ -123,6 +124,24 @@ def test_a_folder_of_something_else_is_refused(tmp_path, monkeypatch):
     with pytest.raises(StallmarkError, match="is no profile"):
         collected(Production(), monkeypatch, tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["to-mother.txt"]
+
+
+def test_a_report_goes_by_one_look_at_the_samples_while_more_come(tmp_path, monkeypatch):
+    folder = collected(Production(), monkeypatch, tmp_path / "p")
+    made = read_profile(folder)
+    write_profile(folder, made.changed(sessions=[one.changed(cpu_s=1.0) for one in made.sessions]))
+    looked: list[str] = []
+
+    def growing(folder, name):
+        table = read_raw(folder, name)
+        looked.append(name)
+        return table.slice(0, table.num_rows - 1) if looked.count(name) == 1 else table
+
+    for room in (intervals, cautions):
+        monkeypatch.setattr(room, "read_raw", growing, raising=False)
+    found = summarise_profile(folder)
+    assert looked.count("samples") == 1
+    assert ProfileKind.COST in {one.kind for one in found.cautions}
 
 
 def test_names_and_no_names_are_not_mixed(tmp_path, monkeypatch):

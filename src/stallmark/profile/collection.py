@@ -16,7 +16,6 @@ from stallmark.record.profile.reader import last_sample
 from stallmark.record.profile.writer import ProfileWriter
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-_NAMING = {"file_counters": slice(1, 4), "server_counters": slice(1, 2), "wait_counters": slice(1, 2)}
 
 
 @dataclass(frozen=True)
@@ -162,8 +161,7 @@ class Collection:
                 "server_counters": [(number, *row) for row in reading.counters],
                 "wait_counters": [(number, *row) for row in reading.waits],
                 "sessions_seen": [(number, *row) for row in reading.sessions],
-            },
-            _NAMING,
+            }
         )
         self._sample += 1
         self._tell(writer, reading)

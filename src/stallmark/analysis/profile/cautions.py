@@ -3,18 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.profile.intervals import samples_of
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Rates, seconds_of
+from stallmark.analysis.profile.sample_clock import Samples
 from stallmark.record.profile.intervals import Intervals
 from stallmark.record.profile.manifest import GAP, ProfileManifest
-from stallmark.record.profile.reader import read_raw
 
 SHORT_S = 86_400.0
 _SHARE_LOST = 0.001
@@ -37,9 +34,9 @@ class Unseen:
         return self.end - self.begin
 
 
-def unseen(folder: Path, manifest: ProfileManifest, rates: Rates) -> list[Unseen]:
+def unseen(manifest: ProfileManifest, rates: Rates, samples: Samples | None) -> list[Unseen]:
     """Return the times between intervals in which nothing was seen, and restarts of the server."""
-    restarts = _restarts(folder, manifest)
+    restarts = samples.at[samples.restarts] if samples else ()
     found = []
     for begin, end in zip(rates.end[:-1], rates.start[1:], strict=True):
         restart = any(begin < at <= end + 1.0 for at in restarts)
@@ -49,9 +46,9 @@ def unseen(folder: Path, manifest: ProfileManifest, rates: Rates) -> list[Unseen
 
 
 def cautions(
-    folder: Path, manifest: ProfileManifest, intervals: Intervals, rates: Rates, lost: Sequence[Unseen]
+    manifest: ProfileManifest, intervals: Intervals, rates: Rates, lost: Sequence[Unseen], samples: Samples | None
 ) -> Iterator[Finding]:
-    """Yield what a reader must know before he trusts a figure."""
+    """Yield what a reader must know before he trusts a figure. `samples`: None of an imported profile."""
     if gaps := [one for one in lost if one.seconds > GAP * manifest.interval_s]:
         longest = max(gaps, key=lambda one: one.seconds)
         yield caution(
@@ -68,7 +65,7 @@ def cautions(
         names = [one.name for one in manifest.servers if one.name]
         if len(set(names)) > 1:
             yield caution(ProfileKind.OTHER_SERVER, servers=list(dict.fromkeys(names)))
-    if manifest.source == "server" and (jumps := samples_of(folder).jumps):
+    if samples and (jumps := samples.jumps):
         yield caution(ProfileKind.CLOCK_SET, times=len(jumps), begin=jumps[0][0], jump_s=jumps[0][1])
     if (share := _lost_share(intervals)) > _SHARE_LOST:
         yield caution(ProfileKind.LOST, share=share, imported=manifest.source != "server")
@@ -84,14 +81,7 @@ def cautions(
     cpu = [(one.cpu_s, _length(one.started, one.ended)) for one in manifest.sessions if one.cpu_s and one.ended]
     if cpu and (seconds := sum(length for _, length in cpu)) >= COST_FROM_S:
         spent = sum(one for one, _ in cpu)
-        yield info(ProfileKind.COST, share=spent / seconds, server_share=_server_share(folder, manifest))
-
-
-def _restarts(folder: Path, manifest: ProfileManifest) -> list[float]:
-    if manifest.source != "server":
-        return []
-    samples = samples_of(folder)
-    return [float(samples.at[place]) for place in samples.restarts]
+        yield info(ProfileKind.COST, share=spent / seconds, server_share=_server_share(samples) if samples else None)
 
 
 def _reason(manifest: ProfileManifest, begin: float, end: float) -> str | None:
@@ -117,12 +107,9 @@ def _lost_share(intervals: Intervals) -> float:
     return max(shares)
 
 
-def _server_share(folder: Path, manifest: ProfileManifest) -> float | None:
+def _server_share(samples: Samples) -> float | None:
     """Return the CPU time of our sessions on the server, as a share of a core; None where it does not tell."""
-    if manifest.source != "server":
-        return None
-    spent = read_raw(folder, "samples").column("own_cpu_ms").cast(pa.float64()).to_numpy()
-    rises, elapsed_s = np.diff(spent), samples_of(folder).elapsed_s
+    rises, elapsed_s = np.diff(samples.own_cpu_ms), samples.elapsed_s
     known = np.isfinite(rises) & (rises >= 0)  # a new session begins at zero
     seconds = float(elapsed_s[known].sum())
     return float(rises[known].sum()) / 1000 / seconds if seconds else None

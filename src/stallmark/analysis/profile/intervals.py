@@ -6,7 +6,6 @@ it counts is null.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,19 +23,19 @@ _SCALED = {"cpu_s": ("cpu_ms", 1000.0)}
 _US = 1e6
 
 
-def intervals_of(folder: Path) -> Intervals:
-    """Return the intervals of a profile, in the order of time."""
-    manifest = read_profile(folder)
-    if manifest.source != "server":
+def intervals_of(folder: Path, samples: Samples | None = None) -> Intervals:
+    """Return the intervals of a profile, in the order of time; up to the last of the `samples` where they were read
+    before."""
+    samples = samples or samples_of(folder)
+    if samples is None:
         return read_imported(folder)
-    samples = samples_of(folder)
     return Intervals(_file_io(folder, samples), _server(folder, samples), _waits(folder, samples))
 
 
-@lru_cache(maxsize=2)
-def samples_of(folder: Path) -> Samples:
-    """Return when the samples of a profile of a server were taken."""
-    return sample_times(read_raw(folder, "samples"), read_profile(folder).interval_s)
+def samples_of(folder: Path) -> Samples | None:
+    """Return when the samples of a profile of a server were taken; None for an imported one, which has none."""
+    manifest = read_profile(folder)
+    return sample_times(read_raw(folder, "samples"), manifest.interval_s) if manifest.source == "server" else None
 
 
 class _Raw:

@@ -76,11 +76,11 @@ class Rates:
     def middle(self) -> np.ndarray:
         return (self.start + self.end) / 2
 
-    def by(self, length_s: int) -> tuple[np.ndarray, dict[Measure, np.ndarray], np.ndarray]:
-        """Return begin (m), values and seconds seen of all whole minutes or hours in which anything was seen."""
+    def by(self, length_s: int) -> "Slots":
+        """Return all whole minutes or hours in which anything was seen."""
         slots, groups = np.unique(np.floor(self.middle / length_s).astype(int), return_inverse=True)
         values = {measure: counted.over(groups, len(slots)) for measure, counted in self.counted.items()}
-        return slots * float(length_s), values, np.bincount(groups, weights=self.seconds, minlength=len(slots))
+        return Slots(slots * float(length_s), np.bincount(groups, weights=self.seconds, minlength=len(slots)), values)
 
     def between(self, begin: float, end: float) -> "Rates":
         """Return the intervals whose middle lies from `begin` to `end`."""
@@ -90,6 +90,16 @@ class Rates:
             self.end[inside],
             {name: Counted(one.amount[inside], one.base[inside]) for name, one in self.counted.items()},
         )
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Minutes or hours (m): their begin in seconds since 1970, the seconds seen, and the measures, NaN where nothing is
+    known."""
+
+    begin: np.ndarray
+    seen_s: np.ndarray
+    values: Mapping[Measure, np.ndarray]
 
 
 def seconds_of(column: pa.ChunkedArray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.cautions import Unseen, cautions, unseen
 from stallmark.analysis.profile.findings import findings
-from stallmark.analysis.profile.intervals import intervals_of
+from stallmark.analysis.profile.intervals import intervals_of, samples_of
 from stallmark.analysis.profile.memory import memory
-from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, Measure, Rates, rates_of
+from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, Measure, Rates, Slots, rates_of
 from stallmark.analysis.profile.totals import ClassTotals, WaitTotal, class_totals, wait_totals
 from stallmark.analysis.profile.windows import Window, busiest
 from stallmark.errors import StallmarkError
@@ -23,16 +22,6 @@ from stallmark.record.profile.manifest import ProfileManifest
 PERCENTILES: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}
 _SAMPLE_BEYOND = 5
 """So many minutes must lie beyond a percentile."""
-
-
-@dataclass(frozen=True)
-class Hours:
-    """The hours (m) in which anything was seen: their begin in seconds since 1970, the seconds seen, and the measures,
-    NaN where nothing is known."""
-
-    begin: np.ndarray
-    seen_s: np.ndarray
-    values: Mapping[Measure, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -49,7 +38,8 @@ class ProfileSummary:
     seen_s: float
     means: Mapping[Measure, float | None]
     percentiles: Mapping[Measure, Mapping[str, float | None]]
-    hours: Hours
+    minutes: Slots
+    hours: Slots
     windows: Sequence[Window]
     classes: Sequence[ClassTotals]
     wait_classes: Sequence[WaitTotal]
@@ -59,16 +49,12 @@ class ProfileSummary:
     memory: Sequence[Finding]
     cautions: Sequence[Finding]
 
-    @cached_property
-    def minutes(self) -> tuple[np.ndarray, dict[Measure, np.ndarray], np.ndarray]:
-        """Return begin, values and seconds seen of the minutes."""
-        return self.rates.by(MINUTE_S)
-
 
 def summarise_profile(folder: Path) -> ProfileSummary:
     """Summarise a profile. Raise StallmarkError where nothing was seen yet, or the folder is none."""
     manifest = read_profile(folder)
-    intervals = intervals_of(folder)
+    samples = samples_of(folder)  # once: more may come in the meantime
+    intervals = intervals_of(folder, samples)
     rates = rates_of(intervals, manifest)
     if not len(rates.start):
         raise StallmarkError(
@@ -79,7 +65,8 @@ def summarise_profile(folder: Path) -> ProfileSummary:
     wait_classes, wait_types = wait_totals(intervals, seen_s)
     windows = busiest(rates)
     begin, end = float(rates.start[0]), float(rates.end[-1])
-    lost = unseen(folder, manifest, rates)
+    lost = unseen(manifest, rates, samples)
+    minutes = rates.by(MINUTE_S)
     return ProfileSummary(
         folder=folder,
         manifest=manifest,
@@ -89,8 +76,9 @@ def summarise_profile(folder: Path) -> ProfileSummary:
         end=end,
         seen_s=seen_s,
         means={name: one.mean() for name, one in rates.counted.items()},
-        percentiles=_percentiles(rates),
-        hours=Hours(*_of_hours(rates)),
+        percentiles=_percentiles(minutes),
+        minutes=minutes,
+        hours=rates.by(HOUR_S),
         windows=windows,
         classes=classes,
         wait_classes=wait_classes,
@@ -98,21 +86,15 @@ def summarise_profile(folder: Path) -> ProfileSummary:
         unseen=lost,
         findings=list(findings(manifest, rates, seen_s, windows, classes, wait_classes, wait_types)),
         memory=list(memory(manifest, intervals, rates, classes)),
-        cautions=list(cautions(folder, manifest, intervals, rates, lost)),
+        cautions=list(cautions(manifest, intervals, rates, lost, samples)),
     )
 
 
-def _of_hours(rates: Rates) -> tuple[np.ndarray, np.ndarray, Mapping[Measure, np.ndarray]]:
-    begin, values, seen_s = rates.by(HOUR_S)
-    return begin, seen_s, values
-
-
-def _percentiles(rates: Rates) -> dict[Measure, dict[str, float | None]]:
+def _percentiles(minutes: Slots) -> dict[Measure, dict[str, float | None]]:
     """Return the percentiles of the minutes: the value that a share of them did not exceed."""
-    _, values, _ = rates.by(MINUTE_S)
     found = {}
-    for measure, minutes in values.items():
-        known = np.sort(minutes[np.isfinite(minutes)])
+    for measure, values in minutes.values.items():
+        known = np.sort(values[np.isfinite(values)])
         found[measure] = {name: _percentile(known, share) for name, share in PERCENTILES.items()}
     return found
 

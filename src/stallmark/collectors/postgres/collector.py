@@ -28,8 +28,7 @@ _TIMING = (
 
 def statement(name: str, major: int) -> str | None:
     """Return the newest query of this name that a server of this major version understands."""
-    fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
-    return sql_file.read(__package__, f"{name}.{max(fitting)}") if fitting else None
+    return sql_file.newest(__package__, name, major)
 
 
 def of_databases(text: str, names: Iterable[str]) -> str:

@@ -140,6 +140,5 @@ def _sessions(rows: list[Row]) -> list[tuple]:
 
 
 def _statement(name: str, major: int) -> str:
-    """Return the newest query of this name that a server of this major version understands."""
-    fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
-    return sql_file.read(__package__, f"{name}.{max(fitting)}" if fitting else name)
+    """Return the newest query of this name that a server of this major version understands, else the one for all."""
+    return sql_file.newest(__package__, name, major) or sql_file.read(__package__, name)

@@ -20,7 +20,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
 class ProfileWriter:
-    """The writer of one session. `manifest` is what `profile.json` holds; `save` replaces it."""
+    """The writer of one session. `manifest` is what `profile.json` holds; `update` replaces it."""
 
     def __init__(self, folder: Path, manifest: ProfileManifest, session: int):
         """`session`: its number from 1, whose tables must not be there yet."""
@@ -29,29 +29,30 @@ class ProfileWriter:
         self._session = session
         self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
         self._stored: dict[str, dict[tuple, tuple]] = {}
-        self.bytes_written = 0
         for name, schema in RAW_TABLES.items():
             sink = pa.OSFile(str(_part(folder, name, session, "arrows")), "wb")
             self._streams[name] = sink, pa.ipc.new_stream(sink, schema, options=_OPTIONS)
 
-    def append(self, tables: Mapping[str, Sequence[tuple]], naming: Mapping[str, slice]) -> None:
+    def append(self, tables: Mapping[str, Sequence[tuple]]) -> None:
         """Add the rows of one sample, as tuples in the order of the columns, `samples` last: a sample counts when its
-        row is there. Of the tables in `naming` only rows that differ from their last are stored; the slice has the
-        columns that name one."""
+        row is there. Of a table with epochs only rows that differ from their last are stored."""
         for name in sorted(tables, key=lambda table: table == "samples"):
-            rows = list(self._changed(name, tables[name], naming[name])) if name in naming else tables[name]
+            counted = "epoch" in RAW_TABLES[name].names
+            rows = list(self._changed(name, tables[name])) if counted else tables[name]
             if rows:
                 self._write(name, rows)
 
-    def _changed(self, table: str, rows: Sequence[tuple], naming: slice) -> Iterator[tuple]:
-        """Yield the rows that are not as they were, and one without values for each that has gone."""
+    def _changed(self, table: str, rows: Sequence[tuple]) -> Iterator[tuple]:
+        """Yield the rows that are not as they were, and one without values for each that has gone. The columns between
+        `sample` and `epoch` name a row."""
+        at = RAW_TABLES[table].names.index("epoch")
+        naming = slice(1, at)
         stored = self._stored.setdefault(table, {})
         gone = stored.keys() - {row[naming] for row in rows} if rows else ()
         for row in rows:
             if stored.get(row[naming]) != row[1:]:
                 stored[row[naming]] = row[1:]
                 yield row
-        at = RAW_TABLES[table].names.index("epoch")
         for name in sorted(gone):
             before = stored.pop(name)
             yield (rows[0][0], *before[: at - 1], GONE, *[None] * (len(before) - at))
@@ -60,10 +61,8 @@ class ProfileWriter:
         sink, stream = self._streams[name]
         schema = RAW_TABLES[name]
         columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-        before = sink.tell()
         stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
         sink.flush()
-        self.bytes_written += sink.tell() - before
 
     def update(self, **fields: Any) -> None:
         """Replace fields of the manifest, in the folder as well."""

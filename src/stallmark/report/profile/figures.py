@@ -29,7 +29,7 @@ def figures(found: ProfileSummary) -> list[Figure]:
 
 
 def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: tuple[Measure, ...]) -> Figure | None:
-    begin, values, _ = found.minutes
+    begin, values = found.minutes.begin, found.minutes.values
     shown = [one for one in measures if one in values]
     if not shown:
         return None
