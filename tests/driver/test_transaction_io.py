@@ -15,8 +15,8 @@ from support.driving import executor_order
 
 from stallmark.driver import transaction_io as own_io
 from stallmark.driver.channel import Channel
-from stallmark.driver.controller import Merger
 from stallmark.driver.executor import Executor
+from stallmark.driver.merger import Merger
 from stallmark.driver.messages import Bye, Go, Quit, StartUser
 from stallmark.driver.rows import OwnIORow, Rows
 from stallmark.driver.tally import own_io_rows
