@@ -114,7 +114,7 @@ class SizingScenario(LoadsScenario):
     def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the highest multiple of these rates is searched for."""
         assert self.search
-        search = self.search.model_dump(by_alias=True)
+        search = self.search.model_dump(mode="json", by_alias=True)
         return self._at(rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search)
 
     def _loads(self) -> list[tuple[str, UsersLoad]]:
