@@ -15,13 +15,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from stallmark.quantities import PoolSize, Seconds, Size
+from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.record.sizing.manifest import Candidate
 from stallmark.scenarios.load import UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.timed import Searched
 from stallmark.scenarios.variant import Variant
+from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.storage.probe import LEAST_BYTES
 
 CALIBRATING_USERS = 8
@@ -105,17 +106,25 @@ class SizingScenario(LoadsScenario):
     def calibration(self, pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which each load runs by itself, in a closed loop: what does a transaction cost?"""
         few = {name: {"users": min(load.most_users, CALIBRATING_USERS)} for name, load in self._loads()}
-        return self._with(few, pool, name="calibration", title="What a transaction of each load costs", alone="only")
+        keys = {"alone": "only", "measure": self._longer}
+        return self._with(few, pool, name="calibration", title="What a transaction of each load costs", **keys)
 
     def trial(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the loads run at these rates per second; one without a rate rests."""
-        return self._at(rates, pool, name="trial", title="The stand-in at the load of the profile")
+        return self._at(
+            rates, pool, name="trial", title="The stand-in at the load of the profile", measure=self._longer
+        )
 
     def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the highest multiple of these rates is searched for."""
         assert self.search
         search = self.search.model_dump(mode="json", by_alias=True)
         return self._at(rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search)
+
+    @property
+    def _longer(self) -> str:
+        """Return the time for which costs are measured: as long as an undecided level at the most."""
+        return write_duration(CEILING_LONGEST * self.measure)
 
     def _loads(self) -> list[tuple[str, UsersLoad]]:
         return [(name, load) for name, load in self.loads.items() if isinstance(load, UsersLoad)]
