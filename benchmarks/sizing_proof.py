@@ -5,9 +5,9 @@
 Production is a brokerage and a bank on emulated disks A, with users who come and go as over a day. A second process,
 which knows nothing of either, profiles the server. Candidates are other kinds of arrays: disks, flash, and disks with a
 slow log, one of which at least carries 1.5 times the load and one of which does not. `run sizing` measures each, and
-`size` predicts its headroom. Then the users of production, times a multiple that rises step by step, run on each
-array: the real headroom is where the mean read time crosses the limit, between the last step that keeps it and the first
-that does not. A round takes about 15 minutes for production and one array, and 10 for each further one.
+`size` predicts its headroom. Then the users of production, times a multiple that rises step by step, run on each array:
+the real headroom is where the mean read time crosses the limit, between the last step that keeps it and the first that
+does not. A round takes about 15 minutes for production and one array, and 10 for each further one.
 """
 
 import argparse

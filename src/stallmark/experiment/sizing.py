@@ -75,7 +75,7 @@ class SizingRunner:
         )
 
     def run(self) -> str | None:
-        """Execute the sizing; return why it is incomplete, None when it is whole. The manifest is closed in any case."""
+        """Execute the sizing; return why it is incomplete, None when it is whole. Its manifest is always closed."""
         reason: str | None = "Stallmark ended unexpectedly"
         with alone(self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."):
             try:
