@@ -28,7 +28,7 @@ class Ceiling:
 
     variant: str
     repeat: int
-    of: Literal["users", "rate"]
+    of: Literal["users", "rate", "load"]
     low: float  # asked
     high: float
     tolerance: float

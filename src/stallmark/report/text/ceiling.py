@@ -36,7 +36,9 @@ def tried(why: str) -> str:
 
 
 def level(of: str, value: float) -> str:
-    """Return a level in words: "240 users", "1,200 per second"."""
+    """Return a level in words: "240 users", "1,200 per second", "1.25 times the load"."""
+    if of == "load":
+        return f"{_plain(value)} times the load"
     return f"{_plain(value)} user{'s' * (value != 1)}" if of == "users" else f"{_plain(value)} per second"
 
 
@@ -110,7 +112,7 @@ def _(
     variant: str | None, of: str, mean: float, low: float, high: float, per_s: float | None, primary: str | None,
     limits: list[list[Any]], runs: int,
 ) -> str:  # fmt: skip
-    unit = "users" if of == "users" else "per second"
+    unit = {"users": "users", "rate": "per second", "load": "times the load"}[of]
     return (
         f"{_whose(variant, None)}arries {mean:.3g} {unit} (95 % interval {low:.3g} to {high:.3g}, {runs} runs)"
         f"{_rate(per_s, primary)} within {_listed(limits)}."
