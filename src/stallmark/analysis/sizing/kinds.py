@@ -10,6 +10,7 @@ class SizingKind(Kind):
     UNKNOWN = "candidate_not_known"
     NEED = "sizing_need"
     NEED_BY_WINDOW = "sizing_need_by_window"
+    NEED_BELOW_BUSIEST = "sizing_need_below_busiest"
     METHODS = "sizing_methods"
     REPLAY_ENDS = "replay_ends"
     STAND_IN_ENDS = "stand_in_ends"

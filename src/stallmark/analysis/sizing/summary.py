@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stallmark.analysis.finding import Finding, info
+from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.demand import mark_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.analysis.sizing import untested
@@ -118,7 +118,7 @@ def _summary(
         answers=[finding_of(one) for one in candidates],
         findings=list(_findings(need, demand, level, candidates, today, profile)),
         memory=[*_memory(candidates), *(profile.memory if profile else ())],
-        cautions=[one for candidate in candidates for one in untested.of_candidate(candidate)],
+        cautions=[*_below(need, demand), *(one for each in candidates for one in untested.of_candidate(each))],
         untested=list(_untested(demand, need, profile, level)),
     )
 
@@ -153,6 +153,12 @@ def _findings(
         yield from against_today(today, candidates)
     if demand.read_ms is not None and level.read_ms is not None and demand.read_ms > level.read_ms:
         yield info(SizingKind.SLOW_TODAY, read_ms=demand.read_ms, limit_ms=level.read_ms)
+
+
+def _below(need: Need, demand: Demand) -> Iterator[Finding]:
+    if need.minutes_per_s and need.window_per_s and need.minutes_per_s < need.window_per_s:
+        facts = {"percentile": need.percentile, "times": need.window_per_s / need.minutes_per_s}
+        yield caution(SizingKind.NEED_BELOW_BUSIEST, **facts, window_s=demand.windows[0].seconds)
 
 
 def _need(need: Need, demand: Demand) -> Finding:

@@ -41,7 +41,7 @@ def render_sizing(found: SizingSummary) -> str:
         [chart] if chart else [],
         [],
         experiment=_Head([*found.findings, *ends], found.cautions),
-        answer=" ".join(sentence(one) for one in found.answers),
+        answer=sentence(found.answers[0]),
         picture=None,
         lead=[],
         variants=[],
@@ -62,7 +62,7 @@ def headline(found: SizingSummary) -> list[str]:
         text
         for text in (
             words.service_level(level),
-            f"need {words.times(found.need.multiple)} the busiest window",
+            f"need {words.in_times(found.need.multiple)} the busiest window",
             f"profile of {format.duration(found.profile.end - found.profile.begin)}" if found.profile else "",
         )
         if text

@@ -14,6 +14,7 @@ from stallmark.report.text import sizing as words
 from stallmark.report.text.profile import minute
 
 _MB = 1e6
+COST = 1000
 _KINDS = {"carries": "good", "carries_not": "bad", "open": "apart", "unknown": "none"}
 _SCALES = {"read_bytes": _MB, "log_bytes": _MB}
 STREAMS = ("reads", "writes", "log")
@@ -25,9 +26,9 @@ def candidates(found: SizingSummary) -> Table:
     if found.today:
         name, _, *figures = _candidate(found.today, found)
         rows.append([Cell(f"{name} (today)", "quiet"), "", *figures])
-    header = ["candidate", "answer", "headroom", "from", "to", "replay", "stand-in", "pool", "TPS"]
-    header += ["cost", "TPS per cost", "W", "TPS/W", "U", "TPS/U"]
-    leaves = {3: 1, 4: 1, 5: 3, 6: 3, 7: 2, 8: 2, 9: 4, 10: 5, 11: 6, 12: 7, 13: 8, 14: 9}
+    header = ["candidate", "answer", "headroom", "interval", "cost", "TPS", "pool", "W", "U"]
+    header += [f"TPS per {COST:,} cost", "TPS/W", "TPS/U", "replay", "stand-in"]
+    leaves = {3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 6, 9: 7, 10: 8, 11: 9, 12: 10, 13: 11}
     known = [at for at in range(len(header)) if at not in leaves or any(str(row[at]) != format.NONE for row in rows)]
     return Table(
         [header[at] for at in known],
@@ -38,28 +39,24 @@ def candidates(found: SizingSummary) -> Table:
 
 
 def _candidate(one: CandidateAnswer, found: SizingSummary) -> list[str | Cell]:
-    own = one.sizing.candidate
+    own, pool_bytes = one.sizing.candidate, one.memory_bytes
+    per_cost = one.per_s_of(own.cost)
     return [
         one.name,
         Cell(words.STANDINGS[one.standing], _KINDS[one.standing]),
-        Cell(_multiple(one.middle), "main"),
-        _multiple(one.low),
-        _multiple(one.high),
+        Cell(format.NONE if one.middle is None else words.in_times(one.middle), "main"),
+        format.NONE if one.low is None else words.span(one.low, one.high),
+        _plain(own.cost),
+        format.number(one.per_s),
+        format.NONE if pool_bytes is None else format.size(round(pool_bytes)),
+        _plain(own.watts),
+        _plain(own.rack_units),
+        format.number(None if per_cost is None else per_cost * COST),
+        format.number(one.per_s_of(own.watts)),
+        format.number(one.per_s_of(own.rack_units)),
         _reach(one.replay, found.need.multiple),
         _reach(one.stand_in, found.need.multiple),
-        format.size(None if one.memory_bytes is None else round(one.memory_bytes)),
-        format.number(one.per_s),
-        _plain(own.cost),
-        _per(one.per_s_of(own.cost)),
-        _plain(own.watts),
-        _per(one.per_s_of(own.watts)),
-        _plain(own.rack_units),
-        _per(one.per_s_of(own.rack_units)),
     ]
-
-
-def _multiple(value: float | None) -> str:
-    return format.NONE if value is None else words.times(value)
 
 
 def _reach(one: Reach | None, need: float) -> str:
@@ -70,10 +67,6 @@ def _reach(one: Reach | None, need: float) -> str:
 
 def _plain(value: float | None) -> str:
     return format.NONE if value is None else f"{value:,.10g}"
-
-
-def _per(value: float | None) -> str:
-    return format.NONE if value is None else f"{value:.3g}"
 
 
 def windows(found: SizingSummary) -> Table:
@@ -146,7 +139,7 @@ def _levels(replay: Replay) -> Table:
 def _level(one: ReplayLevel) -> list[str | Cell]:
     verdict = ceiling.level_verdict(one.verdict) + (", behind" if one.backlog else "")
     streams: dict[str, Stream] = {stream.name: stream for stream in one.streams}
-    row: list[str | Cell] = [words.times(one.level), ceiling.tried(one.tried)]
+    row: list[str | Cell] = [words.in_times(one.level), ceiling.tried(one.tried)]
     row.append(Cell(verdict, "bad") if one.verdict == "broke" else verdict)
     for name in STREAMS:
         row += _stream(streams.get(name), one.seconds)

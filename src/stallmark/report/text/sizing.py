@@ -52,10 +52,10 @@ BECAUSE: Mapping[str, str] = {
     "writes_per_s": "most writes",
     "log_writes_per_s": "most log writes",
 }
-STREAMS: Mapping[str, str] = {"reads": "reads", "writes": "writes", "log": "writes of the log"}
+STREAMS: Mapping[str, str] = {"reads": "reads", "writes": "writes of data", "log": "writes of the log"}
 
 
-def times(value: float) -> str:
+def in_times(value: float) -> str:
     """Write a multiple: 1.32×."""
     return f"{value:.3g}×"
 
@@ -107,10 +107,10 @@ def _beyond(ends: Finding | None) -> str:
 @says(SizingKind.CARRIES)
 def _(candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None) -> str:
     if high is None:
-        return f"{quoted([candidate])} carries it with at least {times(low)} headroom: no higher load was tried."
-    much = f"{low:.3g} to {times(high)} headroom"
+        return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: no higher load was tried."
+    much = f"{low:.3g} to {in_times(high)} headroom"
     if headroom is not None:
-        much = f"{times(headroom)} headroom ({span(low, high)})"
+        much = f"{in_times(headroom)} headroom ({span(low, high)})"
     return f"{quoted([candidate])} carries it with {much}{_beyond(ends)}."
 
 
@@ -128,8 +128,9 @@ def _(candidate: str, headroom: float | None, low: float, high: float | None, en
     why = "" if whole else " Its sizing is not finished."
     name = f"It is open whether {quoted([candidate])} carries it"
     if not low and high is not None:
-        return f"{name}: no load was seen to be carried, and {times(high)} of the need was not{_beyond(ends)}.{why}"
-    return f"{name}: it carries {span(low, high)} of the need{_beyond(ends)}.{why}"
+        return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
+    none = ", and no higher load was tried" if high is None else ""
+    return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
 
 
 @says(SizingKind.UNKNOWN)
@@ -144,7 +145,7 @@ def _(
 ) -> str:  # fmt: skip
     which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
     return (
-        f"The need is {times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: {which} had "
+        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: {which} had "
         f"{number(minutes_per_s)} I/Os per second against their {number(window_per_s)}{_grown(growth)}."
     )
 
@@ -158,13 +159,21 @@ def _(
     if percentile is not None:
         why = f" They count because {minutes} minutes are too few for {percentile}."
     return (
-        f"The need is {times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: "
+        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: "
         f"{number(window_per_s)} I/Os per second{_grown(growth)}.{why}"
     )
 
 
+@says(SizingKind.NEED_BELOW_BUSIEST)
+def _(percentile: str, times: float, window_s: float) -> str:
+    return (
+        f"The busiest {roughly(window_s)} ask for {in_times(times)} as much as {percentile} of the minutes: there the "
+        "service level may break although the answer says that the load is carried."
+    )
+
+
 def _grown(growth: float) -> str:
-    return "" if growth == 1 else f", and growth of {times(growth)} on top"
+    return "" if growth == 1 else f", and growth of {in_times(growth)} on top"
 
 
 @says(SizingKind.METHODS)
@@ -182,15 +191,15 @@ def _(level: float, read_ms: float | None, limit_ms: float | None, behind: Seque
     late = []
     if behind and done is not None:
         late = [f"{listed([STREAMS[one] for one in behind])} fell behind: only {percent(done)} of them ended in time"]
-    said = listed([*slow, *late]) or "too little was seen to tell whether the service level holds"
-    return f"In the replay, at {times(level)} the busiest windows, {said}."
+    said = "; ".join([*slow, *late]) or "too little was seen to tell whether the service level holds"
+    return f"In the replay, at {in_times(level)} the busiest windows, {said}."
 
 
 @says(SizingKind.STAND_IN_ENDS)
 def _(level: float, missed: Sequence[Sequence[Any]], verdict: Finding | None) -> str:
     said = _stand_in_ends({"missed": missed, "verdict": verdict})
     said = said or "too little was seen to tell whether the service level holds"
-    return f"With the stand-in, at {times(level)} the busiest window, {said}."
+    return f"With the stand-in, at {in_times(level)} the busiest window, {said}."
 
 
 @says(SizingKind.MEMORY)
@@ -205,7 +214,8 @@ def _(
     if today_bytes is not None:
         parts.append(f"today the buffer pool is {_pool(today_bytes, database_bytes)}")
     if memory_bytes is not None:
-        parts.append(f"with {quoted([candidate])} it is to be {_pool(memory_bytes, database_bytes)}")
+        what = "it" if parts else "the buffer pool"
+        parts.append(f"with {quoted([candidate])} {what} is to be {_pool(memory_bytes, database_bytes)}")
     if stand_in_share is not None:
         parts.append(f"the stand-in on {quoted([candidate])} ran with {percent(stand_in_share)} of its data")
     said = "; ".join(parts)
@@ -226,7 +236,7 @@ def _(candidate: str, cost: float, carrying: int, without_cost: Sequence[str]) -
 @says(SizingKind.TODAY)
 def _(candidate: str, today: str, method: Method, ratio: float, low: float, high: float) -> str:
     return (
-        f"{quoted([candidate])} carries {times(ratio)} ({low:.3g} to {high:.3g}) what {quoted([today])} carries, by "
+        f"{quoted([candidate])} carries {in_times(ratio)} ({low:.3g} to {high:.3g}) what {quoted([today])} carries, by "
         f"{METHODS[method]}."
     )
 
@@ -243,7 +253,7 @@ def _(candidate: str, today: str, method: Method) -> str:
 def _(today: str, high: float, method: Method) -> str:
     return (
         f"{quoted([today])} did carry the profile’s busiest windows, and by {METHODS[method]} it carries less than "
-        f"{times(high)} of them: the real server asks for less than was tested, or did not keep the service level "
+        f"{in_times(high)} of them: the real server asks for less than was tested, or did not keep the service level "
         "either."
     )
 
@@ -277,24 +287,27 @@ def _(candidate: str, method: Method, runs: int, of: int) -> str:
 def _(candidate: str, method: Method, levels: Sequence[float]) -> str:
     low, high = levels
     return (
-        f"{quoted([candidate])} was not measured between {low:.3g} and {times(high)} by {METHODS[method]}: it was "
+        f"{quoted([candidate])} was not measured between {low:.3g} and {in_times(high)} by {METHODS[method]}: it was "
         "searched under another service level, so its ceiling lies anywhere between."
     )
 
 
 @says(SizingKind.NO_REPLAY)
 def _(candidate: str) -> str:
-    return f"The profile’s I/O was not replayed on {quoted([candidate])}: only the stand-in tells."
+    return f"The profile’s I/O was not replayed on {quoted([candidate])}: its sizes, bursts and log were not tested."
 
 
 @says(SizingKind.NO_STAND_IN)
 def _(candidate: str) -> str:
-    return f"No database ran on {quoted([candidate])}: CPU, memory and locks were not tested, only storage."
+    return (
+        f"No stand-in was brought to its ceiling on {quoted([candidate])}: CPU, memory and locks were not tested, only "
+        "storage."
+    )
 
 
 @says(SizingKind.UNMATCHED)
 def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float]) -> str:
-    off = [f"{_quantity(one)} {times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
+    off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
     return f"The stand-in on {quoted([candidate])} did not match the profile in {listed(off)} of what was wanted."
 
 
@@ -347,9 +360,9 @@ def _(candidate: str, shares: Sequence[float]) -> str:
 @says(SizingKind.OTHER_HOURS)
 def _(windows: int, seconds: float, span_s: float | None) -> str:
     of = f" of a profile of {roughly(span_s)}" if span_s is not None else ""
-    which = "The busiest window" if windows == 1 else f"The {windows} busiest windows"
+    which, stand = ("The busiest window", "stands") if windows == 1 else (f"The {windows} busiest windows", "stand")
     return (
-        f"{which}{of} ({roughly(seconds)} in all) stand for all hours: backups, reports and the end of a month count "
+        f"{which}{of} ({roughly(seconds)} in all) {stand} for all hours: backups, reports and the end of a month count "
         "only if they were among them."
     )
 
@@ -357,7 +370,7 @@ def _(windows: int, seconds: float, span_s: float | None) -> str:
 @says(SizingKind.DATA_GROWTH)
 def _(growth: float) -> str:
     return (
-        f"Growth of {times(growth)} is of I/Os. A database that grows as well finds less of itself in memory, and "
+        f"Growth of {in_times(growth)} is of I/Os. A database that grows as well finds less of itself in memory, and "
         "reads more."
     )
 
