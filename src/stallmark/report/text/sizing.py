@@ -10,6 +10,7 @@ from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
 from stallmark.format import listed, number, percent, plural, quoted, roughly, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.manifest import Sizing
 from stallmark.report.text import says
 from stallmark.report.text.ceiling import limit_of
 from stallmark.report.text.profile import at
@@ -70,6 +71,17 @@ def service_level(level: ServiceLevelObjective) -> str:
     name = f" ({level.name})" if level.name != "read" else ""
     reads = [f"reads within {level.read_ms:g} ms{name}"] if level.read_ms is not None else []
     return listed([*reads, *level.transactions])
+
+
+def progress(found: Sizing) -> str:
+    """Return how far a sizing is."""
+    replay, stand_in = found.replay, found.stand_in
+    levels = len(replay.levels) if replay else 0
+    told = "not begun" if not levels else f"{levels} level{'s' * (levels > 1)}"
+    done = f"replay: {told}{', ended' if replay and replay.outcome else ''}"
+    trial = "not begun" if stand_in is None else "matched" if stand_in.ceiling is None else "searched"
+    why = f" ({as_reason(found.because)})" if found.because else ""
+    return f"The sizing is {found.status}{why}; {done}; stand-in: {trial}."
 
 
 def ends_first(ends: Finding | None) -> str:
