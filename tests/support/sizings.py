@@ -44,9 +44,9 @@ def a_demand(profile: str = "0" * 16, **fields: Any) -> Demand:
     return Demand(**{"profile": profile, "windows": (window,), "read_ms": 6.0} | known | fields)
 
 
-def read_ms_at(level: float, breaks: float | None) -> float:
-    """The mean time of reads: 4 ms without load, 20 ms near the level that breaks."""
-    return 4.0 + 16.5 * (level / (breaks or 100.0)) ** 2
+def read_ms_at(level: float, breaks: float | None, light_ms: float = 4.0) -> float:
+    """The mean time of reads: `light_ms` without load, 20.5 ms at the level that breaks."""
+    return light_ms + (20.5 - light_ms) * (level / (breaks or 100.0)) ** 2
 
 
 def levels_of(ends: Ends, extra: Sequence[float] = ()) -> list[float]:
@@ -57,8 +57,8 @@ def levels_of(ends: Ends, extra: Sequence[float] = ()) -> list[float]:
     return sorted({*doubled, *extra, *(one for one in ends if one is not None)})
 
 
-def seen_at(level: float, ends: Ends, limit_ms: float) -> dict[str, Any]:
-    value = read_ms_at(level, ends[1])
+def seen_at(level: float, ends: Ends, limit_ms: float, light_ms: float = 4.0) -> dict[str, Any]:
+    value = read_ms_at(level, ends[1], light_ms)
     verdict = "broke" if value > limit_ms else "held"
     reads = LimitSeen(of="reads", limit_ms=limit_ms, limit=limit_ms, value=value, low=value * 0.99, high=value * 1.01,
                       seen=90_000, verdict=verdict)  # fmt: skip
@@ -66,11 +66,11 @@ def seen_at(level: float, ends: Ends, limit_ms: float) -> dict[str, Any]:
 
 
 def a_replay(ends: Ends = (1.5, 1.6), *, outcome: str | None = "found", limit_ms: float = 20.0,
-             behind: Mapping[str, float] | None = None, **fields: Any) -> Replay:  # fmt: skip
+             light_ms: float = 4.0, behind: Mapping[str, float] | None = None, **fields: Any) -> Replay:  # fmt: skip
     """A replay with its levels. `behind`: the share of the I/Os of a stream that ended at the level that broke."""
     levels = []
     for level in levels_of(ends):
-        facts = seen_at(level, ends, limit_ms)
+        facts = seen_at(level, ends, limit_ms, light_ms)
         late = (behind or {}) if level == ends[1] else {}
         if late:
             facts |= {"backlog": True, "verdict": "broke"}

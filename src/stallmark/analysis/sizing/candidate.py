@@ -74,9 +74,9 @@ class CandidateAnswer:
 
     @property
     def per_s(self) -> float | None:
-        """Return the transactions per second of the profile that it carries; None where the profile has none."""
+        """Return the transactions per second of the profile that it was seen to carry; None where that is not known."""
         transactions = self.sizing.demand.transactions
-        return None if not self.deciding or not transactions else self.deciding.low * transactions
+        return self.deciding.low * transactions if self.deciding and self.deciding.low and transactions else None
 
     def per_s_of(self, unit: float | None) -> float | None:
         """Return these transactions per unit of cost, watts or height."""

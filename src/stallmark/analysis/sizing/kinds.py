@@ -12,6 +12,7 @@ class SizingKind(Kind):
     NEED_BY_WINDOW = "sizing_need_by_window"
     NEED_BELOW_BUSIEST = "sizing_need_below_busiest"
     METHODS = "sizing_methods"
+    ENDS = "candidate_ends"
     REPLAY_ENDS = "replay_ends"
     STAND_IN_ENDS = "stand_in_ends"
     MEMORY = "sizing_memory"

@@ -148,6 +148,7 @@ def _findings(
         if len(one.reaches) > 1:
             by = {reach.method: [reach.low, reach.high, reach.middle] for reach in one.reaches}
             yield info(SizingKind.METHODS, candidate=one.name, multiple=need.multiple, **by)
+        yield from (info(SizingKind.ENDS, candidate=one.name, ends=reach.ends) for reach in one.reaches if reach.ends)
     yield from _cheapest(candidates)
     if today is not None:
         yield from against_today(today, candidates)

@@ -33,8 +33,11 @@ def latency_figure(found: SizingSummary) -> Figure | None:
                 key.append(KeyItem(label, look.colour, _DASHES[reach.method], look.symbol))
     if not drawn:
         return None
+    if (today_ms := found.demand.read_ms) is not None:
+        made.add_trace(_in_production(today_ms, found.need.multiple))
+        key.append(KeyItem(words.IN_PRODUCTION, NEUTRAL, None, "star"))
     limit = found.service_level.read_ms
-    times = [point.read_ms for *_, point in drawn if point.read_ms is not None]
+    times = [ms for ms in (found.demand.read_ms, *(point.read_ms for *_, point in drawn)) if ms is not None]
     axis, scale = values_axis(max([*times, limit or 0.0]), times)
     if limit is not None:
         made.add_shape(type="line", xref="paper", x0=0, x1=1, y0=limit, y1=limit,
@@ -42,7 +45,7 @@ def latency_figure(found: SizingSummary) -> Figure | None:
         key.append(KeyItem(f"limit, {limit:g} ms", _LIMIT, "dash"))
     made.add_shape(type="line", yref="paper", y0=0, y1=1, x0=1, x1=1, line={"color": NEUTRAL, "width": 1.5})
     note(made, words.NEED_MARK, x=1, xref="x", yshift=-4, xshift=3, yanchor="top")
-    furthest = max(point.level / found.need.multiple for *_, point in drawn)
+    furthest = max([1.0, *(point.level for *_, point in drawn)]) / found.need.multiple
     made.update_layout(
         xaxis={"range": from_zero(max(furthest, 1.0)), "title": {"text": "load, as a multiple of the need"}}, yaxis=axis
     )
@@ -64,6 +67,17 @@ def latency_figure(found: SizingSummary) -> Figure | None:
         key=key,
         wide=True,
     )  # fmt: skip
+
+
+def _in_production(read_ms: float, need: float) -> go.Scatter:
+    """Return the time of reads in the profile's busiest window, on the hardware of then."""
+    return go.Scatter(
+        mode="markers",
+        name=words.IN_PRODUCTION,
+        x=rounded([1 / need]),
+        y=rounded([read_ms]),
+        marker={"size": 11, "color": NEUTRAL, "symbol": "star"},
+    )
 
 
 def _line(one: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> go.Scatter:

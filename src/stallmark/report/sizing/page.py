@@ -35,12 +35,11 @@ def write_sizing_report(found: SizingSummary, target: Path) -> Path:
 def render_sizing(found: SizingSummary) -> str:
     """Return the report as text."""
     chart = latency_figure(found)
-    ends = [one.ends for one in found.candidates if one.ends]
     return page(
         "sizing_report.html",
         [chart] if chart else [],
         [],
-        experiment=_Head([*found.findings, *ends], found.cautions),
+        experiment=_Head(found.findings, found.cautions),
         answer=sentence(found.answers[0]),
         picture=None,
         lead=[],

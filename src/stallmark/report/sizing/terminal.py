@@ -22,8 +22,7 @@ def sizing_table(found: SizingSummary) -> RenderableType:
     answers = zip(found.candidates, found.answers, strict=True)
     parts += [Text(""), *(Text(sentence(said), style=_STYLES[one.standing]) for one, said in answers), Text("")]
     parts += [InTerminal(tables.candidates(found)), Text("")]
-    ends = [one.ends for one in found.candidates if one.ends]
-    parts.append(listed([("•", sentence(one)) for one in [*found.findings, *ends, *found.memory]]))
+    parts.append(listed([("•", sentence(one)) for one in [*found.findings, *found.memory]]))
     for one in (tables.windows(found), tables.matched(found)):
         if one.rows:
             parts += [Text(""), InTerminal(one)]

@@ -11,7 +11,7 @@ from stallmark.errors import as_reason
 from stallmark.format import listed, number, percent, plural, quoted, roughly, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Sizing
-from stallmark.report.text import says
+from stallmark.report.text import clause, says
 from stallmark.report.text.ceiling import limit_of
 from stallmark.report.text.profile import at
 
@@ -19,7 +19,7 @@ TITLE = "Will it carry my load?"
 QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
 CANDIDATES = (
     "Headroom is the highest load that was carried ÷ the need, from the level that held to the one that broke. The "
-    "lower of replay and stand-in counts."
+    "lower of replay and stand-in counts. TPS are the profile’s, as many as were carried."
 )
 CHART = (
     "The load is a multiple of the need: at 1 a candidate gets all that it must carry. Replay: the profile’s I/O as "
@@ -30,6 +30,7 @@ MATCHED = "Per second in the profile’s busiest window, and by the stand-in at 
 LEVELS = "Every level that the replay tried. I/Os that were due and those that ended, and the time they took."
 NOT_TESTED = "What was not tested"
 NEED_MARK = "need"
+IN_PRODUCTION = "in production, by the profile"
 EMULATED_CANDIDATES = (
     "The storage of the candidates is emulated: this is an exercise, and says nothing of a real array."
 )
@@ -62,7 +63,9 @@ def in_times(value: float) -> str:
 
 
 def span(low: float, high: float | None) -> str:
-    """Write where a multiple lies: "1.25 to 1.38", "at least 4"."""
+    """Write where a multiple lies: "1.25 to 1.38", "at least 4", "under 0.5"."""
+    if not low and high is not None:
+        return f"under {high:.3g}"
     return f"at least {low:.3g}" if high is None else f"{low:.3g} to {high:.3g}"
 
 
@@ -197,6 +200,11 @@ def _(candidate: str, multiple: float, replay: Sequence[float | None], stand_in:
     return f"{quoted([candidate])} carries {listed(by)}, as multiples of the need; the lower counts."
 
 
+@says(SizingKind.ENDS)
+def _(candidate: str, ends: Finding) -> str:
+    return f"{quoted([candidate])}: {clause(ends)}."
+
+
 @says(SizingKind.REPLAY_ENDS)
 def _(level: float, read_ms: float | None, limit_ms: float | None, behind: Sequence[str], done: float | None) -> str:
     slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"] if read_ms is not None else []
@@ -299,8 +307,8 @@ def _(candidate: str, method: Method, runs: int, of: int) -> str:
 def _(candidate: str, method: Method, levels: Sequence[float]) -> str:
     low, high = levels
     return (
-        f"{quoted([candidate])} was not measured between {low:.3g} and {in_times(high)} by {METHODS[method]}: it was "
-        "searched under another service level, so its ceiling lies anywhere between."
+        f"{quoted([candidate])} was not measured between {low:.3g} and {in_times(high)} the busiest windows by "
+        f"{METHODS[method]}: it was searched under another service level, and its ceiling lies anywhere between."
     )
 
 
