@@ -95,7 +95,7 @@ def search(asked: Asked, seen: Sequence[Seen]) -> Next | Ceiling:
     """Return the level to try next, or the answer."""
     if not seen:
         return Next(asked.low, Why.FIRST)
-    holds, breaks = _bracket(seen)
+    holds, breaks = bracket(seen)
     if len(seen) >= asked.most_levels:
         return Ceiling(Outcome.UNCONFIRMED, holds, breaks)
     if even := [level for level in sorted({one.level for one in seen}) if _in_balance(seen, level)]:
@@ -117,7 +117,7 @@ def search(asked: Asked, seen: Sequence[Seen]) -> Next | Ceiling:
     return Next(holds, Why.CEILING) if overloaded and _confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
 
 
-def _bracket(seen: Sequence[Seen]) -> tuple[float | None, float | None]:
+def bracket(seen: Sequence[Seen]) -> tuple[float | None, float | None]:
     """Return the highest level that holds below every one that breaks, and the lowest of these."""
     levels = sorted({one.level for one in seen})
     breaks = next((level for level in levels if _balance(seen, level) <= 0), None)

@@ -11,12 +11,12 @@ import numpy as np
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.memory import pool_bytes
 from stallmark.analysis.profile.placed import Placed, is_known
-from stallmark.analysis.profile.rates import Counted, Measure, Rates, rates_of
+from stallmark.analysis.profile.rates import MINUTE_S, Counted, Measure, Rates, rates_of
 from stallmark.analysis.profile.totals import class_totals
 from stallmark.analysis.profile.windows import WINDOW_S, Window, busiest
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.folder import read_profile
-from stallmark.record.profile.intervals import FileClass
+from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.sizing import manifest as record
 
@@ -37,8 +37,7 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     placed, rates = Placed(intervals), rates_of(intervals, manifest)
     if Measure.IOS not in rates.counted:
         raise StallmarkError(f"The profile in {folder} has no interval with I/O yet: let it run longer.")
-    log_known = is_known(placed.log("writes", "log_flushes")) and is_known(placed.log("write_bytes", "log_bytes"))
-    log_known = log_known and not (placed.has(FileClass.DEVICE) and not placed.has(FileClass.LOG))
+    log_known = _log_is_known(placed)
     columns = _columns(placed, log_known)
     windows = []
     for because, window in _windows(_of_pieces(rates, columns), window_s):
@@ -56,7 +55,7 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     known &= (rates.middle < windows[0].begin + window_s) & np.isfinite(cpu_s)
     sizes = [one.size_bytes for one in class_totals(intervals) if one.file_class is FileClass.DATA and one.size_bytes]
     return record.Demand(
-        profile=_mark(manifest, placed),
+        profile=mark_of(manifest, rates),
         windows=tuple(windows),
         transactions=means.get(Measure.TRANSACTIONS),
         cpu_cores=float(cpu_s[known].sum() / placed.seconds[known].sum()) if known.any() else None,
@@ -67,6 +66,28 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
         log_ms=means.get(Measure.LOG_MS),
         log_known=log_known,
     )
+
+
+def ios_of_minutes(intervals: Intervals, rates: Rates) -> np.ndarray:
+    """Return the I/Os per second of every minute in which they are known, counted as in the pieces of a window."""
+    placed = Placed(intervals)
+    columns = _columns(placed, _log_is_known(placed))
+    total = columns["reads"] + columns["writes"] + columns["log_writes"]
+    found = replace(rates, counted={Measure.IOS: Counted(total, rates.seconds)}).by(MINUTE_S).values[Measure.IOS]
+    return found[np.isfinite(found)]
+
+
+def mark_of(manifest: ProfileManifest, rates: Rates) -> str:
+    """Return a short hash of the profile: another, or the same with more hours, has another."""
+    server: Sequence[str] = manifest.files if manifest.marks is None else (manifest.marks.server,)
+    text = "\n".join([manifest.started, *server, f"{rates.end[-1]:.3f}"])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _log_is_known(placed: Placed) -> bool:
+    """Tell whether writes of the log are known apart from those of data."""
+    known = is_known(placed.log("writes", "log_flushes")) and is_known(placed.log("write_bytes", "log_bytes"))
+    return known and (placed.has(FileClass.LOG) or not placed.has(FileClass.DEVICE))
 
 
 def _of_pieces(rates: Rates, columns: Mapping[str, np.ndarray]) -> Rates:
@@ -118,10 +139,3 @@ def _pieces(columns: Mapping[str, np.ndarray], seconds: np.ndarray, inside: np.n
         record.Piece(seconds=seconds[at], **{name: values[at] / seconds[at] for name, values in columns.items()})
         for at in np.flatnonzero(known)
     )
-
-
-def _mark(manifest: ProfileManifest, placed: Placed) -> str:
-    """Return a short hash of the profile: another, or the same with more hours, has another."""
-    server: Sequence[str] = manifest.files if manifest.marks is None else (manifest.marks.server,)
-    text = "\n".join([manifest.started, *server, f"{placed.end[-1]:.3f}"])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -161,11 +161,17 @@ _LIMITS = {
 _DEVICES = {JudgedDevice.DATA: "the storage of the data", JudgedDevice.LOG: "the log"}
 
 
-def _ends(verdict: Finding | None) -> str:
-    """Return what ends first, where that was told."""
+def limit_of(verdict: Finding | None) -> str | None:
+    """Return what is the limit by the verdict on a device, as a clause; None where that was not told."""
     said = _LIMITS.get(DeviceKind(verdict.kind)) if verdict else None
     device = JudgedDevice(verdict.facts.get("device", JudgedDevice.DATA)) if verdict else JudgedDevice.DATA
-    return f"; beyond it {said.format(_DEVICES[device])}" if said else ""
+    return said.format(_DEVICES[device]) if said else None
+
+
+def _ends(verdict: Finding | None) -> str:
+    """Return what ends first, where that was told."""
+    said = limit_of(verdict)
+    return f"; beyond it {said}" if said else ""
 
 
 def _whose(variant: str | None, repeat: int | None) -> str:
