@@ -106,8 +106,8 @@ class SizingScenario(LoadsScenario):
     def calibration(self, pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which each load runs by itself, in a closed loop: what does a transaction cost?"""
         few = {name: {"users": min(load.most_users, CALIBRATING_USERS)} for name, load in self._loads()}
-        keys = {"alone": "only", "measure": self._longer}
-        return self._with(few, pool, name="calibration", title="What a transaction of each load costs", **keys)
+        title = "What a transaction of each load costs"
+        return self._with(few, pool, name="calibration", title=title, alone="only", measure=self._longer)
 
     def trial(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the loads run at these rates per second; one without a rate rests."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stallmark.cli.common import INCOMPLETE, err, escape, tell
-from stallmark.cli.report import show_sizing
+from stallmark.cli.size import show_candidate
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import StopSignal
@@ -56,6 +56,6 @@ def run_sizing(
 def _report(folder: Path, show: Show, as_json: bool) -> None:
     show.enter(Phase.REPORTING)
     try:
-        show_sizing(folder, folder / "report.html", as_json)
+        show_candidate(folder, folder / "report.html", as_json)
     except (StallmarkError, OSError) as of_report:  # why it ended matters more
         show.say(f"There is no report: {of_report}")

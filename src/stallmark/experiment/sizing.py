@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stallmark
-from stallmark.analysis.sizing.stand_in import FITTED, QUANTITIES, costs_of, near, reached_by, wanted_of
+from stallmark.analysis.sizing.stand_in import FITTED, costs_of, matched, off, reached_by, wanted_of
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -23,7 +23,7 @@ from stallmark.record.folder_lock import alone
 from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing.folder import write_sizing
-from stallmark.record.sizing.manifest import Demand, Matched, Replay, Sizing, StandIn
+from stallmark.record.sizing.manifest import Demand, Replay, Sizing, StandIn
 from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
 from stallmark.scenarios.service_level import described
@@ -148,14 +148,11 @@ class SizingRunner:
             if why:
                 return why
             reached = reached_by(tried, cores)
-            off = max(
-                (abs(d / w - 1) for n in FITTED if (w := wanted[n]) and (d := reached[n]) is not None), default=0.0
-            )
-            found = self._described(rates, wanted, reached, pool, calibrated, tried)
-            if best is None or off < best[0]:
-                best = off, found
-                self._note(stand_in=found)
-            if near(wanted, reached, MATCHED_WITHIN) or number == TRIALS:
+            away = off(wanted, reached)
+            if best is None or away < best[0]:
+                best = away, self._described(rates, wanted, reached, pool, calibrated, tried)
+                self._note(stand_in=best[1])
+            if away <= MATCHED_WITHIN or number == TRIALS:
                 break
             costs = corrected(costs, rates, reached)
         assert best
@@ -175,7 +172,7 @@ class SizingRunner:
         made = tried[-1].manifest
         return StandIn(
             rates=rates,
-            matched=tuple(Matched(name=name, wanted=wanted[name], reached=reached[name]) for name in QUANTITIES),
+            matched=matched(wanted, reached),
             pool_share=pool.share if pool else None,
             data_bytes=made.database.bytes_before or 0,
             pool_bytes=made.memory.reached_bytes,

@@ -120,9 +120,18 @@ def test_levels_that_contradict_each_other_are_no_answer(sized):
 def test_repeats_of_the_stand_in_have_an_interval(tmp_path, profile):
     folder = write_sizing_of(tmp_path / "b", profile, replay=(8.0, 9.0), stand_in=(1.3, 1.4))
     write_stand_in(folder / "more", (1.3, 1.4), repeats=[(1.1, 1.2)])
-    one = stand_in_reach(folder / "more")
+    one = stand_in_reach(folder / "more", a_demand())
     assert (one.runs, one.unconfirmed) == (2, 0)
     assert one.low < 1.1 and one.high > 1.4 and one.middle == pytest.approx((1.3 * 1.4 * 1.1 * 1.2) ** 0.25)
+
+
+def test_a_stand_in_that_does_more_than_the_profile_reaches_more(tmp_path):
+    write_stand_in(tmp_path / "exact", (1.3, 1.4))
+    write_stand_in(tmp_path / "more", (1.3, 1.4), does=1.5)
+    exact, more = (stand_in_reach(tmp_path / name, a_demand()) for name in ("exact", "more"))
+    assert exact.low == pytest.approx(1.3, rel=0.02) and exact.high == pytest.approx(1.4, rel=0.02)
+    assert more.low == pytest.approx(1.5 * exact.low, rel=0.02)
+    assert [point.level for point in more.points] == pytest.approx([1.5 * p.level for p in exact.points], rel=0.02)
 
 
 def test_another_service_level_is_judged_by_the_levels_that_were_tried(with_stand_in, profile):

@@ -1,15 +1,17 @@
 """What the loads of a stand-in did per second, of the quantities that a profile tells: by themselves, and together."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
 
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
-from stallmark.record.sizing.manifest import Demand
+from stallmark.record.sizing.manifest import Demand, Matched
 
 FITTED = ("reads", "writes", "log_bytes", "cpu_cores")
 """The quantities that the rates of loads are fitted to. Bytes read go with reads."""
-QUANTITIES = ("reads", "read_bytes", "writes", "log_bytes", "cpu_cores")
+Quantity = Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 
 
 def wanted_of(demand: Demand) -> dict[str, float | None]:
@@ -58,7 +60,12 @@ def _started_per_s(step: StepSummary) -> float:
     return sum(one.committed + one.rolled_back + one.failed for one in users) / step.interval.measured_s
 
 
-def near(wanted: Mapping[str, float | None], reached: Mapping[str, float | None], within: float) -> bool:
-    """Tell whether every fitted quantity that is wanted and was measured was reached, within a share of it."""
+def off(wanted: Mapping[str, float | None], reached: Mapping[str, float | None]) -> float:
+    """Return the largest share by which a fitted quantity is off, of those that are wanted and were measured."""
     pairs = [(wanted[name], reached[name]) for name in FITTED]
-    return all(abs(did / want - 1) <= within for want, did in pairs if want and did is not None)
+    return max((abs(did / want - 1) for want, did in pairs if want and did is not None), default=0.0)
+
+
+def matched(wanted: Mapping[str, float | None], reached: Mapping[str, float | None]) -> tuple[Matched, ...]:
+    """Return every quantity with what was wanted and reached of it, for the manifest."""
+    return tuple(Matched(name=name, wanted=wanted[name], reached=reached[name]) for name in QUANTITIES)
