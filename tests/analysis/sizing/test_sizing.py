@@ -318,8 +318,9 @@ def test_limits_of_every_sizing_are_said_and_others_only_where_they_hold(sound, 
     }
     assert kinds(sound.untested) == always
     assert SizingKind.DATA_GROWTH in kinds(sized(growth=1.5).untested)
-    blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False)))
+    blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False), replay=None))
     assert SizingKind.LOG_AMONG_DATA in kinds(blind.untested)
+    assert not kinds(blind.untested) & {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES}
 
 
 def test_of_runs_some_of_which_never_broke_the_interval_is_open():

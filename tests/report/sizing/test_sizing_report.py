@@ -55,8 +55,10 @@ def test_the_page_has_every_finding_and_every_level(found):
 
 def test_the_chart_has_the_need_at_one_and_every_reach(found):
     chart = figures_of(render_sizing(found))["chart-latency"]
-    assert [len(one["x"]) for one in chart["data"]] == [4, 4, 3, 3, 1]
-    assert chart["data"][0]["x"][-1] == pytest.approx(1.6 / 1.1, abs=1e-3)
+    lines, marks = ([one for one in chart["data"] if one["mode"] == mode] for mode in ("lines", "markers"))
+    assert [len(one["x"]) for one in lines] == [4, 4, 3, 3] and [len(one["x"]) for one in marks] == [4, 4, 3, 3, 1]
+    assert marks[0]["x"][-1] == pytest.approx(1.6 / 1.1, abs=1e-3)
+    assert marks[0]["marker"]["symbol"] == ["circle"] * 3 + ["circle-open"]
     assert {(shape["x0"], shape["x1"]) for shape in chart["layout"]["shapes"]} == {(0, 1), (1, 1)}
 
 

@@ -200,4 +200,6 @@ def _done(stream: Stream) -> float:
 def _stand_in_ends(one: Ceiling) -> Finding | None:
     if not (step := one.limit_step):
         return None
-    return info(SizingKind.STAND_IN_ENDS, level=one.breaks, missed=missed(one), verdict=step.bottleneck.device_verdict)
+    busy = {"busy_share": step.storage.busy_share, "cpu_share": step.server.cpu_busy_share}
+    facts = {"missed": missed(one), "verdict": step.bottleneck.device_verdict, **busy}
+    return info(SizingKind.STAND_IN_ENDS, level=one.breaks, **facts)

@@ -119,19 +119,12 @@ def _summary(
         findings=list(_findings(need, demand, level, candidates, today, profile)),
         memory=[*_memory(candidates), *(profile.memory if profile else ())],
         cautions=[*_below(need, demand), *(one for each in candidates for one in untested.of_candidate(each))],
-        untested=list(_untested(demand, need, profile, level)),
+        untested=[*untested.of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
     )
 
 
 def _name(folder: Path, sizing: Sizing, again: bool) -> str:
     return f"{sizing.candidate.name} ({folder.name})" if again else sizing.candidate.name
-
-
-def _untested(
-    demand: Demand, need: Need, profile: ProfileSummary | None, level: ServiceLevelObjective
-) -> Iterator[Finding]:
-    yield from untested.of_all(demand, need.growth, profile, level.read_ms is not None)
-    yield from profile.cautions if profile else ()
 
 
 def _findings(

@@ -1,13 +1,12 @@
 """The limits of a sizing: what was not tested, or not as it will be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
-from stallmark.record.sizing.manifest import Demand
 
 MATCHED_WITHIN = 0.1
 POOL_WITHIN = 0.1
@@ -65,17 +64,20 @@ def _smaller(found: CandidateAnswer, method: Method, own_bytes: int) -> Iterator
         yield caution(SizingKind.SMALLER, candidate=found.name, **facts)
 
 
-def of_all(demand: Demand, need_growth: float, profile: ProfileSummary | None, by_mean: bool) -> Iterator[Finding]:
+def of_all(candidates: Sequence[CandidateAnswer], growth: float, profile: ProfileSummary | None) -> Iterator[Finding]:
     """Yield what was not tested of any candidate."""
+    demand = candidates[0].sizing.demand
     if not demand.log_known:
         yield caution(SizingKind.LOG_AMONG_DATA)
     span_s = None if profile is None else profile.end - profile.begin
     windows = [one.seconds for one in demand.windows]
     yield info(SizingKind.OTHER_HOURS, windows=len(windows), seconds=sum(windows), span_s=span_s)
-    if need_growth > 1:
-        yield info(SizingKind.DATA_GROWTH, growth=need_growth)
-    yield info(SizingKind.IO_SIZES)
-    yield info(SizingKind.CACHES)
-    yield info(SizingKind.OTHER_QUERIES)
-    if by_mean:
+    if growth > 1:
+        yield info(SizingKind.DATA_GROWTH, growth=growth)
+    if any(one.replay for one in candidates):
+        yield info(SizingKind.IO_SIZES)
+        yield info(SizingKind.CACHES)
+    if any(one.stand_in for one in candidates):
+        yield info(SizingKind.OTHER_QUERIES)
+    if any(one.service_level.read_ms is not None for one in candidates):
         yield info(SizingKind.MEAN_READS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from stallmark import format
+from stallmark.analysis.points import group
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.reach import Method, Point, Reach
 from stallmark.analysis.sizing.summary import SizingSummary
@@ -28,7 +29,7 @@ def latency_figure(found: SizingSummary) -> Figure | None:
             points = sorted((point for point in reach.points if point.read_ms is not None), key=lambda p: p.level)
             if points:
                 drawn += [(one.name, reach.method, point) for point in points]
-                made.add_trace(_line(one, reach, points, look, found.need.multiple))
+                made.add_traces(_traces(one, reach, points, look, found.need.multiple))
                 label = f"{one.name}, {words.METHODS[reach.method]}"
                 key.append(KeyItem(label, look.colour, _DASHES[reach.method], look.symbol))
     if not drawn:
@@ -80,14 +81,22 @@ def _in_production(read_ms: float, need: float) -> go.Scatter:
     )
 
 
-def _line(one: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> go.Scatter:
-    """Return the levels of a candidate by one method: those that broke as a cross."""
-    return go.Scatter(
-        mode="lines+markers",
+def _traces(one: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> list[go.Scatter]:
+    """Return the line of a candidate by one method, through the means of its levels, and a mark for each time that a
+    level was tried: an empty one where it did not hold."""
+    of_level = [[point.read_ms or 0.0 for point in same] for same in group(points, lambda point: point.level)]
+    line = go.Scatter(
+        mode="lines",
+        x=rounded(level / need for level in dict.fromkeys(point.level for point in points)),
+        y=rounded(sum(times) / len(times) for times in of_level),
+        line={"color": look.colour, "width": 1.5, "dash": _DASHES[reach.method]},
+        hoverinfo="skip",
+    )
+    marks = go.Scatter(
+        mode="markers",
         name=f"{one.name}, {words.METHODS[reach.method]}",
         x=rounded(point.level / need for point in points),
         y=rounded(point.read_ms for point in points),
-        line={"color": look.colour, "width": 1.5, "dash": _DASHES[reach.method]},
         marker={
             "size": 9,
             "color": look.colour,
@@ -95,3 +104,4 @@ def _line(one: CandidateAnswer, reach: Reach, points: list[Point], look: Look, n
         },
         cliponaxis=False,
     )
+    return [line, marks]
