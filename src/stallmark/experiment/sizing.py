@@ -25,8 +25,10 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing.folder import write_sizing
 from stallmark.record.sizing.manifest import Demand, Replay, Sizing, StandIn
 from stallmark.record.writer import experiment_folder
+from stallmark.report.text.ceiling import level_verdict
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
 from stallmark.scenarios.service_level import described
+from stallmark.stats.ceiling_search import Next
 from stallmark.stats.fitted_rates import corrected, fitted_rates
 from stallmark.stats.thresholds import MATCHED_WITHIN
 from stallmark.storage.emulator import PROBE_FOLDER
@@ -118,12 +120,19 @@ class SizingRunner:
                     log_bytes=choice.log_size,
                     played=min(1.0, choice.play / self._demand.windows[0].seconds),
                     devices=engine.devices.array,
-                    progress=lambda note: self._show.advance(0, note),
+                    progress=self._show_level,
                     keep=self._keep,
                 )
         finally:
             engine.devices.relax()
         self._keep(found)
+
+    def _show_level(self, level: Next, seconds: float) -> None:
+        note = f"{level.level:g} times the profile, {seconds:.0f} s"
+        if self._made.replay:
+            last = self._made.replay.levels[-1]
+            note += f" ({last.level:g} {level_verdict(last.verdict)})"
+        self._show.advance(0, note)
 
     def _keep(self, found: Replay) -> None:
         self._note(replay=found)
