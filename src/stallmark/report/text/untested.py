@@ -55,7 +55,7 @@ def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float]) -> str
     much = ["too low by what it did too much of"] if max(ratios) > 1 else []
     little = ["too high by what it did too little of"] if min(ratios) < 1 else []
     return (
-        f"At the profile’s load the stand-in on {quoted([candidate])} did not match the profile ({', '.join(off)}): its "
+        f"At the profile’s load the stand-in on {quoted([candidate])} did not match it ({', '.join(off)}): its "
         f"ceiling may be {listed([*much, *little])}."
     )
 
