@@ -14,6 +14,8 @@ from stallmark.record.manifest.storage import Devices, ServiceLevelObjective
 FORMAT: Final = 1
 StreamName = Literal["reads", "writes", "log"]
 Outcome = Literal["found", "at_least", "none", "unconfirmed"]
+Decides = Literal["mean", "percentile"]
+"""The figure of reads that decides whether a level of the replay holds."""
 
 
 class Piece(ManifestPart):
@@ -64,21 +66,25 @@ class Demand(ManifestPart):
 
 
 class Stream(ManifestPart):
-    """One of the three streams of I/O at one level, over all its windows: what was to come, what ended, and how long
-    it took. `histogram`: ms and the number of I/Os that took about as long, shortest first."""
+    """One of the three streams of I/O at one level, over all its windows: what was due, what ended, and how long it
+    took. `late`: I/Os that were issued more than a second after they were due, or never. `histogram`: ms and the number
+    of I/Os that took about as long, shortest first. `grouped`: writes of the log that were due as one, because its
+    device does not take so many one after the other; servers group commits then."""
 
     name: StreamName
     wanted: float
-    """I/Os that were due."""
     ios: int
     bytes: int
+    late: int = 0
     mean_ms: float | None
     histogram: tuple[tuple[float, int], ...] = ()
+    grouped: float = 1.0
 
 
 class ReplayLevel(LevelSeen):
-    """A level of the replay. `seconds`: how long its I/O was issued, all windows together. `backlog`: fewer I/Os ended
-    than were due."""
+    """A level of the replay. `seconds`: how long its I/O was issued, all windows together. `backlog`: of a stream, too
+    many I/Os were late. `limits`: reads by their mean, and, where `percentile` is named, by the share that took
+    longer."""
 
     seconds: float
     streams: tuple[Stream, ...]
@@ -86,8 +92,8 @@ class ReplayLevel(LevelSeen):
 
 class Replay(ManifestPart):
     """The replay of the windows as raw I/O. `how` names the way it was issued, as of a probe. `played`: seconds of the
-    replay per second of the profile; below 1 bursts were shorter than they had been. The answer is null until it is
-    known."""
+    replay per second of the profile; below 1 bursts were shorter than they had been. `decides` names the limit of each
+    level that decided. The answer is null until it is known."""
 
     tool: str
     how: str
@@ -96,6 +102,7 @@ class Replay(ManifestPart):
     file_bytes: int
     log_file_bytes: int
     played: float
+    decides: Decides = "mean"
     low: float
     high: float
     tolerance: float
