@@ -6,6 +6,7 @@ Some stay apart. The guards of the embedded server (engines/postgres/embedded/gu
 processes (storage/block_device/parts.py) belong to no parent: they are found again by their command lines.
 """
 
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -24,3 +25,20 @@ def kill(process: subprocess.Popen) -> int:
     """Kill a child, which may have ended already, and leave no zombie; returns its code as Popen has it."""
     process.kill()
     return process.wait()
+
+
+def killed_by(code: int | None) -> str | None:
+    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it: the negative number,
+    or, as shells and our guards hand it on, 128 more than that. None where it ended otherwise, or has not."""
+    number = 0 if code is None else -code if code < 0 else code - 128
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return None
+
+
+def how_ended(code: int | None) -> str:
+    """Return how a process ended, as the end of a sentence, from the same code."""
+    if by := killed_by(code):
+        return f"was killed by {by}"
+    return "has not ended" if code is None else f"ended with code {code}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import Command, err, escape, experiment_options, tell, web_option
-from stallmark.experiment.stopping import StopSignal
+from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress

@@ -15,7 +15,6 @@ from stallmark.cli.common import (
     err,
     escape,
     json_option,
-    system_sentence,
     target_options,
     tell,
     web_option,
@@ -25,7 +24,7 @@ from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import StopSignal, ask
+from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress
@@ -107,7 +106,7 @@ def run(
             try:
                 finished = runner.run()
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
-                because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
+                because = in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
                     show.enter(Phase.REPORTING)
                     try:

@@ -28,11 +28,11 @@ import psutil
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import later
 from stallmark.record.manifest.storage import HookResult
 from stallmark.redact import environment, without_secrets
 from stallmark.report.text import live
 from stallmark.scenarios.model import Hook
+from stallmark.stopping import later
 
 MOST_OUTPUT = 4000
 """Characters of a command's output that are kept: its end, where it says what went wrong."""

@@ -26,10 +26,10 @@ from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import later
 from stallmark.loaders import ledger
 from stallmark.processes import kill
 from stallmark.record import machine
+from stallmark.stopping import later
 
 FAREWELL_S = 20  # executors give their users 12 s
 

@@ -21,7 +21,6 @@ from stallmark.experiment.manifest import Place, PreparedStorage, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
@@ -34,6 +33,7 @@ from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.schema.deploy import schemas_of
+from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload

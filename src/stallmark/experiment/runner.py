@@ -35,7 +35,6 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.run import AnyRun
-from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -46,6 +45,7 @@ from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of, note_end
 from stallmark.report.text import takes
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
+from stallmark.stopping import StopSignal, later
 from stallmark.transactions import find_workload
 
 
