@@ -41,7 +41,7 @@ from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, Settling
 from stallmark.errors import ErrorClass, StallmarkError
 from stallmark.format import spoken
-from stallmark.processes import kill
+from stallmark.processes import code_of, how_ended, kill
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
@@ -49,8 +49,9 @@ from stallmark.stats.ceiling_search import Next, Seen
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
+EXIT_WITHIN_S = 5  # for a conductor whose channel has closed: it is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
-_CONDUCTOR_KILLED = "the load driver's conductor was killed; what it had reported is kept"
+_CONDUCTOR = "the load driver's conductor"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -131,7 +132,7 @@ class Drive:
                     case message:
                         raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
         except Closed:
-            raise StallmarkError("The load driver could not start; its message stands above.") from None
+            raise StallmarkError(f"The load could not start: {self._conductor_gone()}.") from None
         self.start_ns = time.monotonic_ns()
         self._channel.send(Go(self.start_ns))
 
@@ -272,7 +273,7 @@ class Drive:
         try:
             self._channel.send(message)
         except Closed:
-            raise Interrupted(_CONDUCTOR_KILLED) from None
+            raise Interrupted(f"{self._conductor_gone()}; what it had reported is kept") from None
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
@@ -282,7 +283,7 @@ class Drive:
         except Closed:
             if farewell:
                 raise
-            raise Interrupted(_CONDUCTOR_KILLED) from None
+            raise Interrupted(f"{self._conductor_gone()}; what it had reported is kept") from None
         match message:
             case Report():
                 rows = message.rows()
@@ -311,6 +312,10 @@ class Drive:
                 self._end_loads([load], reason(message, self._workloads))
             case _ if not farewell:
                 raise Interrupted(reason(message, self._workloads))
+
+    def _conductor_gone(self) -> str:
+        code = code_of(self._process, EXIT_WITHIN_S)
+        return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
         """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""

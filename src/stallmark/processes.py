@@ -9,6 +9,7 @@ processes (storage/block_device/parts.py) belong to no parent: they are found ag
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
 
 
@@ -27,14 +28,26 @@ def kill(process: subprocess.Popen) -> int:
     return process.wait()
 
 
+def code_of(process: subprocess.Popen, within_s: float) -> int | None:
+    """Return the code of a child that is ending, as Popen has it; None where it has not ended after so long."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(within_s)
+    return process.poll()
+
+
+def of_guarded(code: int | None) -> int | None:
+    """Return the code of the process that a guard of ours ran, from the guard's own: it hands a signal on as shells do,
+    as 128 more than its number."""
+    return 128 - code if code is not None and code > 128 else code
+
+
 def killed_by(code: int | None) -> str | None:
-    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it: the negative number,
-    or, as shells and our guards hand it on, 128 more than that. None where it ended otherwise, or has not."""
-    number = 0 if code is None else -code if code < 0 else code - 128
-    try:
-        return f"signal {number} ({signal.Signals(number).name})"
-    except ValueError:
+    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it; None where it ended
+    otherwise, or has not."""
+    if code is None or code >= 0:
         return None
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else "of no name"
+    return f"signal {-code} ({name})"
 
 
 def how_ended(code: int | None) -> str:

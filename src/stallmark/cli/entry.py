@@ -12,9 +12,11 @@ def main() -> None:
             from stallmark.cli.main import main as command
         command()
     except StopSignal as stopped:  # before its command had begun
-        deafen()
-        print(f"{stopped}.".capitalize(), file=sys.stderr)
+        said = f"{stopped}."
+        print(said[0].upper() + said[1:], file=sys.stderr)
         sys.exit(stopped.exit_code)
+    finally:
+        deafen()  # the interpreter takes a moment to end
 
 
 if __name__ == "__main__":
