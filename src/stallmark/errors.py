@@ -1,7 +1,9 @@
 """Errors of servers, in words that are the same for every engine."""
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 
@@ -79,6 +81,11 @@ def in_words(error: BaseException) -> str:
     """Return the message, a sentence, with the notes that were added to the error on its way."""
     text = f"{as_reason(error)}." if isinstance(error, OSError) else str(error)
     return " ".join([text, *getattr(error, "__notes__", ())])
+
+
+def named(error: OSError, path: Path) -> OSError:
+    """Return an error of the system with its own words and with the file, which some libraries leave out."""
+    return OSError(error.errno, os.strerror(error.errno), str(path)) if error.errno else OSError(f"{path}: {error}")
 
 
 def _of_system(error: OSError) -> str:

@@ -39,7 +39,7 @@ def listen() -> None:
 
 
 def deafen() -> None:
-    """Ignore every such signal from now on: the command has ended, and says so."""
+    """Ignore every such signal from now on: the process is at its end."""
     for number in _heard():
         signal.signal(number, signal.SIG_IGN)
 
@@ -57,20 +57,30 @@ def ask(place: str) -> None:
 
 @contextmanager
 def later() -> Iterator[None]:
-    """Hold back signals while inside; one that comes meanwhile raises StopSignal at the end. Do nothing in a thread,
-    where no signal arrives."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Hold back signals while inside; one that comes meanwhile raises StopSignal at the end."""
     arrived: list[int] = []
+    try:
+        with held() as arrived:
+            yield
+    finally:
+        if arrived and _is_another():
+            raise StopSignal(arrived[0])
+
+
+@contextmanager
+def held() -> Iterator[list[int]]:
+    """Hold back signals while inside, and yield the list of those that come. In a thread, where none arrives, do
+    nothing."""
+    arrived: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield arrived
+        return
     before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in _heard()}
     try:
-        yield
+        yield arrived
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if arrived and _is_another():
-            raise StopSignal(arrived[0])
 
 
 def _heard() -> list[signal.Signals]:

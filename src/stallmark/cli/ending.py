@@ -12,7 +12,7 @@ from stallmark.cli import crash_log
 from stallmark.cli.common import CUT_OFF, FAILED, UNEXPECTED, err, escape, tell
 from stallmark.errors import CallFailed, StallmarkError, in_words
 from stallmark.redact import without_secrets
-from stallmark.stopping import StopSignal, deafen
+from stallmark.stopping import StopSignal, held
 
 
 @contextmanager
@@ -23,13 +23,13 @@ def one_sentence() -> Iterator[None]:
     except (SystemExit, click.exceptions.Exit, click.UsageError):
         raise
     except BaseException as error:
-        deafen()
         if isinstance(error, click.Abort) and isinstance(error.__context__, StopSignal):  # click's word for Ctrl-C
             error = error.__context__
-        sentence, code = _told(error)
-        with suppress(OSError, ValueError):  # nobody may be left to read it
-            if sentence:
-                tell(err, sentence)
+        with held():
+            sentence, code = _told(error)
+            with suppress(OSError, ValueError):  # nobody may be left to read it
+                if sentence:
+                    tell(err, sentence)
         sys.exit(code)
 
 

@@ -98,8 +98,9 @@ class AnyRun(ABC):
         """Execute the run; return why it is incomplete, None when it is whole. The record is closed in any case."""
         with self._show.bar(f"{self._title}: preparing", None, Phase.PREPARING):
             memory = self._prepare()
-        writer = self._open_record(memory)
+        writer = self._writer = self._open_record(memory)
         reason: str | None = "Stallmark ended unexpectedly"
+        stop: StopSignal | None = None
         try:
             self._probe(writer, "before")
             took = Took(prepare_s=_since(self._began))
@@ -114,14 +115,16 @@ class AnyRun(ABC):
                     self._check(writer)
                 writer.update(took=took.changed(end_s=_since(began)))
         except StopSignal as stopped:
-            reason = str(stopped)
+            stop, reason = stopped, str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
             reason = as_reason(error)
         finally:
             with later():
-                writer.close(reason)
-        return reason
+                closed = writer.close(reason)
+            if stop and closed != reason:
+                stop.add_note(f"The record is not whole: {closed}.")
+        return closed
 
     def _prepare(self) -> Memory:
         engine, scenario = self._engine, self._scenario
@@ -227,7 +230,7 @@ class AnyRun(ABC):
             (folder / name).write_text(text, encoding="utf-8")
 
     def _check_server(self) -> None:
-        if why := self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
+        if why := self._writer.failed or self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:
