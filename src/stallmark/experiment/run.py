@@ -43,8 +43,8 @@ WATCH_EVERY_S = 15.0
 
 class AnyRun(ABC):
     """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `check` is the check
-    that raises StallmarkError when the server is no longer held for us. `notes`, and the storage
-    as `prepared`, go into the record. It `began` then (time.monotonic), by default now."""
+    that raises StallmarkError when the server is no longer held for us. `notes`, and the storage as `prepared`, go into
+    the record; `opened` is called when that is there. It `began` then (time.monotonic), by default now."""
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class AnyRun(ABC):
         notes: Sequence[str],
         storage: StorageWork,
         prepared: PreparedStorage,
+        opened: Callable[[], None],
         show: Show,
         began: float | None = None,
     ):
@@ -76,6 +77,7 @@ class AnyRun(ABC):
         self._watch = Watch(check)
         self._storage = storage
         self._prepared = prepared
+        self._opened = opened
         self._show = show
         self._began = time.monotonic() if began is None else began
         self._notes = list(notes)
@@ -102,6 +104,7 @@ class AnyRun(ABC):
         reason: str | None = "Stallmark ended unexpectedly"
         stop: StopSignal | None = None
         try:
+            self._opened()
             self._probe(writer, "before")
             took = Took(prepare_s=_since(self._began))
             writer.update(took=took)

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from stallmark.errors import as_reason, named
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Ended
-from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import read_stream
 from stallmark.record.reserve import Reserve
 from stallmark.record.schema import TABLES
@@ -121,11 +120,6 @@ class RecordWriter:
             (self.folder / f"{name}.parquet").unlink()
             raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
         source.unlink()
-
-
-def note_end(folder: Path, before: str, because: str) -> None:
-    """Record in an experiment's last run that no other followed, though variant `before` was to, and why."""
-    write_manifest(folder, read_manifest(folder).changed(ended=Ended(before=before, because=because)))
 
 
 def experiment_folder(out: Path, name: str) -> Path:

@@ -113,7 +113,8 @@ class External(ManifestPart):
 
 
 class Ended(ManifestPart):
-    """The reason why an experiment ended with this run although variant `before` was to follow."""
+    """The reason why an experiment ended with this run although variant `before` was to follow. `because` is None while
+    that is prepared, and of an experiment that was killed meanwhile."""
 
     before: str
-    because: str
+    because: str | None = None
