@@ -10,7 +10,7 @@ import msgspec
 
 from stallmark.driver.added_steps import changes, timed, users_in
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.load import LoadSpec, background_sessions
+from stallmark.driver.load import LoadSpec, background_sessions, shared_out
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.merger import Merger
 from stallmark.driver.messages import (
@@ -23,6 +23,7 @@ from stallmark.driver.messages import (
     Finished,
     Go,
     LoadMachine,
+    MachineLost,
     Message,
     NewTimeline,
     Quit,
@@ -104,7 +105,7 @@ class Drive:
         self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected))
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
-        self._silent = 0
+        self._silent = self._lost = 0
         self.start_ns = 0
         self.load_machines: list[RecordedMachine] = []
         self._parts: list[list[int]] = []
@@ -251,7 +252,7 @@ class Drive:
 
     def unheard(self) -> Unheard:
         """Return what stayed unknown at the end. Call it after `finish`."""
-        return Unheard(unfinished=self.unfinished(), silent=self._silent)
+        return Unheard(unfinished=self.unfinished(), silent=self._silent, lost=self._lost)
 
     def unfinished(self, load: str | None = None) -> int:
         """Return how many transactions did not end, of one load or of all. Call it after `finish`."""
@@ -304,9 +305,13 @@ class Drive:
                 self._silent += 1
             case Finished():
                 self._ended = True
+            case MachineLost(machine) if self.load_machines and not farewell:
+                self._lost += self.load_machines[machine - 1].executors
+                raise Interrupted(reason(message, self._workloads))
             case Stopped() if farewell or self.clock() >= self._timeline.end_s:
                 pass
             case ExecutorDied(loads) if not farewell:
+                self._lost += 1
                 self._end_loads(loads, reason(message, self._workloads))
             case SessionLost(load) if not farewell:
                 self._end_loads([load], reason(message, self._workloads))
@@ -314,7 +319,9 @@ class Drive:
                 raise Interrupted(reason(message, self._workloads))
 
     def _conductor_gone(self) -> str:
+        """Return how the conductor ended. What the executors had not reported yet went with it."""
         code = code_of(self._process, EXIT_WITHIN_S)
+        self._lost = sum(one.executors for one in self.load_machines) or len(shared_out(self._loads))
         return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:

@@ -123,8 +123,12 @@ def test_a_part_of_the_driver_is_killed_while_measuring(tool, module, part):
     [process] = tool.running(f"stallmark.driver.{module}")
     process.send_signal(signal.SIGKILL)
     assert end_of(command, tool) == 4
-    assert "Incomplete:" in command.text and part in command.text and "killed" in command.text
-    assert_kept(folder, part)
+    assert "Incomplete:" in command.text and part in command.text and "killed by signal 9 (SIGKILL)" in command.text
+    record = assert_kept(folder, part)
+    [of_transfers] = record.manifest.workload.counted.values()
+    reported = sum(record.table("transactions")["committed"].to_pylist())
+    assert record.manifest.unheard.lost == 1
+    assert of_transfers.after and of_transfers.after - of_transfers.before >= reported
     assert (folder.parent / "report.html").exists()
 
 

@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
 
 WATCH_EVERY_S = 15.0
+SETTLED_AFTER_S, SETTLED_WITHIN_S = 0.5, 10.0
 
 
 class AnyRun(ABC):
@@ -117,6 +118,9 @@ class AnyRun(ABC):
                 finally:
                     self._check(writer)
                 writer.update(took=took.changed(end_s=_since(began)))
+            elif writer.manifest.unheard.executors:
+                with suppress(StallmarkError, CallFailed):  # the server may be gone too
+                    self._count_settled(writer)
         except StopSignal as stopped:
             stop, reason = stopped, str(stopped)
             raise
@@ -241,7 +245,24 @@ class AnyRun(ABC):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]
-        made = writer.manifest
+        self._count(writer)
+        writer.update(
+            conditions=[Condition(**vars(finding)) for finding in findings],
+            database=writer.manifest.database.changed(bytes_after=several.bytes_used(self._engine)),
+        )
+        self.conditions_hold = all(finding.holds is not False for finding in findings)
+
+    def _count_settled(self, writer: RecordWriter) -> None:
+        """Count once nobody commits any more: executors whose conductor was killed take a moment to notice."""
+        until, before = time.monotonic() + SETTLED_WITHIN_S, None
+        self._count(writer)
+        while writer.manifest.workload.counted != before and time.monotonic() < until:
+            before = writer.manifest.workload.counted
+            time.sleep(SETTLED_AFTER_S)
+            self._count(writer)
+
+    def _count(self, writer: RecordWriter) -> None:
+        """Put into the manifest what is counted in the database now that the load is over."""
         after = {part.name: counted(self._engine.database_of(part.name), part) for part in self._workload.parts}
 
         def at_end(workload: Workload) -> Workload:
@@ -249,14 +270,8 @@ class AnyRun(ABC):
             numbers = {name: one.changed(after=known.get(name)) for name, one in workload.counted.items()}
             return workload.changed(counted=numbers)
 
-        checked = _of_each(made, at_end)
-        writer.update(
-            conditions=[Condition(**vars(finding)) for finding in findings],
-            workload=checked.workload,
-            loads=checked.loads,
-            database=made.database.changed(bytes_after=several.bytes_used(self._engine)),
-        )
-        self.conditions_hold = all(finding.holds is not False for finding in findings)
+        checked = _of_each(writer.manifest, at_end)
+        writer.update(workload=checked.workload, loads=checked.loads)
 
 
 def _of_each(made: Manifest, change: Callable[[Workload], Workload]) -> Manifest:
