@@ -38,5 +38,9 @@ def as_model(kind: type[Model], found: Any, path: Path, *, remedy: str) -> Model
 def write_whole(path: Path, model: BaseModel) -> None:
     """Replace a file whole or not at all: it may be read at any moment."""
     draft = path.with_name(f"{path.name}.new")
-    draft.write_text(model.model_dump_json(indent=2) + "\n")
+    draft.write_text(as_text(model))
     os.replace(draft, path)
+
+
+def as_text(model: BaseModel) -> str:
+    return model.model_dump_json(indent=2) + "\n"

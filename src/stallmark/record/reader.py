@@ -43,7 +43,7 @@ class Record:
     @property
     def incomplete_because(self) -> str | None:
         if self.manifest.status == "running":
-            return "the run was cut: Stallmark was killed before it could close the record"
+            return "the run was cut: Stallmark was killed before it could close the record, or could not write it"
         return self.manifest.incomplete_because
 
     def tables(self) -> list[str]:
