@@ -23,8 +23,10 @@ from stallmark.driver.messages import (
     Finished,
     Go,
     LoadMachine,
+    Malformed,
     Message,
     NewTimeline,
+    NotUnderstood,
     Quit,
     Rate,
     Ready,
@@ -34,7 +36,7 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
-from stallmark.driver.reasons import of_loads, reason
+from stallmark.driver.reasons import not_understood, of_loads, reason
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
@@ -104,6 +106,8 @@ class Drive:
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
         self._silent = 0
+        self._not_understood: set[str] = set()
+        self._say: Callable[[str], None] = lambda sentence: None
         self.start_ns = 0
         self.load_machines: list[RecordedMachine] = []
         self._parts: list[list[int]] = []
@@ -113,6 +117,7 @@ class Drive:
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
         limit_s = READY_LIMIT_S + self._within_s
+        self._say = say
         try:
             ready = False
             while not ready:
@@ -128,6 +133,8 @@ class Drive:
                     case Ready(machines):
                         self._welcome(machines, say)
                         ready = True
+                    case NotUnderstood() as message:
+                        self._leave_out(message)
                     case message:
                         raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
         except Closed:
@@ -285,7 +292,11 @@ class Drive:
             raise Interrupted(_CONDUCTOR_KILLED) from None
         match message:
             case Report():
-                rows = message.rows()
+                try:
+                    rows = message.rows()
+                except Malformed:
+                    self._leave_out(NotUnderstood("an executor process"))
+                    return
                 self._merger.add(rows)
                 if self.steered:
                     self.steered.count(rows)
@@ -301,6 +312,8 @@ class Drive:
                 self.load_machines[machine - 1] = known.changed(clock_within_ms=within_ms)
             case ExecutorSilent():
                 self._silent += 1
+            case NotUnderstood():
+                self._leave_out(message)
             case Finished():
                 self._ended = True
             case Stopped() if farewell or self.clock() >= self._timeline.end_s:
@@ -311,6 +324,13 @@ class Drive:
                 self._end_loads([load], reason(message, self._workloads))
             case _ if not farewell:
                 raise Interrupted(reason(message, self._workloads))
+
+    def _leave_out(self, message: NotUnderstood) -> None:
+        """Say, and note in the record, once for each sender, that a message of its was left out."""
+        if (said := not_understood(message)) not in self._not_understood:
+            self._not_understood.add(said)
+            self._say(said)
+            self._writer.note(said)
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
         """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""

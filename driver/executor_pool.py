@@ -18,6 +18,7 @@ from stallmark.driver.messages import (
     ExecutorSilent,
     Go,
     Message,
+    NotUnderstood,
     Quit,
     Rate,
     RateShare,
@@ -107,6 +108,8 @@ class _Executor:
         try:
             while awaited:
                 message = self._channel.receive()
+                if message == NotUnderstood():
+                    message = NotUnderstood(f"executor process {self._process.pid}")
                 self._deliver(message)
                 awaited -= isinstance(message, Bye)
         except Closed:

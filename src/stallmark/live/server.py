@@ -25,6 +25,8 @@ ALIVE_EVERY_S, FAREWELL_S = 15.0, 5.0
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -69,6 +71,7 @@ class LivePage:
     def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
         self.access, self._view, self._ending = Access(address), view, Ending()
+        self._stoppable = stop is not None
         app = make_app(view, self.access, self._ending, stop)
         try:
             self._server: BaseWSGIServer = make_server(
@@ -80,10 +83,11 @@ class LivePage:
         self._thread = threading.Thread(target=self._server.serve_forever, name="live page", daemon=True)
 
     def start(self) -> str:
-        """Serve it from now on. Return the URL to open, which holds the token where one is needed."""
+        """Serve it from now on. Return the URL to open, which holds the token where seeing or stopping needs one."""
         self._thread.start()
         address = self.access.address
-        return address.url if address.is_here else f"{address.url}?token={self.access.token}"
+        needed = self._stoppable or not address.is_here
+        return f"{address.url}?token={self.access.token}" if needed else address.url
 
     def close(self, complete: bool, because: str) -> None:
         """Let the pages that are open know how it ended, and serve them no longer."""
@@ -109,7 +113,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
 
     @app.before_request
     def admit() -> AnyResponse | None:
-        if not access.knows_host(request.host):
+        if not access.knows_host(request.host) or not access.is_own(dict(request.headers), request.host):
             abort(403)
         if access.fits(request.args.get("token")):
             answer = redirect("/")
@@ -127,7 +131,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
 
     @app.get("/")
     def page() -> str:
-        token = access.token if stop else ""
+        token = access.token if stop and access.fits(request.cookies.get(cookie)) else ""
         return render_template("live.html", text=text, means=MEANS, token=token, scenario=view.scenario)
 
     @app.get("/<name>.<any(css, js):kind>")
@@ -158,8 +162,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
 
     @app.post("/stop")
     def stop_it() -> tuple[str, int]:
-        token, origin = request.headers.get("X-Stallmark-Token"), request.headers.get("Origin")
-        if stop is None or not access.may_stop(origin, token, request.host):
+        if stop is None or not access.fits(request.headers.get("X-Stallmark-Token")):
             abort(403)
         stop()
         return "", 202
