@@ -174,6 +174,14 @@ def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog
     assert page.access.token not in caplog.text + "".join(capfd.readouterr())
 
 
+def test_names_in_answers_do_not_act(view, monkeypatch):
+    monkeypatch.setattr("stallmark.live.server.state", lambda seen: {"said": "a\x1b\u202e<b>ü"})
+    monkeypatch.setattr("stallmark.live.server.metrics.exposition", lambda seen: "a\x1b\u202e ü\n".encode())
+    here = Stub(view(), "127.0.0.1")
+    assert here.get("/state").json == {"said": "a\x1b�<b>ü"}
+    assert here.get("/metrics").text == "a␛� ü\n"
+
+
 def test_requests_that_are_none_neither_end_nor_stop_it_and_say_nothing(view, capfd):
     port, stops = free_port(), []
     page = LivePage(view(), PageAddress("127.0.0.1", port), stop=lambda: stops.append(True))

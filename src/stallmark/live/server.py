@@ -11,6 +11,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response as AnyResponse
 
 from stallmark.errors import StallmarkError
+from stallmark.escape import visible
 from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live.access import Access, PageAddress
@@ -31,6 +32,9 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+
+_OF_THE_RUN = ("text/html", "application/json", "text/plain")
+"""The types of answers that hold names, which people and servers have chosen."""
 
 
 class Ending:
@@ -104,11 +108,12 @@ class LivePage:
         for _ in seen.runs:  # each look reads one more to its end
             seen = self._view.look()
         drawn = {number: lines(run) for number, run in seen.runs.items() if run.sums}
-        return json.dumps(state(seen) | {"ended": drawn})
+        return visible(json.dumps(state(seen) | {"ended": drawn}, ensure_ascii=False))
 
 
 def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None] | None) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder="page")
+    app.json.ensure_ascii = False  # type: ignore[attr-defined]  # for `visible`
     cookie = f"stallmark-{access.address.port}"
 
     @app.before_request
@@ -127,6 +132,8 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
     def protect(answer: Response) -> Response:
         for name, value in _HEADERS.items():
             answer.headers.setdefault(name, value)
+        if answer.mimetype in _OF_THE_RUN:
+            answer.set_data(visible(answer.get_data(as_text=True)))
         return answer
 
     @app.get("/")
