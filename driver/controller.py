@@ -24,8 +24,10 @@ from stallmark.driver.messages import (
     Go,
     LoadMachine,
     MachineLost,
+    Malformed,
     Message,
     NewTimeline,
+    NotUnderstood,
     Quit,
     Rate,
     Ready,
@@ -35,7 +37,7 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
-from stallmark.driver.reasons import of_loads, reason
+from stallmark.driver.reasons import not_understood, of_loads, reason
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
@@ -107,6 +109,8 @@ class Drive:
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
         self._silent = self._lost = 0
+        self._not_understood: set[str] = set()
+        self._say: Callable[[str], None] = lambda sentence: None
         self.start_ns = 0
         self.load_machines: list[RecordedMachine] = []
         self._parts: list[list[int]] = []
@@ -116,6 +120,7 @@ class Drive:
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
         limit_s = READY_LIMIT_S + self._within_s
+        self._say = say
         try:
             ready = False
             while not ready:
@@ -131,6 +136,8 @@ class Drive:
                     case Ready(machines):
                         self._welcome(machines, say)
                         ready = True
+                    case NotUnderstood() as message:
+                        self._leave_out(message)
                     case message:
                         raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
         except Closed:
@@ -289,7 +296,11 @@ class Drive:
             raise Interrupted(f"{self._conductor_gone()}; what it had reported is kept") from None
         match message:
             case Report():
-                rows = message.rows()
+                try:
+                    rows = message.rows()
+                except Malformed:
+                    self._leave_out(NotUnderstood("an executor process"))
+                    return
                 self._merger.add(rows)
                 if self.steered:
                     self.steered.count(rows)
@@ -305,6 +316,8 @@ class Drive:
                 self.load_machines[machine - 1] = known.changed(clock_within_ms=within_ms)
             case ExecutorSilent():
                 self._silent += 1
+            case NotUnderstood():
+                self._leave_out(message)
             case Finished():
                 self._ended = True
             case MachineLost(machine) if self.load_machines and not farewell:
@@ -325,6 +338,13 @@ class Drive:
         code = code_of(self._process, EXIT_WITHIN_S)
         self._lost = sum(one.executors for one in self.load_machines) or len(shared_out(self._loads))
         return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
+
+    def _leave_out(self, message: NotUnderstood) -> None:
+        """Say, and note in the record, once for each sender, that a message of its was left out."""
+        if (said := not_understood(message)) not in self._not_understood:
+            self._not_understood.add(said)
+            self._say(said)
+            self._writer.note(said)
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
         """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""

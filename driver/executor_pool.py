@@ -17,6 +17,7 @@ from stallmark.driver.messages import (
     ExecutorSilent,
     Go,
     Message,
+    NotUnderstood,
     Quit,
     Rate,
     RateShare,
@@ -110,6 +111,8 @@ class _Executor:
         try:
             while awaited:
                 message = self._channel.receive()
+                if message == NotUnderstood():
+                    message = NotUnderstood(f"executor process {self._process.pid}")
                 self._deliver(message)
                 awaited -= isinstance(message, Bye)
         except Closed:

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from stallmark.driver.messages import ExecutorDied, Incomplete, MachineLost, Message, MessagesLost, SessionLost
+from stallmark.driver.messages import (
+    ExecutorDied,
+    Incomplete,
+    MachineLost,
+    Message,
+    MessagesLost,
+    NotUnderstood,
+    SessionLost,
+)
 from stallmark.processes import how_ended, killed_by
 from stallmark.transactions.workload import Workload
 
@@ -37,6 +45,13 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
         case Incomplete(why):
             return why
     return "the load driver stopped the users too early"
+
+
+def not_understood(message: NotUnderstood) -> str:
+    """Return the sentence on a sender whose messages are left out."""
+    sender = message.sender or "the load driver's conductor"
+    where = f" on load machine {message.machine}" if message.machine else ""
+    return f"What {sender}{where} sent was no message of Stallmark: it was left out, and the run goes on."
 
 
 def of_loads(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:

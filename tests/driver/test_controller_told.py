@@ -24,8 +24,10 @@ from stallmark.driver.messages import (
     MachineFacts,
     MachineLost,
     MessagesLost,
+    NotUnderstood,
     Ready,
     Refused,
+    Report,
     SessionLost,
     Stopped,
     Waiting,
@@ -78,6 +80,22 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
     assert "host" not in str(drive.load_machines)
     assert drive.load_machines[0] == RecordedMachine(number=1, executors=1, clock_within_ms=0.5, cores=8)
     assert drive.load_machines[1].clock_within_ms == 80.0
+
+
+def test_who_sent_what_is_no_message_is_said_and_noted_once(spoken_for):
+    drive, conductor = spoken_for(EXPECTED)
+    conductor.send(NotUnderstood("192.0.2.9"))
+    conductor.send(Ready([machine(1, 0.5), machine(2, 0.4)]))
+    said: list[str] = []
+    drive.start(said.append)
+    for message in (NotUnderstood("192.0.2.9"), NotUnderstood(), NotUnderstood("executor process 7", 2)):
+        conductor.send(message)
+        drive._receive(timeout=60)
+    conductor.send(Report(msgspec.Raw(b"\x91\x91\x01")))
+    drive._receive(timeout=60)
+    whom = ("192.0.2.9", "conductor", "7 on load machine 2", "an executor process")
+    told = [one for one in said if any(sender in one for sender in whom)]
+    assert len(told) == 4 and drive._writer.manifest.notes == tuple(told)
 
 
 def test_background_sessions_of_each_load_are_those_of_all_its_machines(spoken_for, monkeypatch):

@@ -16,6 +16,7 @@ from stallmark.driver.messages import (
     Joined,
     MachineFacts,
     MasterLost,
+    NotUnderstood,
     Quit,
     Refused,
     Unable,
@@ -95,6 +96,8 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
             case Begun():
                 begun = True
                 show.say("The run has begun.")
+            case NotUnderstood(sender):
+                show.say(f"What {sender} sent was no message of Stallmark: it was left out.")
             case MasterLost() if begun:
                 show.say("The master went away: the load here was ended.")
             case Finished():

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.escape import visible
 
 
 def refuse_target(target: Path, replace: bool = True) -> None:
@@ -19,10 +20,10 @@ def refuse_target(target: Path, replace: bool = True) -> None:
 
 
 def write_whole(content: str | bytes, target: Path) -> Path:
-    """Write to `target` (created with its folders, replaced whole) and return it."""
+    """Write to `target` (created with its folders, replaced whole) and return it. In a text each character shows."""
     refuse_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(target.name + ".new")
-    draft.write_bytes(content.encode() if isinstance(content, str) else content)
+    draft.write_bytes(visible(content).encode() if isinstance(content, str) else content)
     os.replace(draft, target)
     return target
