@@ -85,6 +85,22 @@ def _() -> str:
     )
 
 
+@says(SizingKind.SLOW_PERCENTILE)
+def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
+    return (
+        f"At the ceiling of the replay on {quoted([candidate])} the mean of reads is within {limit_ms:g} ms, and their "
+        f"{percentile} is not: {percent(slower)} took longer."
+    )
+
+
+@says(SizingKind.GROUPED)
+def _(candidate: str, level: float, grouped: float) -> str:
+    return (
+        f"From {in_times(level)} the busiest windows on, the replay on {quoted([candidate])} wrote the log in groups "
+        f"of up to {grouped:.2g} writes: its device does not take them one by one, and a server then makes some wait."
+    )
+
+
 @says(SizingKind.COMPRESSED)
 def _(candidate: str, played: float) -> str:
     return (
