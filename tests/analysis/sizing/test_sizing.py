@@ -18,6 +18,7 @@ from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_can
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.folder import read_sizing, write_sizing
 from stallmark.record.sizing.manifest import Replay
 
 READS_10MS = ServiceLevelObjective(name="read", read_ms=10, percentile="p95")
@@ -117,6 +118,14 @@ def test_levels_that_contradict_each_other_are_no_answer(sized):
     found = sized(replay=a_replay(outcome="unconfirmed"))
     assert found.answers[0].kind is SizingKind.UNKNOWN
     assert of(SizingKind.UNCONFIRMED, found.cautions)[0].facts["runs"] == 1
+
+
+def test_a_method_that_came_to_no_answer_leaves_it_open(with_stand_in, profile):
+    sizing = read_sizing(with_stand_in)
+    write_sizing(with_stand_in, sizing.changed(replay=a_replay(outcome="unconfirmed")))
+    [answer] = size(profile, [with_stand_in]).answers
+    write_sizing(with_stand_in, sizing)
+    assert answer.kind is SizingKind.OPEN and answer.facts["without"] == ["replay"]
 
 
 def test_repeats_of_the_stand_in_have_an_interval(tmp_path, profile):

@@ -174,3 +174,9 @@ def test_status_says_how_far_a_sizing_is(tmp_path):
     found = json.loads(stallmark("status", folder, "--json").stdout)
     assert found["sizing"]["status"] == "running"
     assert "no run of a stand-in" in stallmark("live", folder).stderr
+
+
+def test_the_storage_of_a_candidate_is_named(found, tmp_path):
+    emulated = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), emulated=True))
+    [(_, pairs)] = tables.facts(emulated)
+    assert "8" in dict(pairs)["data on"] and dict(tables.facts(found)[0][1])["data on"] == "ACME 9000"
