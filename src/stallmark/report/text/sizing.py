@@ -139,8 +139,17 @@ def _(candidate: str, headroom: float | None, low: float, high: float, ends: Fin
 
 
 @says(SizingKind.OPEN)
-def _(candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None, whole: bool) -> str:
+def _(
+    candidate: str,
+    headroom: float | None,
+    low: float,
+    high: float | None,
+    ends: Finding | None,
+    whole: bool,
+    without: Sequence[Method],
+) -> str:
     why = "" if whole else " Its sizing is not finished."
+    why += f" Its {METHODS[without[0]]} came to no answer." if without else ""
     name = f"It is open whether {quoted([candidate])} carries it"
     if not low and high is not None:
         return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
