@@ -4,6 +4,7 @@ write_sizing_of(folder, profile, name="B", replay=(1.5, 1.6), stand_in=(1.25, 1.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from stallmark.record.sizing.manifest import (
     Window,
 )
 from support.manifests import changed, on
-from support.synthetic_loads import LoadsStep, make_loads_run
+from support.synthetic_loads import QUIET, LoadsStep, make_loads_run
 
 GIB = 1 << 30
 PER_S = {"reads": 1000.0, "writes": 200.0, "log": 300.0}
@@ -95,13 +96,30 @@ def _stream(name: str, per_s: float, mean_ms: float, late: float) -> Stream:
     return Stream(name=name, mean_ms=mean_ms, histogram=histogram, **facts)
 
 
-def write_stand_in(folder: Path, ends: Ends, *, repeats: Sequence[Ends] = (), outcome: str | None = "found",
-                   limit_ms: float = 20.0, device: Mapping[str, Any] = FLASH) -> None:  # fmt: skip
-    """Write the experiment of a stand-in: one run for its two ends, and one for each repeat."""
+def write_stand_in(
+    folder: Path,
+    ends: Ends,
+    demand: Demand | None = None,
+    *,
+    repeats: Sequence[Ends] = (),
+    outcome: str | None = "found",
+    limit_ms: float = 20.0,
+    device: Mapping[str, Any] = FLASH,
+    does: float = 1.0,
+) -> None:
+    """Write the experiment of a stand-in: one run for its two ends, and one for each repeat. `does`: the share of the
+    demand's I/Os of data that it did at level 1."""
+    busiest, per_s = (demand or a_demand()).windows[0], does / 260
+    truth = replace(
+        QUIET,
+        reads_per_transaction=per_s * busiest.mean("reads"),
+        writes_per_transaction=per_s * busiest.mean("writes"),
+        extends_per_second=0.0,
+    )
     for number, one in enumerate((ends, *repeats), 1):
         tried = levels_of(one)
         steps = [LoadsStep(f"{level:g}×", {"bank": 200 * level, "mail": 60 * level}) for level in tried]
-        run = make_loads_run(folder / f"{number:02d}", steps, "stand-in", number, number, device=device)
+        run = make_loads_run(folder / f"{number:02d}", steps, "stand-in", number, number, truth, device=device)
         planned = read_manifest(run).steps
         seen = [LevelSeen(**seen_at(level, one, limit_ms)) for level in tried]
         found = Search(
@@ -136,7 +154,7 @@ def write_sizing_of(
         replay = a_replay(replay, emulated=emulated)
     device = DISKS if emulated else FLASH
     if stand_in:
-        write_stand_in(folder / "ceiling", stand_in, device=device)
+        write_stand_in(folder / "ceiling", stand_in, demand, device=device)
     quantities = matched or {"reads": (1000.0, 1020.0), "writes": (200.0, 205.0), "log_bytes": (2.4e6, 2.3e6)}
     described = StandIn(
         rates={"bank": 200.0, "mail": 60.0},

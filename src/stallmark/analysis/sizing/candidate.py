@@ -104,7 +104,7 @@ def answer_of(
         need,
         other or sizing.service_level,
         replay_reach(sizing.replay, read_ms) if sizing.replay and sizing.replay.levels else None,
-        stand_in_reach(folder / ceiling, read_ms) if ceiling else None,
+        stand_in_reach(folder / ceiling, sizing.demand, read_ms) if ceiling else None,
     )
 
 

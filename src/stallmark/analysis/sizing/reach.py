@@ -16,7 +16,7 @@ from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LevelSeen, LimitSeen, Verdict
 from stallmark.record.reader import find_records
-from stallmark.record.sizing.manifest import Decides, Outcome, Replay, ReplayLevel, Stream
+from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream
 from stallmark.stats import ceiling_search as search
 
 Method = Literal["replay", "stand_in"]
@@ -69,11 +69,16 @@ def replay_reach(replay: Replay, read_ms: float | None = None) -> Reach:
     return _reach("replay", [(outcome, holds, breaks)], points, ends, apart)
 
 
-def stand_in_reach(folder: Path, read_ms: float | None = None) -> Reach:
-    """Return how far the stand-in came, from the folder of its experiment: all of its runs together."""
+def stand_in_reach(folder: Path, demand: Demand, read_ms: float | None = None) -> Reach:
+    """Return how far the stand-in came, from the folder of its experiment: all of its runs together.
+
+    Its levels are the I/Os of data that were measured, as multiples of those in the busiest window of the `demand`: at
+    level 1 a stand-in comes near the profile, and no nearer.
+    """
     found = ceilings([summarise_run(record, "run") for record in find_records([folder])])
     if read_ms:
         found = [_anew(one, read_ms) for one in found]
+    found = [_measured(one, demand) for one in found]
     points = [
         Point(
             level.seen.level,
@@ -163,6 +168,22 @@ def _anew(one: Ceiling, read_ms: float) -> Ceiling:
     levels = [replace(level, seen=level.seen.changed(**_judged(level.seen, read_ms))) for level in one.levels]
     outcome, holds, breaks = _bracket([level.seen for level in levels])
     return replace(one, levels=levels, outcome=outcome, holds=holds, breaks=breaks)
+
+
+def _measured(one: Ceiling, demand: Demand) -> Ceiling:
+    """Return a ceiling whose levels are the I/Os that were done, as multiples of the demand. What belongs to a level of
+    1 is taken from all levels that held: beyond them a server does less than it is asked to."""
+    counted = ("reads", "writes") if demand.log_known else ("reads",)
+    held = [(level.seen.level, level.step.storage.data) for level in one.levels if level.seen.verdict == "held"]
+    asked_s = sum(level * data.seconds for level, data in held if data)
+    ios = sum(getattr(data, name) for _, data in held if data for name in counted)
+    wanted = sum(demand.windows[0].mean(name) for name in counted)
+    if not asked_s or not ios or not wanted:
+        return one
+    scale = ios / asked_s / wanted
+    levels = [replace(level, seen=level.seen.changed(level=level.seen.level * scale)) for level in one.levels]
+    holds, breaks = (None if level is None else level * scale for level in (one.holds, one.breaks))
+    return replace(one, levels=levels, holds=holds, breaks=breaks)
 
 
 def _apart(holds: float | None, breaks: float | None, tolerance: float) -> tuple[float, float] | None:

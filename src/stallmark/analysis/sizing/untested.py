@@ -7,8 +7,8 @@ from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
+from stallmark.stats.thresholds import MATCHED_WITHIN
 
-MATCHED_WITHIN = 0.1
 POOL_WITHIN = 0.1
 SMALLER = 0.9
 

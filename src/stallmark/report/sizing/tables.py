@@ -6,7 +6,6 @@ from stallmark import format
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.reach import Reach
 from stallmark.analysis.sizing.summary import SizingSummary
-from stallmark.analysis.sizing.untested import MATCHED_WITHIN
 from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import Device
 from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Stream
@@ -14,6 +13,7 @@ from stallmark.report.table import Cell, Table
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words
 from stallmark.report.text.profile import minute
+from stallmark.stats.thresholds import MATCHED_WITHIN
 
 _MB = 1e6
 COST = 1000
