@@ -8,6 +8,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+import pytest
+
 DRIVER = "ODBC Driver 18 for SQL Server"
 
 
@@ -34,6 +36,10 @@ def missing() -> str | None:
         except OSError as error:
             return f"Microsoft's ODBC driver does not load ({error}): apt install libgssapi-krb5-2 libssl3."
     return None
+
+
+needs_odbc = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+"""For tests that open an engine of SQL Server."""
 
 
 def connection_string(
