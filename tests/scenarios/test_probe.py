@@ -1,8 +1,6 @@
 """Scenarios about raw storage, and `stallmark probe`: what they may say, and what they refuse before any I/O."""
 
 import json
-import os
-import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -126,19 +124,6 @@ def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monk
     monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", none)
     result = run("run", write(), "--out", str(tmp_path / "runs"))
     assert result.exit_code == 3 and "needs a C compiler" in result.stderr
-
-
-def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp_path, monkeypatch):
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    states = [tmp_path / f"stallmark-probe-{of}" for of in (ended.pid, os.getppid(), "mine")]
-    for state in states:
-        state.touch()
-    monkeypatch.setattr("stallmark.experiment.probe_run.SHARED_MEMORY", tmp_path)
-    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", lambda build_dir: None)
-    run("run", write(), "--out", str(tmp_path / "runs"))
-    assert sorted(tmp_path.glob("stallmark-probe-*")) == sorted(states[1:])
 
 
 def test_a_folder_is_probed(found, tmp_path):

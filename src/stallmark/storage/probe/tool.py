@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import own_name
 from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.storage.probe import diskspd, fio
@@ -32,7 +33,7 @@ class Tool:
         self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
     ) -> ProbeStep:
         """Measure one step. `environment`: that of an emulated array; None for real storage. Raise StallmarkError."""
-        with TemporaryDirectory(prefix="stallmark-probe-") as folder:
+        with TemporaryDirectory(prefix=own_name("probe")) as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
                 order = diskspd.command(self.program, file.path, file.bytes, asked, seconds, seed)
