@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import how_ended, kill, killed_by, of_guarded, start_module
@@ -50,7 +52,11 @@ class RawProcess:
         """Tell whether it has ended, and all that it reported was heard."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
-        return not self._reader.is_alive() and self._guard.poll() is not None
+        code = self._guard.poll()
+        if code is not None and self._reader.is_alive():  # its fio goes on without it, in the session that it had
+            with suppress(OSError):
+                os.killpg(self._guard.pid, signal.SIGKILL)
+        return code is not None and not self._reader.is_alive()
 
     def stop(self) -> None:
         """Tell it to end, and do not wait for that."""

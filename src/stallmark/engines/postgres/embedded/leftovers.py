@@ -62,8 +62,8 @@ def segments() -> Iterator[Leftover]:
 
 
 def _mapped() -> set[str] | None:
-    """Return the files in shared memory that processes of this user have mapped; None where a PostgreSQL's does not show
-    it."""
+    """Return the files in shared memory that processes of this user have mapped; None where a PostgreSQL does not show
+    them."""
     mapped = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
