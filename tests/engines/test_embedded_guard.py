@@ -63,6 +63,16 @@ def other_tool(own_place: None, make_server: Make) -> Iterator[tuple[EmbeddedSer
         process.kill()
 
 
+def test_a_server_is_not_told_the_passwords_of_others(make_server: Make, monkeypatch):
+    monkeypatch.setenv("SQLCMDPASSWORD", "hunter2-and-more")
+    monkeypatch.setenv("STALLMARK_SERVER", "postgresql://me:hunter2-and-more@db/x")
+    server = make_server()
+    server.start()
+    assert server._guard
+    told = psutil.Process(server._guard.pid).environ()
+    assert "hunter2" not in str(told) and "PATH" in told
+
+
 def test_a_second_tool_is_refused_by_the_number_of_the_first_which_goes_on(table: EmbeddedEngine):
     before = rows(table)
     with tool(table.server.folder) as second:

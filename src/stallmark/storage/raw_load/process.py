@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import how_ended, kill, killed_by, of_guarded, start_module
+from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.tool import clean, reason_in
 from stallmark.storage.raw_load.guard import GRACE_S
 from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
@@ -32,7 +33,7 @@ class RawProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=clean(os.environ),
+            env=clean(environment_without_secrets()),
             start_new_session=True,  # Ctrl-C is for Stallmark alone
         )
         assert self._guard.stdin and self._guard.stdout

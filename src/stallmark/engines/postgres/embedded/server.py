@@ -34,6 +34,7 @@ from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, b
 from stallmark.errors import StallmarkError
 from stallmark.leftovers import SHARED_MEMORY, own_name
 from stallmark.processes import how_ended, killed_by, of_guarded
+from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
@@ -260,7 +261,9 @@ class EmbeddedServer:
         with appearing(self.data) as draft:
             initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
             with later():  # a second; one that is interrupted leaves shared memory behind
-                result = subprocess.run(initdb, capture_output=True, text=True, start_new_session=True)
+                result = subprocess.run(
+                    initdb, capture_output=True, text=True, start_new_session=True, env=environment_without_secrets()
+                )
             if result.returncode:
                 reason = why_failed("initdb", result.returncode, result.stderr)
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
@@ -301,6 +304,7 @@ class EmbeddedServer:
             [sys.executable, "-m", "stallmark.engines.postgres.embedded.guard"],
             stdin=subprocess.PIPE,
             start_new_session=True,
+            env=environment_without_secrets(),
         )
         order = {"argv": argv, "environment": environment, "log": str(self.log)}
         assert self._guard.stdin
