@@ -1,4 +1,4 @@
-"""The files of a record: damage is found by checksums, and no link leads out of its folder, in reading or in writing."""
+"""The files of a record: damage is found by checksums, and no link leads out of its folder."""
 
 import json
 import os
