@@ -75,6 +75,11 @@ def test_what_was_issued_late_is_a_backlog_though_it_ended():
     assert found.backlog and found.streams[0].ios == 2000 and found.streams[0].late == 200
 
 
+def test_how_far_behind_the_machine_was_is_in_the_record():
+    reads, writes, _ = level(stream(around(5), np.where(np.arange(2000) < 500, 0.5, 0.003))).streams
+    assert reads.behind_ms == pytest.approx(3) and writes.behind_ms is None
+
+
 def test_without_reads_or_a_limit_on_them_only_a_backlog_breaks_it():
     assert level(NONE, log=stream(around(5))).verdict == "held"
     unlimited = ServiceLevelObjective(name="read", read_ms=None, percentile="p95")

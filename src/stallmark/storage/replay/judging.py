@@ -119,6 +119,7 @@ def _figures(seen: WithinLimit) -> dict[str, Any]:
 
 def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
     ms = np.concatenate([one.ms[one.ended] for one in parts])
+    behind = np.concatenate([one.late_s[one.ended] for one in parts])
     return Stream(
         name=name,
         wanted=_count(parts),
@@ -128,6 +129,7 @@ def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream
         mean_ms=float(ms.mean()) if len(ms) else None,
         histogram=_histogram(ms),
         grouped=grouped,
+        behind_ms=float(np.median(behind)) * 1000 if len(behind) else None,
     )
 
 
