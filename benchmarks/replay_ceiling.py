@@ -1,6 +1,6 @@
 """The ceiling that a replay finds on random emulated arrays, against what their model can do by queueing theory.
 
-python -m benchmarks.replay_ceiling [ARRAYS] [REPEATS] [SEED]    default: 3 arrays, 2 times each, 4 minutes a time where the machine is idle
+python -m benchmarks.replay_ceiling [ARRAYS] [REPEATS] [SEED]    default: 3 arrays, 2 times each, 4 minutes a time
 
 An array is spindles with fixed times, hit at random. By Pollaczek and Khinchine an I/O takes its own time on average
 and waits for λ E[S²] / 2 (1 − ρ). The multiple at which reads take what the service level allows is what a replay

@@ -202,9 +202,10 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
-        late[part][: len(took)] = (ended - took) / 1000 - due.at[part][: len(took)]
-    known = late[np.isfinite(late)]
-    return Issued(due, ms, late - known.min(initial=np.inf)) if len(known) else Issued(due, ms, late)
+        # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
+        after = (ended - took) / 1000 - due.at[part][: len(took)]
+        late[part][: len(took)] = after - after.min(initial=np.inf)
+    return Issued(due, ms, late)
 
 
 def remove_scratch_of_the_killed() -> None:
