@@ -17,9 +17,11 @@ ROW = {
     "second": 1,
     "load": "bank",
     "transaction": "transfer",
-    "error_class": "other",
-    "code": "1",
-    "message": "x" * 9000,
+    "error_class": "deadlock",
+    "code": "40P01",
+    "attempts": 2,
+    "given_up": 0,
+    "message": "m" * 200,
 }
 
 
