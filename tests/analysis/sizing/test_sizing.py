@@ -117,6 +117,15 @@ def test_an_unfinished_sizing_that_broke_below_the_need_does_not_carry_it(sized)
     assert sized(status="running", replay=(0.5, 0.6)).answers[0].kind is SizingKind.CARRIES_NOT
 
 
+@pytest.mark.parametrize(("behind_ms", "said"), [(0.2, False), (3.2, True), (None, False)])
+def test_a_replay_on_a_busy_machine_says_so(sized, behind_ms, said):
+    replay = a_replay()
+    streams = lambda level: tuple(one.changed(behind_ms=behind_ms) for one in level.streams)  # noqa: E731
+    replay = replay.changed(levels=tuple(one.changed(streams=streams(one)) for one in replay.levels))
+    found = sized(replay=replay)
+    assert bool(of(SizingKind.BEHIND, found.cautions)) is said
+
+
 def test_levels_that_contradict_each_other_are_no_answer(sized):
     found = sized(replay=a_replay(outcome="unconfirmed"))
     assert found.answers[0].kind is SizingKind.UNKNOWN

@@ -32,6 +32,7 @@ class SizingKind(Kind):
     SLOW_PERCENTILE = "sizing_percentile_slow"
     GROUPED = "sizing_log_grouped"
     COMPRESSED = "sizing_bursts_compressed"
+    BEHIND = "replay_issued_late"
     SMALLER = "sizing_on_less_data"
     POOLS_DIFFER = "stand_in_pool_differs"
     OTHER_HOURS = "sizing_other_hours"

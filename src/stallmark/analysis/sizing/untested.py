@@ -10,6 +10,8 @@ from stallmark.analysis.sizing.reach import Method
 from stallmark.stats.thresholds import MATCHED_WITHIN
 
 POOL_WITHIN = 0.1
+BEHIND_MS = 1.0
+"""I/Os of a replay that are issued so late at the median, without a backlog, waited for a CPU of this machine."""
 SMALLER = 0.9
 
 
@@ -37,6 +39,9 @@ def _of_replay(found: CandidateAnswer) -> Iterator[Finding]:
         return
     if replay.played < 1:
         yield caution(SizingKind.COMPRESSED, candidate=found.name, played=replay.played)
+    late = [one.behind_ms for level in replay.levels if not level.backlog for one in level.streams if one.behind_ms]
+    if late and max(late) > BEHIND_MS:
+        yield caution(SizingKind.BEHIND, candidate=found.name, behind_ms=max(late))
     yield from _smaller(found, "replay", replay.file_bytes)
     held = [one for one in replay.levels if one.level == replay.holds]
     slow = [limit for level in held for limit in level.limits if limit.percentile and limit.verdict == "broke"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, percent, quoted, roughly, size
+from stallmark.format import listed, number, percent, quoted, roughly, size
 from stallmark.report.text import says
 from stallmark.report.text.sizing import METHODS, in_times
 
@@ -104,6 +104,14 @@ def _(candidate: str, played: float) -> str:
     return (
         f"On {quoted([candidate])} a window was played in {percent(played)} of its time: a burst was shorter than it "
         "is, and may have fitted a cache that it will fill."
+    )
+
+
+@says(SizingKind.BEHIND)
+def _(candidate: str, behind_ms: float) -> str:
+    return (
+        f"The replay on {quoted([candidate])} issued half of the I/Os of a level {number(behind_ms)} ms late or more, "
+        "though its storage kept up: the machine was busy, and its read times are too long. Repeat it on a quiet one."
     )
 
 
