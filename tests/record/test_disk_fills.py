@@ -13,16 +13,9 @@ from stallmark.record.reader import Record
 from stallmark.record.reserve import RESERVED_BYTES
 from stallmark.record.writer import RecordWriter
 
-ROW = {
-    "second": 1,
-    "load": "bank",
-    "transaction": "transfer",
-    "error_class": "deadlock",
-    "code": "40P01",
-    "attempts": 2,
-    "given_up": 0,
-    "message": "m" * 200,
-}
+ROW = dict.fromkeys(("load", "transaction", "error_class", "code", "message"), "x" * 2000) | {
+    "second": 1, "attempts": 1, "given_up": 0,
+}  # fmt: skip
 
 
 @pytest.fixture
