@@ -327,7 +327,10 @@ class Joined(Message):
 
 
 class Unable(Message):
-    """The executors could not start on this machine."""
+    """The executors could not start on this machine: one ended, with this code as `subprocess` has it."""
+
+    pid: int
+    code: int | None
 
 
 class Begun(Message):

@@ -11,6 +11,7 @@ from stallmark.driver.messages import (
     NotUnderstood,
     SessionLost,
 )
+from stallmark.processes import how_ended, killed_by
 from stallmark.transactions.workload import Workload
 
 
@@ -22,8 +23,11 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
         where += f" on load machine {machine}"
     match message:
         case ExecutorDied(loads, pid, code):
-            by_itself = (code or 0) > 0
-            how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
+            how = how_ended(code)
+            if code is None:
+                how = "closed its channel without a word"
+            elif not killed_by(code):
+                how = "ended by a fault of its own, whose message stands in its output"
             background = [workloads[load].background for load in loads]
             others = {each.executed_by: None for each in background if each.sessions_per_user}
             part = "".join(f" and its part of {each}" for each in others)

@@ -31,6 +31,7 @@ from stallmark.driver.messages import (
     Connected,
     Done,
     EndLoad,
+    ExecutorDied,
     ExecutorsReady,
     Finish,
     Finished,
@@ -167,10 +168,15 @@ class LoadWorker:
 
     def _get_ready(self, order: LoadOrder) -> None:
         here = ThisMachine(order.number, order.machines)
+
+        def deliver(message: OurMessage) -> None:
+            self._tell_master(message)
+            if isinstance(message, ExecutorDied) and not self._executors:
+                self._tell_parent(Unable(message.pid, message.code))
+
         try:
-            started = Executors(order.loads, self._engine, self._tell_master, here)
+            started = Executors(order.loads, self._engine, deliver, here)
         except Closed:
-            self._tell_parent(Unable())
             return
         self._environment.user_classes = [user_class(place, pool) for place, pool in enumerate(started.pools)]
         self._executors = started

@@ -146,7 +146,7 @@ def test_a_conductor_that_has_gone_is_said_where_it_is_told_something(spoken_for
     monkeypatch.setattr(f"{__name__}.LOADS", [load_spec(1), load_spec(1, name="wages")])
     drive, conductor = spoken_for()
     conductor.close()
-    with pytest.raises(Interrupted, match="conductor was killed"):
+    with pytest.raises(Interrupted, match="conductor ended with code 0;"):
         drive._end_loads(["bank"], "it is enough")
 
 
@@ -163,7 +163,7 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(message,
     [
         (MachineLost(2), "load machine 2 was lost"),
         (MessagesLost(2), "messages of load machine 2"),
-        (ExecutorDied(["bank"], 7, -9, machine=2), "7 on load machine 2 was killed"),
+        (ExecutorDied(["bank"], 7, -9, machine=2), "7 on load machine 2 was killed by signal 9"),
         (ExecutorDied(["bank"], 7, 1, machine=2), "7 on load machine 2 ended by a fault of its own"),
         (SessionLost("bank", 3, "gone", machine=2), "user 3 on load machine 2 .*: gone"),
         (SessionLost("bank", None, "gone", machine=2), "background sessions on load machine 2 .*: gone"),

@@ -19,6 +19,7 @@ from stallmark.engines.postgres.embedded.programs import why_failed
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import own_name
 from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
@@ -194,8 +195,34 @@ def test_a_disk_that_is_full_when_it_starts_is_said_with_what_to_do(make_server:
     ],
 )  # fmt: skip
 def test_the_reason_in_a_log(line: str, said: str):
-    reason = why_failed(f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
+    reason = why_failed("the server", 1, f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
     assert reason.startswith(said) and ("Free some" in said or reason == said)
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "said"),
+    [
+        ("initdb", "kill -9 $$", r"initdb was killed by signal 9 \(SIGKILL\)"),
+        ("initdb", "echo 'child process was terminated by signal 9: Killed' >&2; exit 1", "the server that initdb had"),
+        (
+            "initdb",
+            "echo 'child process exited with exit code 143' >&2; exit 1",
+            r"started was killed by .*\(SIGTERM\)",
+        ),
+        ("postgres", "kill -9 $$", r"the server was killed by signal 9 \(SIGKILL\)"),
+        ("postgres", "kill -9 $PPID; sleep 5", r"its guard was killed by signal 9 \(SIGKILL\)"),
+        ("postgres", "kill -15 $PPID; sleep 5", r"its guard was killed by signal 15 \(SIGTERM\)"),
+    ],
+)
+def test_who_is_killed_while_it_starts_is_said(make_server: Make, monkeypatch, tmp_path, program, script, said):
+    stand_in = tmp_path / program
+    stand_in.write_text(f"#!/bin/sh\n{script}\n")
+    stand_in.chmod(0o755)
+    real = embedded.binary
+    monkeypatch.setattr(embedded, "binary", lambda name: stand_in if name == program else real(name))
+    server = make_server("new", fresh=program == "initdb")
+    with pytest.raises(StallmarkError, match=said):
+        server.start()
 
 
 def test_a_disk_that_is_full_during_initdb_is_a_sentence_and_leaves_no_half_cluster(make_server: Make, monkeypatch):
@@ -233,6 +260,8 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(table: Emb
         assert devices is not None
         start = devices.counters()
         assert start.keys() == models.keys()
+        state = devices._state_file
+        assert state.exists() and state.name.startswith(own_name("devices"))
         for step in ("relaxed", "engaged", "relaxed again"):
             table.devices.engage() if step == "engaged" else table.devices.relax()
             for name in models:
@@ -250,4 +279,4 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(table: Emb
     table.devices.engage()
     table.devices.relax()
     assert rows(table) == before
-    assert list(Path("/dev/shm").glob(f"{table.server.socket_folder.name}*")) == []
+    assert not state.exists()

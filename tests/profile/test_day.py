@@ -8,10 +8,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from support.production import CORES, COUNTERS, DAY, FILES, HOUR, MIDNIGHT, WAITS, Production, between, direct
+from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure, seconds_of
+from stallmark.analysis.profile.placed import seconds_of
+from stallmark.analysis.profile.rates import Measure
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.profile.collection import Collection
 from stallmark.record.profile.folder import read_profile
@@ -28,6 +30,9 @@ DAY_OF_TROUBLE = {
     "clock_set": [(20 * HOUR, 3600.0)],
     "server_clock_set": [(21 * HOUR, -30.0)],
 }
+
+
+pytestmark = needs_odbc
 
 
 @pytest.fixture(scope="module")

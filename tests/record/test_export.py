@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.manifests import a_manifest
+from support.tables import get, put
 
 from stallmark.cli.main import main
 from stallmark.record import histogram
@@ -83,9 +83,9 @@ def test_every_column_is_described_with_its_unit(tmp_path: Path):
 def test_a_record_without_metadata_is_read_and_exported(tmp_path: Path):
     run = make(tmp_path / "run")
     for path in run.glob("*.parquet"):
-        table = pq.read_table(path)
+        table = get(run, path.stem)
         bare = pa.schema([one.remove_metadata() for one in table.schema])
-        pq.write_table(table.cast(bare), path)
+        put(run, path.stem, table.cast(bare))
     assert unit_of(Record(run).schema("users").field("busy_us")) == ""
     described = {
         (row["table"], row["column"]): row["unit"] for row in rows_of(exported(run, tmp_path / "csv") / "columns.csv")

@@ -18,6 +18,7 @@ from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
 CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED = 1, 3, 4, 5, 70
+CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 
 
 class Terminal(Console):
@@ -63,11 +64,6 @@ def item(mark: str, markup: str) -> None:
     grid.add_column()
     grid.add_row(mark, markup)
     out.print(grid, highlight=False)
-
-
-def system_sentence(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}."
 
 
 def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:

@@ -1,16 +1,14 @@
 """The run of a probe scenario: every variant is probed, each into a record of its own."""
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import psutil
-
-from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
 from stallmark.errors import StallmarkError
+from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
+from stallmark.leftovers import SHARED_MEMORY, own_name
 from stallmark.record.manifest.scenario import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
@@ -22,8 +20,6 @@ from stallmark.storage.probe.recording import ProbePlace, record_probe
 from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
-_STATE = "stallmark-probe-"
-"""The beginning of the names of emulated arrays' state files; the number of the process that owns them follows."""
 
 
 class RawRunner:
@@ -36,12 +32,21 @@ class RawRunner:
         self._show = show
         self.folder = experiment_folder(out, scenario.name)
         self._experiment = self.folder.name
+        self._note = EndNote()
+        self._last: Path | None = None
 
     def run(self) -> None:
         """Probe every variant. Raise StallmarkError for what cannot be measured; records made until then are whole."""
         self._refuse_impossible()
-        for sequence, variant in enumerate(self._scenario.variants, 1):
-            self._probe(sequence, variant)
+        try:
+            for sequence, variant in enumerate(self._scenario.variants, 1):
+                self._note.preparing(self._last, variant.name)
+                self._probe(sequence, variant)
+        except BaseException as error:
+            self._note.ended(error)
+            raise
+        finally:
+            self._note.free()
 
     def _refuse_impossible(self) -> None:
         for variant in self._scenario.variants:
@@ -59,9 +64,11 @@ class RawRunner:
         where = variant.folder or self._home / "probe"
         with shown_file(self._show, title, where, asked.size_bytes) as file, self._devices(variant, where) as devices:
             steps = asked.steps()
+            self._note.opened()
+            self._last = folder_of(self.folder, sequence, variant.name)
             with self._show.bar(f"{title}: probing", asked.seconds * len(steps)):
                 record_probe(
-                    folder_of(self.folder, sequence, variant.name),
+                    self._last,
                     ProbePlace(
                         self._experiment,
                         sequence,
@@ -82,18 +89,9 @@ class RawRunner:
             yield None
             return
         model = variant.emulated_array.resolve(self._scenario.probe.size_bytes)
-        _remove_states_of_the_killed()
-        state = SHARED_MEMORY / f"{_STATE}{os.getpid()}"
+        state = SHARED_MEMORY / f"{own_name('probe')}array"
         with EmulatedArrays.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
             yield devices
-
-
-def _remove_states_of_the_killed() -> None:
-    for state in SHARED_MEMORY.glob(f"{_STATE}*"):
-        number = state.name.removeprefix(_STATE)
-        if number.isdecimal() and not psutil.pid_exists(int(number)):
-            with suppress(OSError):  # another user's
-                state.unlink()
 
 
 def told(show: Show, seconds: float) -> Progress:

@@ -5,7 +5,6 @@ file of their own, a row for each bucket: `transactions.latency.csv`.
 """
 
 import csv
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pyarrow.csv as pa_csv
 
 from stallmark.errors import StallmarkError
 from stallmark.escape import FIGURE, FORMULA
+from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, spread
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES, TABLES, column, meaning_of, unit_of
@@ -49,7 +49,7 @@ def export(record: Record, folder: Path) -> list[Path]:
         rows = csv.writer(file)
         rows.writerow(["table", "column", "unit", "meaning"])
         rows.writerows((table, one.name, unit_of(one), meaning_of(one)) for table, one in described)
-    shutil.copy(record.folder / "manifest.json", folder)
+    (folder / "manifest.json").write_bytes(read(record.folder / "manifest.json"))
     return [*written, folder / COLUMNS, folder / "manifest.json"]
 
 
@@ -68,7 +68,7 @@ def _bucket_columns(kind: str) -> Sequence[pa.Field]:
 
 def _write(record: Record, name: str, schema: pa.Schema, target: Path) -> Path:
     with pa_csv.CSVWriter(target, schema) as writer:
-        for batch in record.batches(name, schema.names):
+        for batch in record.raw_batches(name, schema.names):
             writer.write_table(_without_formulas(pa.Table.from_batches([batch]).select(schema.names).cast(schema)))
     return target
 

@@ -4,7 +4,6 @@ A table `external_<slug>` holds one row per value, t on the run's own clock. The
 tables and how their times were understood.
 """
 
-import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
@@ -23,6 +21,7 @@ from stallmark.record.manifest.course import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import EXTERNAL
+from stallmark.record.table_file import writing, written
 
 
 @dataclass(frozen=True)
@@ -140,14 +139,11 @@ def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:
     attached = record.manifest.external
     slug = next((slug for slug, other in attached.items() if other.name == name), None) or _slug(name, attached)
     target = record.folder / f"external_{slug}.parquet"
-    draft = target.with_suffix(".parquet.new")
-    try:
-        pq.write_table(rows.sort_by("t"), draft, compression="zstd")
-        os.replace(draft, target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    record.manifest = record.manifest.changed(external=attached | {slug: entry})
+    with writing(target, EXTERNAL) as writer:
+        writer.write_table(rows.sort_by("t"))
+    record.manifest = record.manifest.changed(
+        external=attached | {slug: entry}, tables=record.manifest.tables | {target.stem: written(target)}
+    )
     write_manifest(record.folder, record.manifest)
 
 

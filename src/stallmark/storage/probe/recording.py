@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import stallmark
+from stallmark.errors import as_reason
 from stallmark.record import machine
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.scenario import Scenario, Variant
@@ -53,7 +54,7 @@ def record_probe(
     writer = RecordWriter(folder, manifest, PROBE_TABLES)
 
     def keep(number: int, step: ProbeStep) -> None:
-        _append(writer, step)
+        append_step(writer, step)
         progress(number, step)
 
     reason: str | None = "Stallmark ended unexpectedly"
@@ -61,14 +62,14 @@ def record_probe(
         found = measure(file, steps, seconds, devices, keep)
         reason = None
     except BaseException as error:
-        reason = str(error).rstrip(".") or reason
+        reason = as_reason(error) or reason
         raise
     finally:
         writer.close(reason)
     return replace(empty, steps=found)
 
 
-def _append(writer: RecordWriter, step: ProbeStep) -> None:
+def append_step(writer: RecordWriter, step: ProbeStep) -> None:
     where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
     figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms")}
     pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}
