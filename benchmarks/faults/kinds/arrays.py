@@ -1,0 +1,116 @@
+"""What stands between variants, and beneath the server: hooks, and an emulated array."""
+
+import os
+import sys
+import time
+
+import psutil
+from benchmarks.faults import checks
+from benchmarks.faults.kinds.signals import RUN, disturbed
+from benchmarks.faults.round import Round
+from benchmarks.faults.strikes import Strike, draw
+
+from stallmark.cli.common import FAILED, INCOMPLETE
+
+ARRAY = {"data": {"spindles": 8, "read_ms": 1, "write_ms": 1, "sync_ms": 0.5, "mb_per_s": 300}}
+TAKES_S = 2.0
+HOOK = "import subprocess, sys; subprocess.run(['sleep', sys.argv[1]])"
+
+
+def emulated(round: Round) -> None:
+    """Disturb a run on an emulated array, whose state is shared memory."""
+    work, there = round.take("bank")
+    victims = {name: RUN[name] for name in ("command", "group", "server", "guard", "executor")}
+    changes = {"emulated_array": ARRAY | {"wal": ARRAY["data"]}}
+    disturbed(round, work, there.tables, draw(round.rng, victims), there.seconds["run"], "restore", changes)
+
+
+def hooks(round: Round) -> None:
+    """Disturb a run while a command before a variant is at work, or that command."""
+    work, _ = round.take("bank")
+    told = round.folder / "told"
+    hook = {"command": [sys.executable, "-c", HOOK, str(TAKES_S)]}
+    tell = "import sys; open(sys.argv[1], 'w').write(sys.argv[2] + '|' + sys.argv[3])"
+    at_end = {"command": [sys.executable, "-c", tell, str(told), "{state}", "{because}"]}
+    variants = [{"name": "one", "before": hook}, {"name": "two", "before": hook}]
+    changes = work.changes | {"measure": "1s", "variants": variants, "at_end": at_end}
+    drawn = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT", "hook": "KILL STOP", "its child": "KILL"})
+    second = round.rng.random() < 0.5
+    command = round.tool.start_anew("run", round.tool.scenario(**changes, reset="continue"))
+    hit = False
+    for turn in range(1 + second):
+        hit = _wait_for_a_hook(round, command, turn)
+    time.sleep(drawn.share * TAKES_S * 0.8)
+    if drawn.victim in ("hook", "its child"):
+        hit = hit and _strike(round, drawn)
+    else:
+        hit = hit and Strike(drawn.victim, drawn.how, 0.0, drawn.pause_s).carry_out(round.rng, round.tool, command, 0.0)
+    round.did.append(f"hook of variant {1 + second}: {drawn}" if hit else "came too late")
+    code = round.ended(command)
+    record = round.record()
+    _ended_truly(round, drawn, code, command.text, record, hit, second)
+    if record:
+        round.reported(record)
+    if drawn.how != "KILL" or drawn.victim != "command":
+        state, _, because = told.read_text().partition("|") if told.exists() else ("nothing", "", "")
+        whole = code == 0
+        if whole != (state == "complete") or (not whole and not because):
+            round.problems.append(f"the command at the end was told {state} {because!r}, and it ended with {code}")
+    round.commits(work, record, checks.UNREPORTED_S)
+    round.next("run", round.tool.scenario(**work.changes | {"measure": "1s"}, reset="continue"))
+    round.left()
+
+
+def _ended_truly(round: Round, drawn: Strike, code: int, text: str, record, hit: bool, second: bool) -> None:
+    if not hit:
+        return
+    if drawn.victim in ("hook", "its child"):
+        if drawn.how == "KILL" and drawn.victim == "hook":
+            if code not in (FAILED, INCOMPLETE) or "signal 9" not in " ".join(text.split()):
+                round.problems.append(f"the hook was killed, and it ended with {code}: {text.strip()[-300:]}")
+            if second and record and not record.manifest.ended:
+                round.problems.append("the experiment ended before its second variant, and its record does not say so")
+        elif code:
+            round.problems.append(f"the hook ended well, and the command with {code}: {text.strip()[-300:]}")
+    elif drawn.how in ("INT", "TERM") and second and record and not record.manifest.ended:
+        round.problems.append("it was stopped before its second variant, and its record does not say so")
+    elif drawn.how in ("INT", "TERM") and code not in (130, 143):
+        round.problems.append(f"it ended with {code} after SIG{drawn.how}")
+
+
+def _hooks(round: Round) -> list[psutil.Process]:
+    """Return the running hooks."""
+    found = []
+    for process in round.tool.processes():
+        try:
+            if HOOK in process.cmdline():
+                found.append(process)
+        except psutil.Error:
+            pass
+    return found
+
+
+def _wait_for_a_hook(round: Round, command, turn: int) -> bool:
+    """Wait for the hook of the first variant, or of the second one after it."""
+    while turn and _hooks(round):
+        time.sleep(0.02)
+    while command.process.poll() is None:
+        if _hooks(round):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _strike(round: Round, drawn: Strike) -> bool:
+    hooks = _hooks(round)
+    if drawn.victim == "its child":
+        hooks = [child for hook in hooks for child in hook.children()]
+    if not hooks:
+        return False
+    if drawn.how == "STOP":
+        hooks[0].suspend()
+        time.sleep(drawn.pause_s)
+        hooks[0].resume()
+    else:
+        os.kill(hooks[0].pid, 9)
+    return True
