@@ -1,6 +1,5 @@
 """A TCP proxy that misbehaves as networks do: it stalls, loses, resets and delays, and can lead to another server."""
 
-import contextlib
 import selectors
 import socket
 import struct
@@ -22,16 +21,16 @@ class Proxy:
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._cut: set[tuple[socket.socket, socket.socket]] = set()
         self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def reset(self) -> None:
         """Cut every connection, as a firewall that has forgotten them does."""
-        for pair in list(self._pairs):
-            for end in pair:
-                with contextlib.suppress(OSError):
-                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                    end.shutdown(socket.SHUT_RDWR)
+        cut = set(self._pairs)
+        self._cut |= cut
+        while cut & self._pairs:
+            time.sleep(0.005)
 
     def close(self) -> None:
         self._closed = True
@@ -66,9 +65,11 @@ class Proxy:
         except OSError:
             pass
         finally:
+            for end in pair:
+                if pair in self._cut:
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                end.close()
             self._pairs.discard(pair)
-            near.close()
-            far.close()
 
     def _pass_on(self, near: socket.socket, far: socket.socket) -> None:
         """Pass on what comes from either side, in order, until one has ended."""
@@ -76,7 +77,7 @@ class Proxy:
         with selectors.DefaultSelector() as ready:
             ready.register(near, selectors.EVENT_READ, far)
             ready.register(far, selectors.EVENT_READ, near)
-            while not self._closed:
+            while not self._closed and (near, far) not in self._cut:
                 if self.mode == "stall":
                     time.sleep(0.02)
                     continue
