@@ -85,7 +85,7 @@ def said(code: int, text: str) -> Iterator[str]:
         yield f"a traceback: {text[text.index('Traceback') :].strip().splitlines()[-1]}"
     if code == UNEXPECTED:
         yield f"a bug in Stallmark is said: {text.strip().splitlines()[-1]}"
-    elif code and code != -9 and not text.strip():
+    elif code > 0 and not text.strip():
         yield f"it ended with {code} and said nothing"
 
 
@@ -102,7 +102,7 @@ TRUTHS = {
     ("command", "KILL"): Truth((-9,), "killed before it could close the record"),
     ("command", "INT"): Truth((130,), "Ctrl-C"),
     ("group", "INT"): Truth((130,), "Ctrl-C"),
-    ("command", "TERM"): Truth((143,), "SIGTERM"),
+    ("command", "TERM"): Truth((143, -15), "SIGTERM"),
     ("executor", "KILL"): Truth((FAILED, INCOMPLETE), rf"executor.*({KILLED})"),
     ("conductor", "KILL"): Truth((FAILED, INCOMPLETE), rf"(conductor|load driver).*({KILLED})"),
     ("loader", "KILL"): Truth((FAILED,), rf"loader.*({KILLED})"),
@@ -129,7 +129,7 @@ def reason(victim: str, how: str, code: int, text: str, record: Record | None) -
     elif record and not record.incomplete_because:
         if code not in (130, 143, -9):  # stopped when its run was whole already
             yield f"it ended with {code}, and its record says that it is complete"
-    elif (record or code != -9) and not re.search(truth.words, told, re.IGNORECASE):
+    elif (record or code > 0) and not re.search(truth.words, told, re.IGNORECASE):
         yield f"the reason is “{told[-300:]}”, after SIG{how} to the {victim}"
 
 

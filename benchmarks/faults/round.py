@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ class Round:
         strike."""
         command = self.tool.start_anew(*arguments)
         hit = strike.carry_out(self.rng, self.tool, command, usual_s)
-        self.did.append(f"{' '.join(arguments[:2])}: {strike}" if hit else f"{strike} came too late")
+        self.did.append(f"{arguments[0]}: {strike}" if hit else f"{strike} came too late")
         return self.ended(command), command, hit
 
     def ended(self, command: Command) -> int:
@@ -116,6 +117,19 @@ class Round:
         self.found(checks.said(0, command.text), f"next, {arguments[0]}")
         self.gone()
         return command.text
+
+    def measuring(self, command: Command) -> None:
+        """Wait until a run has measured its first second, or has ended."""
+
+        def begun() -> bool:
+            manifests = self.tool.runs.glob("*/*/manifest.json")
+            return any(Record(path.parent).table("users").num_rows for path in manifests)
+
+        while command.process.poll() is None:
+            with suppress(StallmarkError, OSError):
+                if begun():
+                    return
+            time.sleep(0.1)
 
     # What is looked at afterwards
 

@@ -14,7 +14,6 @@ from stallmark.cli.common import FAILED, INCOMPLETE
 from stallmark.record.reader import Record
 
 SECONDS = 6
-ONCE_MEASURED_S = 1.0
 
 
 def network(round: Round) -> None:
@@ -111,9 +110,8 @@ def _started(round: Round, work: Work):
     """Start a run; return when it has been measured for a moment."""
     scenario = round.tool.scenario(**work.changes | {"measure": f"{SECONDS}s"}, reset="continue")
     command = round.tool.start_anew("run", scenario)
-    while command.process.poll() is None and not list(round.tool.runs.glob("*/*/users.arrows")):
-        time.sleep(0.02)
-    time.sleep(ONCE_MEASURED_S + 2.5 + round.rng.random())
+    round.measuring(command)
+    time.sleep(round.rng.random())
     return command
 
 

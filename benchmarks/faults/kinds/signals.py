@@ -28,6 +28,7 @@ def build(round: Round) -> None:
     """Disturb a build; the next one completes it, with the tables that an undisturbed one makes."""
     name = round.rng.choice(list(WORKS))
     work, there = WORKS[name], round.undisturbed(name)
+    round.did.append(name)
     strike = draw(round.rng, BUILD)
     code, command, hit = round.struck(strike, there.seconds["build"], "build", *work.database)
     if hit:
@@ -77,6 +78,7 @@ def check(round: Round) -> None:
     """Disturb a check; another one then finds all well."""
     name = round.rng.choice(["bank", "brokerage", "several loads"])
     work, _ = round.take(name)
+    round.did.append(name)
     strike = draw(round.rng, {"command": ENDS, "group": "INT", "server": "KILL STOP", "guard": "KILL"})
     code, command, hit = round.struck(strike, 4.0, "check", *work.database)
     if hit:

@@ -102,9 +102,8 @@ def clock(round: Round) -> None:
             round.tool.environment |= wrong.environment
         scenario = round.tool.scenario(**work.changes | {"measure": f"{seconds}s"}, reset="continue")
         command = round.tool.start_anew("run", scenario)
-        while command.process.poll() is None and not list(round.tool.runs.glob("*/*/users.arrows")):
-            time.sleep(0.02)
-        time.sleep(7 + round.rng.random() * 2)
+        round.measuring(command)
+        time.sleep(5.5 + round.rng.random())
         wrong.set(by_s)
         round.did.append(f"the clock of the {side} set by {by_s:+g} s")
         code = round.ended(command)
