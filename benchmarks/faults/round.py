@@ -161,7 +161,10 @@ class Round:
         for part in workload.parts:
             after |= counted_in(engine.database_of(part.name), part)
         if record:
-            self.found(checks.counted(checks.Counts.of(record), after, lost_s=lost_s))
+            counts = checks.Counts.of(record)
+            self.found(checks.counted(counts, after, lost_s=lost_s))
+            more = {name: after[name] - before - counts.seen[name] for name, before in counts.before.items()}
+            self.did += [f"{number} {name} unreported" for name, number in more.items() if number > 0]
         entry = ledger.read(engine)
         if entry is None:
             self.problems.append("the database has no ledger")

@@ -15,6 +15,7 @@ KINDS: dict[str, tuple[int, Callable[[Round], None]]] = {
     "load machines": (3, machines.load_machines),
     "hooks": (2, arrays.hooks),
     "emulated array": (2, arrays.emulated),
+    "array as a block device": (1, arrays.block_device),
     "server up": (1, sqlserver.server_up),
     "memory of SQL Server": (2, sqlserver.memory),
     "disk full": (3, surroundings.disk_full),

@@ -7,10 +7,11 @@ import time
 import psutil
 from benchmarks.faults import checks
 from benchmarks.faults.kinds.signals import RUN, disturbed
-from benchmarks.faults.round import Round
+from benchmarks.faults.round import Round, Skipped
 from benchmarks.faults.strikes import Strike, draw
 
 from stallmark.cli.common import FAILED, INCOMPLETE
+from stallmark.storage.block_device import needs
 
 ARRAY = {"data": {"spindles": 8, "read_ms": 1, "write_ms": 1, "sync_ms": 0.5, "mb_per_s": 300}}
 TAKES_S = 2.0
@@ -23,6 +24,24 @@ def emulated(round: Round) -> None:
     victims = {name: RUN[name] for name in ("command", "group", "server", "guard", "executor")}
     changes = {"emulated_array": ARRAY | {"wal": ARRAY["data"]}}
     disturbed(round, work, there.tables, draw(round.rng, victims), there.seconds["run"], "restore", changes)
+
+
+def block_device(round: Round) -> None:
+    """Disturb the creation of an array that is a block device; none of it is left when it is destroyed."""
+    if why := needs.missing():
+        raise Skipped(f"no array as a block device: {why}")
+    create = ("array", "create", "one", "--size", "64MiB")
+    strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"})
+    code, command, hit = round.struck(strike, 3.0, *create)
+    if hit:
+        round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
+    round.next("array", "list", codes=(0, FAILED))
+    round.next("array", "destroy", "one", codes=(0, FAILED))
+    created = round.tool.start_anew(*create)  # its processes stay
+    if created.process.wait(60):
+        round.problems.append(f"next, array create: {created.text.strip()[-300:]}")
+    round.next("array", "destroy", "one")
+    round.left()
 
 
 def hooks(round: Round) -> None:

@@ -8,8 +8,10 @@ import time
 
 from benchmarks.faults import checks
 from benchmarks.faults.round import Round, Skipped
+from benchmarks.faults.strikes import draw
 from support.mssql_server import says_it_is
 from support.mssql_settings import Settings
+from support.remote import free_port
 from support.tds import odbc
 from support.tds.answers import Error, Rows
 from support.tds.datatypes import INT, nvarchar
@@ -36,6 +38,10 @@ except StopSignal as stopped:
     sys.exit(stopped.exit_code)
 """
 """The part of a run that changes settings, with its signals: a script answers too little for a whole one."""
+
+
+UP_S = 40.0
+"""A server takes about so long to start, once its image is here."""
 
 
 def memory(round: Round) -> None:
@@ -81,11 +87,20 @@ def memory(round: Round) -> None:
 
 
 def server_up(round: Round) -> None:
-    """Disturb `stallmark server up`."""
-    answers = subprocess.run(["docker", "info"], capture_output=True).returncode == 0
-    if not answers or os.environ.get("ACCEPT_EULA") != "Y":
+    """Disturb `stallmark server up`; the next one works, and takes with it what the first has left."""
+    if subprocess.run(["docker", "info"], capture_output=True).returncode or os.environ.get("ACCEPT_EULA") != "Y":
         raise Skipped("`server up` needs a container engine that answers, and ACCEPT_EULA=Y")
-    raise Skipped("`server up` is not disturbed yet")
+    name = f"stallmark-faults-{os.getpid()}-{round.rng.randrange(10**6)}"
+    up = ("server", "up", "--accept-eula", "--name", name, "--port", str(free_port()))
+    strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"})
+    try:
+        code, command, hit = round.struck(strike, UP_S, *up)
+        if hit:
+            round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
+        round.next(*up)
+    finally:
+        round.next("server", "down", name, "--remove-data")
+    round.left()
 
 
 def _script() -> Script:
