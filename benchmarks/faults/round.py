@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 from benchmarks.faults import checks
-from benchmarks.faults.strikes import Strike
+from benchmarks.faults.strikes import Strike, measures
 from benchmarks.faults.works import WORKS, Undisturbed, Work, copied, opened, undisturbed
 from support.building import checksums
 from support.remote import PASSWORD
@@ -73,11 +73,11 @@ class Round:
 
     # Commands
 
-    def struck(self, strike: Strike, usual_s: float, *arguments: str) -> tuple[int, Command, bool]:
+    def struck(self, strike: Strike, *arguments: str) -> tuple[int, Command, bool]:
         """Start a command, strike, wait for its end; return its code, the command, and whether there was anything to
         strike."""
         command = self.tool.start_anew(*arguments)
-        hit = strike.carry_out(self.rng, self.tool, command, usual_s)
+        hit = strike.carry_out(self.rng, self.tool, command)
         self.did.append(f"{arguments[0]}: {strike}" if hit else f"{strike} came too late")
         return self.ended(command), command, hit
 
@@ -121,15 +121,8 @@ class Round:
     def measuring(self, command: Command) -> None:
         """Wait until a run has measured its first second, or has ended."""
 
-        def begun() -> bool:
-            manifests = self.tool.runs.glob("*/*/manifest.json")
-            return any(Record(path.parent).table("users").num_rows for path in manifests)
-
-        while command.process.poll() is None:
-            with suppress(StallmarkError, OSError):
-                if begun():
-                    return
-            time.sleep(0.1)
+        while command.process.poll() is None and not measures(self.tool, command):
+            time.sleep(0.05)
 
     # What is looked at afterwards
 

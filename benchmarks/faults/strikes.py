@@ -4,12 +4,16 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from support.tool import Command, Tool
+
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record
 
 PARTS = {
     "conductor": "stallmark.driver.locust_bridge",
@@ -20,35 +24,95 @@ PARTS = {
     "initdb": "/bin/initdb",
 }
 """Processes that a command starts, by the end of a word of their command line."""
-APPEARS_WITHIN_S = 30
+BEGINS_WITHIN_S = 90
+
+
+class Phase(NamedTuple):
+    """A part of a command's life: it has `begun` when that holds, and takes about so many seconds."""
+
+    name: str
+    begun: Callable[[Tool, Command], bool]
+    seconds: float
+
+
+def _says(words: str) -> Callable[[Tool, Command], bool]:
+    return lambda tool, command: words in command.text
+
+
+def _has_record(tool: Tool, command: Command) -> bool:
+    return any(tool.runs.glob("*/*/manifest.json"))
+
+
+def measures(tool: Tool, command: Command) -> bool:
+    """Tell whether a run has measured its first second, or its first query."""
+    with suppress(StallmarkError, OSError):
+        for path in tool.runs.glob("*/*/manifest.json"):
+            record = Record(path.parent)
+            if record.table("users").num_rows or record.table("queries").num_rows:
+                return True
+    return False
+
+
+START = Phase("starting", lambda tool, command: True, 2.5)
+DRIVEN = (Phase("starting the load", _has_record, 2.0), Phase("measuring", measures, 2.5))
+RUN = (
+    START,
+    Phase("preparing", _says("Loading"), 1.0),
+    *DRIVEN,
+    Phase("checking", _says("running: done"), 0.3),
+    Phase("reporting", _says("checking consistency: done"), 2.0),
+)
+BUILD = (START, Phase("loading", lambda tool, command: bool(tool.running(PARTS["loader"])), 1.5))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """So many seconds into a phase."""
+
+    phase: Phase
+    delay_s: float
+
+    @classmethod
+    def draw(cls, rng: random.Random, phases: Sequence[Phase]) -> "Moment":
+        """Draw a moment in one of the phases."""
+        phase = rng.choice(phases)
+        return cls(phase, round(rng.random() * phase.seconds, 2))
+
+    def __str__(self) -> str:
+        return f"{self.delay_s:.2f} s into {self.phase.name}"
+
+    def wait(self, tool: Tool, command: Command) -> bool:
+        """Wait for it; return whether the command still runs."""
+        if not _wait_until(lambda: self.phase.begun(tool, command), command, BEGINS_WITHIN_S):
+            return False
+        _wait_until(lambda: False, command, self.delay_s)
+        return command.process.poll() is None
 
 
 @dataclass
 class Strike:
-    """`share` of the time that the command usually takes goes by before it; a part is struck in the time that it has
-    been there. A stopped process goes on after `pause_s`. `at` is the time of day when it was done."""
+    """A signal to a process of a command at a moment, or as soon as there is one of that kind. A stopped process goes
+    on after `pause_s`. `at` is the time of day when it was done."""
 
     victim: str
     how: str
-    share: float
+    moment: Moment
     pause_s: float = 0.0
     at: float = 0.0
 
     def __str__(self) -> str:
         paused = f" for {self.pause_s:.1f} s" if self.pause_s else ""
-        return f"SIG{self.how}{paused} to {self.victim} at {self.share:.0%}"
+        return f"SIG{self.how}{paused} to {self.victim} {self.moment}"
 
-    def carry_out(self, rng: random.Random, tool: Tool, command: Command, usual_s: float) -> bool:
+    def carry_out(self, rng: random.Random, tool: Tool, command: Command) -> bool:
         """Do it. Return whether there was something to strike: the command may have ended before."""
-        ends = time.monotonic() + usual_s
-        if not _wait_until(lambda: self._found(tool, command), command, APPEARS_WITHIN_S):
+        if not self.moment.wait(tool, command):
             return False
-        _wait_until(lambda: False, command, self.share * max(0.5, ends - time.monotonic()))
-        found = self._found(tool, command)
-        if not found or command.process.poll() is not None:
+        if not _wait_until(lambda: self._found(tool, command), command, BEGINS_WITHIN_S):
             return False
-        victim = rng.choice(sorted(found, key=lambda process: process.pid))
-        return self._signal(victim)
+        if not (found := self._found(tool, command)):
+            return False
+        return self._signal(rng.choice(sorted(found, key=lambda process: process.pid)))
 
     def _found(self, tool: Tool, command: Command) -> list[psutil.Process]:
         if self.victim in ("command", "group"):
@@ -74,12 +138,13 @@ class Strike:
         return True
 
 
-def draw(rng: random.Random, victims: dict[str, str]) -> Strike:
-    """Draw a strike; `victims` says with which signals each may be struck."""
+def draw(rng: random.Random, victims: dict[str, str], phases: Sequence[Phase]) -> Strike:
+    """Draw a strike; `victims` says with which signals each may be struck. Parts of the driver live while it drives."""
     victim = rng.choice(list(victims))
     how = rng.choice(victims[victim].split())
     pause_s = round(rng.uniform(0.5, 2.5), 1) if how == "STOP" else 0.0
-    return Strike(victim, how, round(rng.random(), 3), pause_s)
+    of_driver = victim in ("conductor", "executor") and phases is RUN
+    return Strike(victim, how, Moment.draw(rng, DRIVEN if of_driver else phases), pause_s)
 
 
 def _ours(tool: Tool) -> list[psutil.Process]:

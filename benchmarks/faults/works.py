@@ -4,7 +4,6 @@ import fcntl
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -70,11 +69,10 @@ WORKS = {
 @dataclass(frozen=True)
 class Undisturbed:
     """What a work looks like that nobody disturbs: the folder `home` of its database with a copy to restore, the rows
-    and checksums of its `tables` as built, a run's records in `runs`, and the seconds that `build` and `run` take."""
+    and checksums of its `tables` as built, and a run's records in `runs`."""
 
     folder: Path
     tables: dict[str, list[Any]]
-    seconds: dict[str, float]
 
     @property
     def home(self) -> Path:
@@ -90,23 +88,23 @@ def undisturbed(folder: Path, name: str) -> Undisturbed:
     with _made_once(folder / name.replace(" ", "-")) as (place, is_new):
         if is_new:
             _make(place, WORKS[name])
-    said = json.loads((place / "said.json").read_text())
-    return Undisturbed(place, said["tables"], said["seconds"])
+    return Undisturbed(place, json.loads((place / "tables.json").read_text()))
 
 
 def _make(place: Path, work: Work) -> None:
-    tool, seconds = Tool(place), {}
-    for command, arguments in (("build", work.database), ("run", (tool.scenario(**work.changes, reset="restore"),))):
-        if command == "run":
-            with opened(tool.home, work) as engine:
-                tables = checksums(engine, find_workload(work.workload))  # type: ignore[arg-type]
-        began = time.monotonic()
-        started = tool.start_anew(command, *arguments)
-        if started.wait():
-            raise RuntimeError(f"undisturbed, {command} failed:\n{started.text}")
-        seconds[command] = time.monotonic() - began
-    written = {"tables": {name: [int(rows), str(total)] for name, (rows, total) in tables.items()}, "seconds": seconds}
-    (place / "said.json").write_text(json.dumps(written))
+    tool = Tool(place)
+    _command(tool, "build", *work.database)
+    with opened(tool.home, work) as engine:
+        tables = checksums(engine, find_workload(work.workload))  # type: ignore[arg-type]
+    _command(tool, "run", tool.scenario(**work.changes, reset="restore"))
+    in_json = {name: [int(rows), str(total)] for name, (rows, total) in tables.items()}
+    (place / "tables.json").write_text(json.dumps(in_json))
+
+
+def _command(tool: Tool, *arguments: str) -> None:
+    command = tool.start_anew(*arguments)
+    if command.wait():
+        raise RuntimeError(f"undisturbed, {arguments[0]} failed:\n{command.text}")
 
 
 @contextmanager
@@ -128,9 +126,7 @@ def on_tcp(folder: Path) -> Path:
             try:
                 tool = Tool.on_server(place / "tool", server.url())
                 tool.folder.mkdir()
-                started = tool.start_anew("build", *WORKS["bank"].database)
-                if started.wait():
-                    raise RuntimeError(f"undisturbed, build failed:\n{started.text}")
+                _command(tool, "build", *WORKS["bank"].database)
             finally:
                 server.stop()
     return place

@@ -21,7 +21,7 @@ def work() -> Iterator[Path]:
 @pytest.mark.server
 @pytest.mark.parametrize(
     ("number", "kind", "struck"),
-    [(305, "check", "SIGKILL to command"), (408, "build", "SIGKILL to loader"), (379, "run", "SIGKILL to executor")],
+    [(17, "check", "SIGKILL to command"), (1917, "build", "SIGKILL to loader"), (2525, "run", "SIGKILL to executor")],
 )
 def test_a_round_finds_nothing_wrong(number, kind, struck, work):
     found = make(SEED, work, can_be_apart(), (number, kind))

@@ -5,10 +5,11 @@ import sys
 import time
 
 import psutil
-from benchmarks.faults import checks
+from benchmarks.faults import checks, strikes
 from benchmarks.faults.kinds.signals import RUN, disturbed
 from benchmarks.faults.round import Round, Skipped
-from benchmarks.faults.strikes import Strike, draw
+from benchmarks.faults.strikes import START, Phase, Strike, draw
+from support.tool import Command, Tool
 
 from stallmark.cli.common import FAILED, INCOMPLETE
 from stallmark.storage.block_device import needs
@@ -23,7 +24,7 @@ def emulated(round: Round) -> None:
     work, there = round.take("bank")
     victims = {name: RUN[name] for name in ("command", "group", "server", "guard", "executor")}
     changes = {"emulated_array": ARRAY | {"wal": ARRAY["data"]}}
-    disturbed(round, work, there.tables, draw(round.rng, victims), there.seconds["run"], "restore", changes)
+    disturbed(round, work, there.tables, draw(round.rng, victims, strikes.RUN), "restore", changes)
 
 
 def block_device(round: Round) -> None:
@@ -31,8 +32,8 @@ def block_device(round: Round) -> None:
     if why := needs.missing():
         raise Skipped(f"no array as a block device: {why}")
     create = ("array", "create", "one", "--size", "64MiB")
-    strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"})
-    code, command, hit = round.struck(strike, 3.0, *create)
+    strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"}, (START,))
+    code, command, hit = round.struck(strike, *create)
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     round.next("array", "list", codes=(0, FAILED))
@@ -53,17 +54,16 @@ def hooks(round: Round) -> None:
     at_end = {"command": [sys.executable, "-c", tell, str(told), "{state}", "{because}"]}
     variants = [{"name": "one", "before": hook}, {"name": "two", "before": hook}]
     changes = work.changes | {"measure": "1s", "variants": variants, "at_end": at_end}
-    drawn = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT", "hook": "KILL STOP", "its child": "KILL"})
+    victims = {"command": "KILL INT STOP TERM", "group": "INT", "hook": "KILL STOP", "its child": "KILL"}
+    drawn = draw(round.rng, victims, (Phase("the command before a variant", _has_hook, 0.8 * TAKES_S),))
     second = round.rng.random() < 0.5
     command = round.tool.start_anew("run", round.tool.scenario(**changes, reset="continue"))
-    hit = False
-    for turn in range(1 + second):
-        hit = _wait_for_a_hook(round, command, turn)
-    time.sleep(drawn.share * TAKES_S * 0.8)
+    if second:
+        _wait_for_the_second(round, command)
     if drawn.victim in ("hook", "its child"):
-        hit = hit and _strike(round, drawn)
+        hit = drawn.moment.wait(round.tool, command) and _strike(round, drawn)
     else:
-        hit = hit and Strike(drawn.victim, drawn.how, 0.0, drawn.pause_s).carry_out(round.rng, round.tool, command, 0.0)
+        hit = drawn.carry_out(round.rng, round.tool, command)
     round.did.append(f"hook of variant {1 + second}: {drawn}" if hit else "came too late")
     code = round.ended(command)
     record = round.record()
@@ -97,10 +97,10 @@ def _ended_truly(round: Round, drawn: Strike, code: int, text: str, record, hit:
         round.problems.append(f"it ended with {code} after SIG{drawn.how}")
 
 
-def _hooks(round: Round) -> list[psutil.Process]:
+def _hooks(tool: Tool) -> list[psutil.Process]:
     """Return the running hooks."""
     found = []
-    for process in round.tool.processes():
+    for process in tool.processes():
         try:
             if HOOK in process.cmdline():
                 found.append(process)
@@ -109,19 +109,19 @@ def _hooks(round: Round) -> list[psutil.Process]:
     return found
 
 
-def _wait_for_a_hook(round: Round, command, turn: int) -> bool:
-    """Wait for the hook of the first variant, or of the second one after it."""
-    while turn and _hooks(round):
-        time.sleep(0.02)
-    while command.process.poll() is None:
-        if _hooks(round):
-            return True
-        time.sleep(0.02)
-    return False
+def _has_hook(tool: Tool, command: Command) -> bool:
+    return bool(_hooks(tool))
+
+
+def _wait_for_the_second(round: Round, command: Command) -> None:
+    """Wait until the hook of the first variant has come and gone."""
+    for there in (True, False):
+        while command.process.poll() is None and bool(_hooks(round.tool)) is not there:
+            time.sleep(0.02)
 
 
 def _strike(round: Round, drawn: Strike) -> bool:
-    hooks = _hooks(round)
+    hooks = _hooks(round.tool)
     if drawn.victim == "its child":
         hooks = [child for hook in hooks for child in hook.children()]
     if not hooks:

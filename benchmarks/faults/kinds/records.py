@@ -4,7 +4,7 @@ from typing import Any
 
 from benchmarks.faults import checks
 from benchmarks.faults.round import Round
-from benchmarks.faults.strikes import draw
+from benchmarks.faults.strikes import START, draw
 from benchmarks.faults.works import copied
 
 COMMAND = {"command": "KILL INT STOP TERM", "group": "INT"}
@@ -14,8 +14,8 @@ def report(round: Round) -> None:
     """Disturb a report; the next one has the figures that it always had."""
     folder = _records(round)
     before = round.next("report", folder, "--json", codes=(0, 5))
-    strike = draw(round.rng, COMMAND)
-    code, command, hit = round.struck(strike, 3.0, "report", folder, *round.rng.choice([[], ["--json"]]))
+    strike = draw(round.rng, COMMAND, (START,))
+    code, command, hit = round.struck(strike, "report", folder, *round.rng.choice([[], ["--json"]]))
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     after = round.next("report", folder, "--json", codes=(0, 5))
@@ -33,8 +33,8 @@ def attach(round: Round) -> None:
              for hour in range(24) for minute in range(60) for second in range(0, 60, 2)]  # fmt: skip
     (round.folder / "array.csv").write_text("\n".join(["time,reads/s", *hours]))
     arguments = ("attach", folder, "array.csv", "--time-column", "time", "--timezone", "UTC")
-    strike = draw(round.rng, COMMAND)
-    code, command, hit = round.struck(strike, 3.0, *arguments)
+    strike = draw(round.rng, COMMAND, (START,))
+    code, command, hit = round.struck(strike, *arguments)
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     found, wrong = checks.in_json(round.next("report", folder, "--json", codes=(0, 5)))

@@ -1,13 +1,13 @@
 """Signals to the processes of a build, a run, a restore and a check."""
 
-import time
 from collections.abc import Iterator
 from datetime import datetime
 
-from benchmarks.faults import checks
+from benchmarks.faults import checks, strikes
 from benchmarks.faults.round import Round
-from benchmarks.faults.strikes import Strike, draw
+from benchmarks.faults.strikes import START, Phase, Strike, draw
 from benchmarks.faults.works import WORKS, Work
+from support.tool import Command, Tool
 
 from stallmark.record.reader import Record
 
@@ -29,8 +29,8 @@ def build(round: Round) -> None:
     name = round.rng.choice(list(WORKS))
     work, there = WORKS[name], round.undisturbed(name)
     round.did.append(name)
-    strike = draw(round.rng, BUILD)
-    code, command, hit = round.struck(strike, there.seconds["build"], "build", *work.database)
+    strike = draw(round.rng, BUILD, strikes.BUILD)
+    code, command, hit = round.struck(strike, "build", *work.database)
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     round.next("build", *work.database)
@@ -43,9 +43,9 @@ def run(round: Round) -> None:
     """Disturb a run at any moment, its start included."""
     name = round.rng.choice(list(WORKS))
     work, there = round.take(name)
-    strike, reset = draw(round.rng, RUN), round.rng.choice(["continue", "restore"])
+    strike, reset = draw(round.rng, RUN, strikes.RUN), round.rng.choice(["continue", "restore"])
     round.did.append(f"{name}, reset: {reset}")
-    disturbed(round, work, there.tables, strike, there.seconds["run"], reset)
+    disturbed(round, work, there.tables, strike, reset)
 
 
 def restore(round: Round) -> None:
@@ -53,20 +53,9 @@ def restore(round: Round) -> None:
     name = round.rng.choice(["bank", "mail", "brokerage"])
     work, there = round.take(name)
     victims = {"command": "KILL INT STOP TERM", "group": "INT"}
-    drawn = draw(round.rng, victims)
-    command = round.tool.start_anew("run", round.tool.scenario(**work.changes, reset="restore"))
-    [folder] = round.tool.home.glob("embedded/*")
-
-    def restoring() -> bool:
-        return any((folder / name).exists() for name in ("data.new", "data.old"))
-
-    while command.process.poll() is None and not restoring():
-        time.sleep(0.002)
-    strike = Strike(drawn.victim, drawn.how, 0.0, drawn.pause_s)
-    time.sleep(drawn.share * 0.4)
-    hit = strike.carry_out(round.rng, round.tool, command, 0.0)
-    round.did.append(f"{name}: {strike} {drawn.share * 0.4:.2f} s into a restore" if hit else "came too late")
-    code = round.ended(command)
+    strike = draw(round.rng, victims, (Phase("a restore", _restores, 0.4),))
+    round.did.append(name)
+    code, command, _ = round.struck(strike, "run", round.tool.scenario(**work.changes, reset="restore"))
     record = round.record()
     round.found(checks.reason(strike.victim, strike.how, code, command.text, record))
     if record:
@@ -74,25 +63,27 @@ def restore(round: Round) -> None:
     _again(round, work, there.tables, "restore")
 
 
+def _restores(tool: Tool, command: Command) -> bool:
+    return any(path for name in ("data.new", "data.old") for path in tool.home.glob(f"embedded/*/{name}"))
+
+
 def check(round: Round) -> None:
     """Disturb a check; another one then finds all well."""
     name = round.rng.choice(["bank", "brokerage", "several loads"])
     work, _ = round.take(name)
     round.did.append(name)
-    strike = draw(round.rng, {"command": ENDS, "group": "INT", "server": "KILL STOP", "guard": "KILL"})
-    code, command, hit = round.struck(strike, 4.0, "check", *work.database)
+    strike = draw(round.rng, {"command": ENDS, "group": "INT", "server": "KILL STOP", "guard": "KILL"}, (START,))
+    code, command, hit = round.struck(strike, "check", *work.database)
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     round.next("check", *work.database)
     round.left()
 
 
-def disturbed(
-    round: Round, work: Work, tables: dict, strike: Strike, usual_s: float, reset: str, more: dict | None = None
-) -> None:
+def disturbed(round: Round, work: Work, tables: dict, strike: Strike, reset: str, more: dict | None = None) -> None:
     """Disturb a run of the scenario with `more` changes, and look at all that it leaves and at the next one."""
     changes = work.changes | (more or {})
-    code, command, hit = round.struck(strike, usual_s, "run", round.tool.scenario(**changes, reset=reset))
+    code, command, hit = round.struck(strike, "run", round.tool.scenario(**changes, reset=reset))
     record = round.record()
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, record))

@@ -8,7 +8,7 @@ import time
 
 from benchmarks.faults import checks
 from benchmarks.faults.round import Round, Skipped
-from benchmarks.faults.strikes import draw
+from benchmarks.faults.strikes import START, draw
 from support.mssql_server import says_it_is
 from support.mssql_settings import Settings
 from support.remote import free_port
@@ -92,9 +92,9 @@ def server_up(round: Round) -> None:
         raise Skipped("`server up` needs a container engine that answers, and ACCEPT_EULA=Y")
     name = f"stallmark-faults-{os.getpid()}-{round.rng.randrange(10**6)}"
     up = ("server", "up", "--accept-eula", "--name", name, "--port", str(free_port()))
-    strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"})
+    strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"}, (START._replace(seconds=UP_S),))
     try:
-        code, command, hit = round.struck(strike, UP_S, *up)
+        code, command, hit = round.struck(strike, *up)
         if hit:
             round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
         round.next(*up)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.faults import checks
+from benchmarks.faults import checks, strikes
 from benchmarks.faults.clock import Clock
 from benchmarks.faults.kinds.servers import a_server, look
 from benchmarks.faults.round import Round, Skipped
+from benchmarks.faults.strikes import Moment
 from benchmarks.faults.works import copied
 
 from stallmark.cli.common import FAILED, INCOMPLETE
@@ -23,18 +24,17 @@ WORDS = r"No space left|disk is (full|too small)|out of space|could not (extend|
 def disk_full(round: Round) -> None:
     """Fill the disk of the record, of the database or of temporary files at a random moment of a run."""
     which = round.rng.choice(["record", "database", "temporary files"])
-    work, there = round.take(round.rng.choice(["bank", "mail", "several loads"]))
+    work, _ = round.take(round.rng.choice(["bank", "mail", "several loads"]))
     place = {"record": round.tool.runs, "database": round.tool.home, "temporary files": Path(os.environ["TMPDIR"])}
-    share = round.rng.random()
+    moment = Moment.draw(round.rng, strikes.RUN)
     with _small_disk(round, place[which], "64M" if which != "database" else "400M"):
         command = round.tool.start_anew(
             "run", round.tool.scenario(**work.changes | {"measure": "6s"}, reset="continue")
         )
-        time.sleep(share * (there.seconds["run"] + 3))
+        hit = moment.wait(round.tool, command)
         filler = place[which] / "filler"
         _fill(filler, leave=round.rng.choice([0, 0, 100_000]))
-        hit = command.process.poll() is None
-        round.did.append(f"the disk of the {which} full at {share:.0%}" if hit else "came too late")
+        round.did.append(f"the disk of the {which} full {moment}" if hit else "came too late")
         code = round.ended(command)
         record = round.record()
         full = " ".join((record.incomplete_because or "" if record and code else command.text).split())
@@ -59,7 +59,8 @@ def _true_of_a_disk(code: int, told: str, record) -> Iterator[str]:
 
 def unwritable(round: Round) -> None:
     """Take away the right to write: to the folder of records, of an experiment or of the database."""
-    work, there = round.take("bank")
+    work, _ = round.take("bank")
+    moment = Moment.draw(round.rng, strikes.RUN)
     which = round.rng.choice(["records", "an experiment", "database"])
     early = round.rng.random() < 0.3
     round.tool.runs.mkdir()
@@ -70,10 +71,10 @@ def unwritable(round: Round) -> None:
         reset = round.rng.choice(["continue", "restore"])
         command = round.tool.start_anew("run", round.tool.scenario(**work.changes, reset=reset))
         if not early:
-            time.sleep(round.rng.random() * there.seconds["run"])
+            moment.wait(round.tool, command)
             begun = sorted(round.tool.runs.glob("*/*"))
             refuse(folder if which == "database" else begun[-1] if begun and which != "records" else round.tool.runs)
-        round.did.append(f"the folder of {which} unwritable {'from the start' if early else 'in a run'}")
+        round.did.append(f"the folder of {which} unwritable {'from the start' if early else moment}")
         code = round.ended(command)
         record = round.record()
         told = " ".join((record.incomplete_because or "" if record and code else command.text).split())
