@@ -35,6 +35,7 @@ try:
             time.sleep(0.5)
             check()
 except StopSignal as stopped:
+    print(stopped, *getattr(stopped, "__notes__", ()), file=sys.stderr)
     sys.exit(stopped.exit_code)
 """
 """The part of a run that changes settings, with its signals: a script answers too little for a whole one."""
