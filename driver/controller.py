@@ -95,7 +95,8 @@ class Drive:
         self._writer = writer
         self._merger = Merger(writer)
         self.steered = self._steered_load(plan) if plan else None
-        self.searched = SearchedLoad(search, self._workloads[search.load].users.deck) if search else None
+        decks = {name: workload.users.deck for name, workload in self._workloads.items()}
+        self.searched = SearchedLoad(search, decks) if search else None
         waited_for = [load for load in loads if not plan or load.name != plan.load]
         self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
         self._within_s = expected.within_s if expected else 0
@@ -212,8 +213,9 @@ class Drive:
         self._writer.update(**changes(self._writer.manifest, judged, search.plan))
         self._settling.timeline = judged.timeline
         self._take_over(users_in(judged, search.plan, self._loads, self.ended))
-        if isinstance(judged.then, Next) and search.plan.of_rate:
-            self._ask_for(search.plan.load, judged.then.level)
+        if isinstance(judged.then, Next):
+            for name, rate in search.plan.rates_at(judged.then.level).items():
+                self._ask_for(name, rate)
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""

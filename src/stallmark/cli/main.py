@@ -28,6 +28,7 @@ from stallmark.cli.runs import runs
 from stallmark.cli.schema import schema
 from stallmark.cli.selftest.command import selftest
 from stallmark.cli.server.commands import server
+from stallmark.cli.size import size
 from stallmark.cli.status import status
 from stallmark.cli.whatif import whatif
 from stallmark.cli.worker import worker
@@ -37,7 +38,7 @@ from stallmark.experiment.stopping import StopSignal, listen
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, db, build, check),
     "Measure": (run, status, live, probe, profile, attach),
-    "Judge": (report, compare, plan, whatif, runs, export),
+    "Judge": (report, compare, size, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }
 
@@ -83,8 +84,8 @@ def main() -> None:
     """Show what storage and memory do to a real database.
 
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
-    4 the run is incomplete or its result never committed, 5 a threshold was not kept, or a comparison is as --fail-if
-    says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C.
+    4 the run is incomplete or its result never committed, 5 a threshold was not kept, no candidate carries a load, or
+    a comparison is as --fail-if says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C.
     """
 
 

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
+@click.option(
+    "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    help="Of a sizing: the profile whose load the server and its storage are to carry.",
+)  # fmt: skip
 @web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
 @click.option(
     "--expect-workers", type=click.IntRange(1), metavar="N",
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, web: "PageAddress | None", expect_workers: int | None,
+    resume: Path | None, profile: Path | None, web: "PageAddress | None", expect_workers: int | None,
     master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
@@ -68,7 +72,7 @@ def run(
     from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
     from stallmark.scenarios.devices import on_devices
-    from stallmark.scenarios.model import ProbeScenario
+    from stallmark.scenarios.model import ProbeScenario, SizingScenario
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = Show(err), None
@@ -84,6 +88,18 @@ def run(
         model = read_any_scenario(scenario, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
+    expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+    if profile and not isinstance(model, SizingScenario):
+        raise StallmarkError(f"{model.name} is no sizing, and --profile is of one: leave it out, or run `sizing`.")
+    if isinstance(model, SizingScenario):
+        if profile is None:
+            raise StallmarkError(f"{model.name} sizes for the load of a profile: name its folder with --profile.")
+        if devices or web:
+            raise StallmarkError("A sizing is of one place and has no live page: leave --device and --web out.")
+        from stallmark.cli.run_sizing import run_sizing
+
+        run_sizing(model, profile, target, out_dir, show, expected, as_json)
+        return
     if isinstance(model, ProbeScenario):
         if devices:
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
@@ -100,7 +116,6 @@ def run(
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
             runner = Runner(model, engine, out_dir, show, expected, begun)
             if web:
                 page = _show_live(runner.folder, model, web, show)

@@ -18,6 +18,9 @@ SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
 
 
+_OTHER_KINDS = {"profile.json": "profile", "sizing.json": "sizing"}
+
+
 class Record:
     """A record opened for reading, complete or cut short."""
 
@@ -143,6 +146,8 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         if not path.exists():
             raise StallmarkError(f"{path} does not exist.")
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
+        if not here and (kind := _other_kind(path)):
+            raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
         if not here:
             raise StallmarkError(f"{path} holds no run record (no manifest.json in it or one level below).")
         for folder in here:
@@ -151,6 +156,11 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
     for record in map(Record, folders.values()):
         runs.setdefault(_identity(record), record)
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
+
+
+def _other_kind(folder: Path) -> str | None:
+    """Return the name of what is no run and has a folder of its own; None where it is neither."""
+    return next((kind for file, kind in _OTHER_KINDS.items() if (folder / file).is_file()), None)
 
 
 def _identity(record: Record) -> Any:

@@ -409,3 +409,6 @@ CEILING_LONGEST = 3
 """A level that is too close to the limit to decide, or of which too little was seen, is measured up to so many times as
 long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is so near the ceiling that it may
 count as either."""
+MATCHED_WITHIN = 0.1
+"""A load that stands in for a server comes so near to each quantity that its profile tells. Two trials of one load
+differed by up to 7 % in their writes, because a checkpoint falls into one and not into the other."""
