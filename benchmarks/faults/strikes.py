@@ -24,6 +24,7 @@ PARTS = {
     "initdb": "/bin/initdb",
 }
 """Processes that a command starts, by the end of a word of their command line."""
+OF_DRIVER = ("conductor", "executor")
 BEGINS_WITHIN_S = 90
 
 
@@ -143,7 +144,7 @@ def draw(rng: random.Random, victims: dict[str, str], phases: Sequence[Phase]) -
     victim = rng.choice(list(victims))
     how = rng.choice(victims[victim].split())
     pause_s = round(rng.uniform(0.5, 2.5), 1) if how == "STOP" else 0.0
-    of_driver = victim in ("conductor", "executor") and phases is RUN
+    of_driver = victim in OF_DRIVER and phases is RUN
     return Strike(victim, how, Moment.draw(rng, DRIVEN if of_driver else phases), pause_s)
 
 

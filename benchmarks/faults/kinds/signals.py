@@ -43,7 +43,8 @@ def run(round: Round) -> None:
     """Disturb a run at any moment, its start included."""
     name = round.rng.choice(list(WORKS))
     work, there = round.take(name)
-    strike, reset = draw(round.rng, RUN, strikes.RUN), round.rng.choice(["continue", "restore"])
+    victims = {part: how for part, how in RUN.items() if name != "queries" or part not in strikes.OF_DRIVER}
+    strike, reset = draw(round.rng, victims, strikes.RUN), round.rng.choice(["continue", "restore"])
     round.did.append(f"{name}, reset: {reset}")
     disturbed(round, work, there.tables, strike, reset)
 

@@ -67,7 +67,9 @@ def test_headroom_is_the_lower_of_two_methods_over_the_need(with_stand_in, profi
     assert one.middle == pytest.approx((1.25 * 1.38) ** 0.5 / 1.25, rel=NEAR)
     assert found.answers[0].kind is SizingKind.CARRIES
     [methods] = of(SizingKind.METHODS, found.findings)
-    assert methods.facts["replay"][:2] == [1.5, 1.6] and methods.facts["stand_in"][:2] == pytest.approx([1.25, 1.38], rel=NEAR)
+    assert methods.facts["replay"][:2] == [1.5, 1.6] and methods.facts["stand_in"][:2] == pytest.approx(
+        [1.25, 1.38], rel=NEAR
+    )
 
 
 def test_what_ends_first_is_told_of_the_step_beyond_the_ceiling(with_stand_in):
