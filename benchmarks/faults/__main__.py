@@ -27,7 +27,7 @@ INIT = ["sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && "$@"; exit $?', "sh"]  # w
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a round."""
+    """The result of a round."""
 
     number: int
     kind: str

@@ -24,6 +24,7 @@ PARTS = {
     "initdb": "/bin/initdb",
 }
 """Processes that a command starts, by the end of a word of their command line."""
+INTERPRETER_S = 0.1  # of a processor; Python needs less to start
 OF_DRIVER = ("conductor", "executor")
 BEGINS_WITHIN_S = 90
 
@@ -54,7 +55,15 @@ def measures(tool: Tool, command: Command) -> bool:
     return False
 
 
-START = Phase("starting", lambda tool, command: True, 2.5)
+def _is_ours(tool: Tool, command: Command) -> bool:
+    """Tell whether the interpreter has begun with our code: before, a signal is met as in any Python program."""
+    with suppress(psutil.Error):
+        times = psutil.Process(command.process.pid).cpu_times()
+        return times.user + times.system >= INTERPRETER_S
+    return False
+
+
+START = Phase("starting", _is_ours, 2.5)
 DRIVEN = (Phase("starting the load", _has_record, 2.0), Phase("measuring", measures, 2.5))
 RUN = (
     START,
