@@ -79,11 +79,11 @@ def _memory(process: psutil.Process) -> int:
 
 def compare(folder: Path) -> None:
     from stallmark.analysis.compare.verdicts import compare_runs
-    from stallmark.cli.summaries import summarise_folders
+    from stallmark.cli.summaries import summarise_each
     from stallmark.report.comparison.page import write_comparison
 
     began = time.perf_counter()
-    experiment = summarise_folders([folder])
+    experiment = summarise_each([folder])[""]
     found = compare_runs(experiment.runs)
     write_comparison(experiment, found, folder / "comparison.html")
     print(

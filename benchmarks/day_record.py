@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import Device, EmulatedArray
+from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.schema import ROWS_AT_ONCE, TABLES
+from stallmark.record.table_file import writing, written
 from stallmark.record.writer import RecordWriter
 
 USERS, LOADS, TPS, SERVER_ROWS, SEED = 30, 3, 500, 20, 1
@@ -174,8 +175,11 @@ def write(folder: Path, name: str, columns: dict) -> None:
         rows = table.num_rows
         missing = {f.name: pa.array(np.zeros(rows, int)) for f in TABLES[name] if f.name not in columns}
         table = pa.table(dict(columns) | missing).select(TABLES[name].names).cast(TABLES[name])
-    with pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd") as writer:
+    path = folder / f"{name}.parquet"
+    with writing(path, table.schema) as writer:
         writer.write_table(table, row_group_size=ROWS_AT_ONCE)
+    made = read_manifest(folder)
+    write_manifest(folder, made.changed(tables=made.tables | {name: written(path)}))
 
 
 def histogram_columns(name: str, histograms: Sequence[hdr.Histogram]) -> dict[str, pa.Array]:

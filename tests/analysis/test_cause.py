@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.findings import kinds_of
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 from support.synthetic_shapes import Shape, make_shaped_run
 from support.synthetic_steps import WAITS, only_step, step_of
+from support.tables import get, put
 
 from stallmark.analysis.bottleneck.laws import wait_laws
 from stallmark.analysis.bottleneck.summary import Associated, LawKind, NoteKind, Source
@@ -57,11 +57,11 @@ def test_spindles_are_busy_with_raw_loads_as_well(tmp_path):
         return [law.gap for law in only_step(folder).cause.laws if law.kind == LawKind.DEVICE]
 
     before = gaps()
-    device = pq.read_table(folder / "device.parquet")
+    device = get(folder, "device")
     for name in ("reads", "read_bytes"):
         half = pa.array(device[name].to_numpy() // 2)
         device = device.set_column(device.schema.get_field_index(name), name, half).append_column(f"raw_{name}", half)
-    pq.write_table(device, folder / "device.parquet")
+    put(folder, "device", device)
     assert before and gaps() == pytest.approx(before, abs=1e-3)
 
 

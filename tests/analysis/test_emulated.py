@@ -1,7 +1,6 @@
 """Data and log are each on an emulated device or on a real one, and each is called what it is."""
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.comparisons import made, template, with_step
 from support.flash_records import EMULATED as DISKS
@@ -9,6 +8,7 @@ from support.flash_records import REAL, on_array
 from support.manifests import changed
 from support.manifests import on as laid_on
 from support.synthetic import MIB, Truth, make_run
+from support.tables import get, put
 
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
@@ -53,9 +53,9 @@ def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(t
     """Its spindles' service times are added up; counted by the kernel it is time with anything under way."""
     own, array = (make_run(tmp_path / name, Truth()) for name in ("own", "array"))
     changed(array, devices=laid_on(ARRAY))
-    counters = pq.read_table(array / "device.parquet")
+    counters = get(array, "device")
     late = pa.array([0] * counters.num_rows)  # what no kernel counts
-    pq.write_table(counters.append_column("late", late), array / "device.parquet")
+    put(array, "device", counters.append_column("late", late))
     as_own, as_array = (summarise([Record(folder)]).steps[0] for folder in (own, array))
     assert as_array.storage.busy_share == as_own.storage.busy_share and 0 < (as_array.storage.busy_share or 0) < 1
     assert as_array.bottleneck.device_verdict == as_own.bottleneck.device_verdict

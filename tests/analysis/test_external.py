@@ -16,6 +16,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.external import correlate
 from stallmark.analysis.read.external_kinds import Sampled, choose, kind_of
 from stallmark.analysis.read.interval import Interval
+from stallmark.errors import StallmarkError
 from stallmark.record.attach.attach import Request, attach
 from stallmark.record.attach.measurements import Wanted
 from stallmark.record.reader import Record
@@ -131,7 +132,7 @@ def test_reads_and_writes_make_iops_and_units_become_common_ones():
     assert (chosen["read_latency"].unit, chosen["read_latency"].values[0]) == ("ms", pytest.approx(4.0))
 
 
-def test_at_most_six_are_drawn_the_rest_named_and_a_missing_table_leaves_the_other_figures(copied):
+def test_at_most_six_are_drawn_the_rest_named_and_a_missing_table_is_said(copied):
     summary = attached(copied, external_files.perfmon)
     (run,) = summary.runs
     (source,) = run.external
@@ -140,9 +141,8 @@ def test_at_most_six_are_drawn_the_rest_named_and_a_missing_table_leaves_the_oth
     assert {counter.instance for counter in source.counters} == {"1 D:"}
     assert source.others == ["Memory Available MBytes"]
     (copied / "external_sql01.parquet").unlink()
-    again = summarise([Record(copied)])
-    assert again.runs[0].external[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
-    assert figures(again) == [] and clocks(again) is not None
+    with pytest.raises(StallmarkError, match=r"external_sql01\.parquet is missing"):
+        summarise([Record(copied)])
 
 
 def test_iostat_s_busiest_device_is_drawn(copied):

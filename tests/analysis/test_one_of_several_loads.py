@@ -1,10 +1,10 @@
 """The record of one load beside others is judged as a run of its own, as far as that can be told."""
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support.manifests import a_manifest
 from support.synthetic_loads import LoadsStep, alone_and_together, make_loads_run
+from support.tables import get, put
 
 from stallmark.analysis.bottleneck.summary import LawKind, NoteKind
 from stallmark.analysis.experiment import summarise
@@ -83,15 +83,14 @@ def test_waits_that_the_server_counts_of_all_loads_are_no_law_of_one(waiting):
         }
         for t in range(76)
     ]  # fmt: skip
-    pq.write_table(pa.Table.from_pylist(rows), waiting.folder / "server_waits.parquet")
-    alone, beside = summarise([LoadRecord(waiting, "bank")]).steps
+    put(waiting.folder, "server_waits", pa.Table.from_pylist(rows))
+    alone, beside = summarise([LoadRecord(Record(waiting.folder), "bank")]).steps
     found = [LawKind.WAITS in {law.kind for law in step.cause.laws} for step in (alone, beside)]
     assert found == [True, False] and beside.waits.server_waits
 
 
 def test_an_older_record_does_not_tell_whose_sessions_were_sampled(waiting):
-    path = waiting.folder / "waits.parquet"
-    pq.write_table(pq.read_table(path).drop_columns("application"), path)
+    put(waiting.folder, "waits", get(waiting.folder, "waits").drop_columns("application"))
     older = Record(waiting.folder)
     step, alone = together(older, "mail"), summarise([LoadRecord(older, "mail")]).steps[0]
     assert alone.cause.budget and alone.waits.share["io"] == pytest.approx(0.8, abs=0.02)

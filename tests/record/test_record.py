@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.errors import StallmarkError
-from stallmark.record import writer
+from stallmark.record import json_file, writer
+from stallmark.record.files import replacing
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS, TABLES
+from stallmark.record.stream import sums_of
 from stallmark.record.writer import RecordWriter
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -54,8 +57,9 @@ def test_rows_written_in_batches_are_read_in_order(batches, closed, tmp_path_fac
     assert record.tables() == sorted(TABLES)
 
 
-def test_a_stream_cut_at_any_byte_loses_at_most_the_batch_that_was_cut(tmp_path):
-    writer = RecordWriter(tmp_path / "run", a_manifest())
+def growing(folder: Path) -> tuple[Path, list[list[str | None]], list[int]]:
+    """A stream of three batches, what they hold and where they end."""
+    writer = RecordWriter(folder, a_manifest())
     writer.add_table("waits", pa.schema([("event", pa.string())]))
     stream = writer.folder / "waits.arrows"
     events, ends = [], []
@@ -63,14 +67,69 @@ def test_a_stream_cut_at_any_byte_loses_at_most_the_batch_that_was_cut(tmp_path)
         writer.append("waits", [{"event": event} for event in batch])
         events.append(batch)
         ends.append(stream.stat().st_size)
-    record = Record(writer.folder)
+    return stream, events, ends
+
+
+def events_of(folder: Path) -> list[str | None]:
+    record = Record(folder)
+    found = [event for piece in record.batches("waits", ["event"]) for event in piece["event"].to_pylist()]
+    assert record.table("waits").num_rows == len(found)
+    return found
+
+
+def test_a_stream_of_an_older_version_cut_at_any_byte_loses_at_most_the_batch_that_was_cut(tmp_path):
+    stream, events, ends = growing(tmp_path / "run")
+    sums_of(stream).unlink()
     for size in range(ends[-1], -1, -1):
         os.truncate(stream, size)
         kept = [event for batch, end in zip(events, ends, strict=True) if end <= size for event in batch]
-        pieces = record.batches("waits", ["event"])
-        read = [event for piece in pieces for event in piece["event"].to_pylist()]
-        assert read == kept, f"cut after {size} of {ends[-1]} bytes"
-        assert record.table("waits").num_rows == len(kept)
+        assert events_of(stream.parent) == kept, f"cut after {size} of {ends[-1]} bytes"
+
+
+def test_a_kill_loses_at_most_the_batch_that_was_being_written(tmp_path):
+    stream, events, ends = growing(tmp_path / "run")
+    sums = sums_of(stream)
+    os.truncate(sums, sums.stat().st_size * 3 // 4)  # its checksum comes after a batch
+    for size in range(ends[-1], ends[-2] - 1, -1):
+        os.truncate(stream, size)
+        whole = 3 if size == ends[-1] else 2
+        assert events_of(stream.parent) == [event for batch in events[:whole] for event in batch]
+
+
+@pytest.mark.parametrize("suffix", [".arrows", ".sums"])
+def test_a_bit_that_flips_in_a_stream_is_found_and_so_is_a_part_that_is_missing(tmp_path, suffix):
+    stream, events, _ = growing(tmp_path / "run")
+    whole = [event for batch in events for event in batch]
+    path = stream.with_suffix(suffix)
+    content = path.read_bytes()
+    assert events_of(stream.parent) == whole
+    for place in range(0, len(content), 7 if suffix == ".arrows" else 1):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        with pytest.raises(StallmarkError, match=r"waits\.arrows is damaged"):
+            events_of(stream.parent)
+        path.write_bytes(content[:place])
+        try:
+            assert events_of(stream.parent) == whole  # no more than the last checksum is missing
+        except StallmarkError as refused:
+            assert "waits.arrows is damaged" in str(refused)
+
+
+def test_a_stream_that_is_missing_is_said(tmp_path):
+    stream, *_ = growing(tmp_path / "run")
+    stream.unlink()
+    with pytest.raises(StallmarkError, match=r"waits\.arrows is missing"):
+        events_of(stream.parent)
+
+
+def test_a_table_that_is_closed_while_it_is_read_keeps_its_length(tmp_path):
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    writer.append("errors", [error_row(1)])
+    record = Record(writer.folder)
+    assert record.table("errors").num_rows == 1
+    writer.append("errors", [error_row(2)])
+    writer.close()
+    assert read_back(record, "errors") == [error_row(1)]
+    assert read_back(Record(writer.folder), "errors") == [error_row(1), error_row(2)]
 
 
 def test_the_columns_of_a_run_that_goes_on_are_of_one_length(tmp_path):
@@ -97,6 +156,7 @@ def test_a_closed_record_is_complete_and_holds_only_parquet(tmp_path):
     writer.append("waits", [{"t": 0.5}])
     writer.close()
     assert {path.suffix for path in writer.folder.iterdir()} == {".parquet", ".json"}
+    assert set(Record(writer.folder).manifest.tables) == {*TABLES, "waits"}
     record = Record(writer.folder)
     assert record.manifest.status == "complete"
     assert record.incomplete_because is None
@@ -129,19 +189,21 @@ def test_columns_that_a_table_does_not_have_are_left_out(tmp_path):
         writer.close()
 
 
+@contextmanager
+def full_disk(path: Path):
+    with replacing(path) as file:
+        file.write(b"{")
+        raise OSError(28, "No space left on device")
+        yield
+
+
 def test_a_manifest_that_cannot_be_saved_leaves_the_one_before(tmp_path, monkeypatch):
     writer = RecordWriter(tmp_path / "run", a_manifest(notes=["before"]))
     writer.note("after")
-    real = Path.write_text
-
-    def half(path: Path, text: str) -> int:
-        real(path, text[: len(text) // 2])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", half)
+    monkeypatch.setattr(json_file, "replacing", full_disk)
     with pytest.raises(OSError, match="No space"):
         writer.save_manifest()
-    assert Record(writer.folder).manifest.notes == ("before",)
+    assert Record(writer.folder).manifest.notes == ("before",) and not list(writer.folder.glob("*.new"))
 
 
 def test_a_record_never_overwrites_another(tmp_path):
@@ -200,38 +262,36 @@ def test_a_day_is_read_in_pieces(tmp_path):
 
 
 class FullDisk:
-    """A sink that takes so many bytes of a batch, and then no more."""
+    """A file that takes so many bytes, and then no more."""
 
-    def __init__(self, sink, room: int):
-        self.sink, self.room = sink, room
+    def __init__(self, file, room: int):
+        self.file, self.room = file, room
 
-    def write_batch(self, batch) -> None:
-        whole = pa.BufferOutputStream()
-        with pa.ipc.new_stream(whole, batch.schema) as stream:
-            head = whole.tell()
-            stream.write_batch(batch)
-        self.sink.write(whole.getvalue().to_pybytes()[head : head + self.room])
-        raise OSError(28, "No space left on device")
+    def write(self, data) -> int:
+        if not self.room:
+            raise OSError(28, "No space left on device")
+        written = self.file.write(bytes(data[: self.room]))
+        self.room -= written
+        return written
 
     def close(self) -> None:
-        raise OSError(28, "No space left on device")
+        self.file.close()
 
 
-@pytest.mark.parametrize("room", [0, 7, 100])
-def test_a_disk_that_fills_in_the_middle_of_a_batch_loses_that_batch_and_says_so(tmp_path, room):
+@pytest.mark.parametrize(("file", "room"), [("_file", 0), ("_file", 7), ("_file", 100), ("_sums", 7)])
+def test_a_disk_that_fills_in_the_middle_of_a_batch_loses_that_batch_and_says_so(tmp_path, file, room):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     writer.append("errors", [error_row(1)])
-    sink, stream = writer._streams["errors"]
-    writer._streams["errors"] = sink, FullDisk(sink, room)
+    stream = writer._streams["errors"]
+    setattr(stream, file, FullDisk(getattr(stream, file), room))
     with pytest.raises(OSError, match="No space left"):
         writer.append("errors", [error_row(2)])
-    writer._streams["errors"] = sink, stream
     writer.append("errors", [error_row(3)])  # behind the torn batch nobody would find it
     writer.append("users", [dict.fromkeys(TABLES["users"].names, 1) | {"load": "bank"}])
     writer.close()
     record = Record(writer.folder)
     assert "table errors could not be written whole" in str(record.incomplete_because)
-    assert read_back(record, "errors") == [error_row(1)]
+    assert read_back(record, "errors") == [error_row(1), error_row(2)][: 1 if file == "_file" else 2]
     assert record.table("users").num_rows == 1
 
 
@@ -244,8 +304,11 @@ def test_a_stream_that_cannot_be_read_whole_is_kept(tmp_path):
     os.truncate(stream, whole)
     writer.close()
     record = Record(writer.folder)
-    assert "2 rows were written, 1 can be read" in str(record.incomplete_because)
-    assert stream.exists() and read_back(record, "errors") == [error_row(1)]
+    assert "errors.arrows is damaged" in str(record.incomplete_because)
+    with pytest.raises(StallmarkError, match=r"errors\.arrows is damaged"):
+        record.table("errors")
+    sums_of(stream).unlink()  # as it says: what is left, unchecked
+    assert read_back(Record(writer.folder), "errors") == [error_row(1)]
 
 
 def test_an_experiment_never_takes_the_folder_of_another(tmp_path):

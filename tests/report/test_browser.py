@@ -40,7 +40,7 @@ def files(tmp_path_factory, brokerage_runs):
         "ramp": given.user_ramp(),
         "devices": given.devices(transactions=4),
         "brokerage": brokerage_runs,
-        "hostile": given.experiment([given.run([given.step(variant="<script>window.hurt=1</script>" * 4)])]),
+        "hostile": given.experiment([given.run([given.step(variant="=<script>window.hurt=1</script>" * 4)])]),
     }
     pages = {name: write_report(one, folder / f"{name}.html").as_uri() for name, one in made.items()}
     for number, name in enumerate(("bare device, a long name", "b", "c", "d")):
@@ -261,6 +261,14 @@ def test_every_chart_is_saved_as_svg_png_and_csv(opened, of):
     if of == "tps":
         tps = dict(zip((row[0] for row in rows), (row[1] for row in rows), strict=True))
         assert (tps["cap 100%"], tps["cap 5%"]) == ("2968", "412")  # no thousands separators
+
+
+def test_a_name_that_is_a_formula_is_none_in_a_saved_csv(opened):
+    page = opened("hostile")
+    with page.expect_download() as downloaded:
+        page.click("#figure-picture [data-save=csv]")
+    rows = list(csv.reader(downloaded.value.path().read_text("utf-8-sig").splitlines()))
+    assert [row for row in rows if row[0].startswith("'=<script>")]
 
 
 def test_a_link_into_the_folded_evidence_opens_it(opened):

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from rich.console import Console
 from support import external_files
 from support.flash_records import on_array, with_flash
@@ -16,6 +15,7 @@ from support.html_page import Page
 from support.manifests import changed
 from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
+from support.tables import put
 from support.wording import findings_in, golden
 
 from stallmark.analysis.cautions import CautionKind
@@ -142,7 +142,7 @@ def load_machines(folder: Path) -> None:
 
 def _table(run: Path, name: str, rows: list[dict]) -> None:
     schema = TABLES.get(name)
-    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), run / f"{name}.parquet")
+    put(run, name, pa.Table.from_pylist(rows, schema=schema))
 
 
 KINDS = (

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from support.manifests import changed, on
 from support.synthetic import EMULATED, MIB
+from support.tables import get, put
 
 EXTENT = 65536
 FLASH_MS = 0.5
@@ -36,8 +36,7 @@ def with_flash(
 ) -> Path:
     """Of the reads `hit_share` took FLASH_MS, from the middle of the measured interval on `later_share`; the others
     what is left. All that was active was touched by the end."""
-    path = folder / "device.parquet"
-    table = pq.read_table(path)
+    table = get(folder, "device")
     rows, data = table.num_rows, np.array([role == "data" for role in table["role"].to_pylist()])
     t, reads = table["t"].to_numpy(), table["reads"].to_numpy()
     grown = np.rint(active_extents * np.clip(t / t.max(), 0, 1))
@@ -58,7 +57,7 @@ def with_flash(
     for name, values in columns.items():
         found = np.full(rows, np.nan) if values is None else np.where(data, values, np.nan)
         table = table.append_column(name, pa.array(found, from_pandas=True))
-    pq.write_table(table, path)
+    put(folder, "device", table)
     flash = {"size": size, "read_ms": FLASH_MS, "write_ms": FLASH_MS, "mb_per_s": 400, "channels": 8}
     return changed(folder, devices=on(EMULATED | {kind: flash}, EMULATED))
 

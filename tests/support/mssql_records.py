@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.step_summary import StepSummary
@@ -31,6 +30,7 @@ from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
+from support import tables
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
@@ -94,7 +94,7 @@ TABLES: Sequence[type[MssqlCollector]] = (
 def put(folder: Path, kind: type[MssqlCollector], rows: Iterable[dict[str, Any]]) -> None:
     schema = pa.schema([*SAMPLED, *kind.columns])
     table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t"]), schema=schema)
-    pq.write_table(table, folder / f"{kind.name}.parquet")
+    tables.put(folder, kind.name, table)
 
 
 def run(folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Iterable[dict[str, Any]]) -> Path:

@@ -199,8 +199,8 @@ def _write(folder: Path, truth: Truth, scenario: str, tables: Callable[[Truth, R
     if truth.cut_at is None:
         writer.close()
     else:
-        for sink, _ in writer._streams.values():
-            sink.close()  # as after SIGKILL: no end-of-stream mark, no Parquet
+        for stream in writer._streams.values():
+            stream.close()  # as after SIGKILL: no end-of-stream mark, no Parquet
 
 
 def _manifest(truth: Truth, scenario: str) -> Manifest:

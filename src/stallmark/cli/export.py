@@ -25,6 +25,7 @@ def export(runs: tuple[Path, ...], folder: Path) -> None:
     records = find_records(runs)
     several = len(records) > 1
     for record in records:
-        target = folder / record.folder.parent.name / record.folder.name if several else folder
+        place = record.folder.resolve()
+        target = folder / place.parent.name / place.name if several else folder
         files = write(record, target)
         tell(out, escape(f"{target}: {len(files)} files"))

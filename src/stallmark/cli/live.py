@@ -9,7 +9,7 @@ import click
 
 from stallmark.cli.common import Command, err, escape, experiment_options, tell, web_option
 from stallmark.errors import StallmarkError
-from stallmark.experiment.stopping import StopSignal
+from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress

@@ -15,7 +15,6 @@ from stallmark.cli.common import (
     err,
     escape,
     json_option,
-    system_sentence,
     target_options,
     tell,
     web_option,
@@ -23,9 +22,9 @@ from stallmark.cli.common import (
 from stallmark.cli.report import show_report
 from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.driver.machines import ExpectedMachines
-from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
+from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import StopSignal, ask
+from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress
@@ -122,19 +121,18 @@ def run(
             try:
                 finished = runner.run()
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
-                because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
+                because = in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
-                    show.enter(Phase.REPORTING)
-                    try:
-                        show_report([runner.folder], runner.folder / "report.html", as_json)
-                    except (StallmarkError, OSError) as of_report:  # why it ended matters more
-                        show.say(f"There is no report: {of_report}")
+                    _report_if_possible(runner.folder, show, as_json)
                     _say_how_to_resume(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
-        show.enter(Phase.REPORTING)
-        kept = show_report([runner.folder], runner.folder / "report.html", as_json)
+        if because:
+            _report_if_possible(runner.folder, show, as_json)
+        else:
+            show.enter(Phase.REPORTING)
+            kept = show_report([runner.folder], runner.folder / "report.html", as_json)
     except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
@@ -153,6 +151,15 @@ def run(
         sys.exit(VERDICT)
 
 
+def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
+    """Make the report of an experiment that ended early, for a reason that may keep the report from being made too."""
+    show.enter(Phase.REPORTING)
+    try:
+        show_report([folder], folder / "report.html", as_json)
+    except (StallmarkError, OSError) as error:
+        show.say(f"There is no report: {as_sentence(as_reason(error))}")
+
+
 def _show_live(folder: Path, model: "AnyScenario", web: "PageAddress", show: Show) -> "LivePage":
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
@@ -167,5 +174,7 @@ def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     from stallmark.record.reader import find_records
     from stallmark.report.text import live
 
-    made = [record.manifest for record in find_records(with_records(folder))]
+    if not (places := with_records(folder)):  # somebody has removed them
+        return
+    made = [record.manifest for record in find_records(places)]
     tell(err, escape(live.go_on(command(folder, model.contents, made))))

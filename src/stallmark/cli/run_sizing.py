@@ -8,7 +8,7 @@ from stallmark.cli.common import INCOMPLETE, err, escape, tell
 from stallmark.cli.size import show_candidate
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import StopSignal
+from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.driver.machines import ExpectedMachines

@@ -48,11 +48,19 @@ This page is printed by `stallmark schema --record --markdown`. A run leaves a f
 | `manifest.json` | everything that decides the figures, and no secret (its JSON schema: `stallmark schema --record`) |
 | `<table>.parquet` | one table each |
 | `<table>.arrows` | the same while the run lasts, or after it was killed: an Arrow stream; its last batch may be cut |
+| `<table>.sums` | its checksums |
 | `plans/`, `deadlocks/` | query plans and deadlock graphs, where the server gave some |
 
 A column's unit and meaning stand in the metadata of its Parquet field, as `unit` and `meaning`. Records from before
 these were written have none and are read all the same. Times are seconds since the run's start (`t`), or the whole
 second they fall in (`second`); `started` in the manifest is that start in UTC. A missing value is null, never 0.
+
+A closed record is read only as it was written. `tables` in the manifest has length and CRC-32 of each Parquet file, and
+each of their pages has its own. `checksum` at the end of the manifest is the CRC-32 of the rest as JSON, its keys
+sorted, without blanks, in ASCII. Where one does not match, the file is named and nothing of the record is shown. If you
+change a manifest on purpose, remove its `checksum`. A stream's `.sums` has 20 bytes for its schema and for each batch:
+where it ends, the rows so far, and the CRC-32 of all before it. Records from before there were checksums are read
+unchecked. Links in a record are not followed.
 
 Counters are stored as the server counts them. Take differences between samples of one `epoch` only.
 

@@ -16,7 +16,6 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
-from stallmark.experiment.stopping import StopSignal, later
 from stallmark.quantities import PoolSize
 from stallmark.record import machine
 from stallmark.record.folder_lock import alone
@@ -31,6 +30,7 @@ from stallmark.scenarios.service_level import described
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.fitted_rates import corrected, fitted_rates
 from stallmark.stats.thresholds import MATCHED_WITHIN
+from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.replay import replay
 

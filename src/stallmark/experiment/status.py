@@ -152,8 +152,8 @@ def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, 
         return State.SILENT if silent_s > SILENT_S else State.RUNNING, None, silent_s
     if whole == planned:
         return State.COMPLETE, None, None
-    if last.manifest.ended:
-        return State.ENDED, last.manifest.ended.because, None
+    if (ended := last.manifest.ended) and ended.because:
+        return State.ENDED, ended.because, None
     if last.incomplete_because:
         return State.ENDED, last.incomplete_because, None
     return State.BETWEEN, None, max(0.0, time.time() - (last.folder / "manifest.json").stat().st_mtime)

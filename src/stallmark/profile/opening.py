@@ -15,7 +15,6 @@ from stallmark.record.profile.reader import read_raw
 from stallmark.record.profile.writer import ProfileWriter, close_streams
 
 INTERVAL_S = 15.0
-_LEFT_BY_US = {f"{FILE}.new"}
 
 
 def moment(clock: float) -> Moment:
@@ -32,8 +31,13 @@ def refuse_folder(folder: Path) -> None:
     if is_profile(folder):
         if (source := read_profile(folder).source) != "server":
             raise StallmarkError(f"{folder} was imported ({source}): name another folder with --out.")
-    elif folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= _LEFT_BY_US):
+    elif folder.exists() and not (folder.is_dir() and all(map(_is_left_by_us, folder.iterdir()))):
         raise StallmarkError(f"{folder} is there and is no profile: name a new folder with --out.")
+
+
+def _is_left_by_us(path: Path) -> bool:
+    """Tell whether a file is what remains of a manifest that was not yet written whole."""
+    return path.name.startswith(f"{FILE}.") and path.suffix == ".new"
 
 
 def refuse_over(folder: Path, planned_s: float, now: float) -> None:
@@ -71,7 +75,7 @@ def begin(
             sessions=(session,),
             missing=dict(opened.missing),
         )
-    close_streams(folder)
+    manifest = manifest.changed(tables=manifest.tables | close_streams(folder))
     write_profile(folder, manifest)
     return ProfileWriter(folder, manifest, len(manifest.sessions))
 

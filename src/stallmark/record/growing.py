@@ -38,7 +38,7 @@ class RecentRecord(Record):
 
     def __init__(self, record: Record, added: Mapping[str, Sequence[pa.RecordBatch]]):
         self.folder, self.manifest, self.loads = record.folder, record.manifest, record.loads
-        self._layouts, self._small, self._ends = {}, {}, {}
+        self._sources, self._layouts, self._small = {}, {}, {}
         self._tables = {name: pa.Table.from_batches(batches) for name, batches in added.items() if batches}
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -48,4 +48,4 @@ class RecentRecord(Record):
             yield from some.combine_chunks().to_batches()  # one: each costs its reader more than its rows do
 
     def table(self, name: str) -> pa.Table:
-        return self._tables[name] if name in self._tables else super().table(name).slice(0, 0)
+        return self._tables.get(name, pa.table({}))

@@ -1,21 +1,36 @@
 """Read run records, complete or cut short."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.errors import StallmarkError, as_reason
+from stallmark.errors import StallmarkError
+from stallmark.record.files import is_file
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
-from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
+from stallmark.record.schema import PROBE_TABLES, ROWS_AT_ONCE, TABLES
+from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
+from stallmark.record.table_file import find, read_whole, readable
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
+_NAME = re.compile(r"[a-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The file that a table is read from, and as many of its `rows` as it had when it was first read."""
+
+    path: Path
+    rows: int | None = None
+    extent: Extent | None = None
+    """Of a stream."""
 
 
 _OTHER_KINDS = {"profile.json": "profile", "sizing.json": "sizing"}
@@ -31,9 +46,9 @@ class Record:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self.loads = self.manifest.loads  # of the run, also where this is the record of one of them
-        self._layouts: dict[tuple[Path, int], tuple[pa.Schema, pq.FileMetaData]] = {}
-        self._small: dict[tuple[Path, int], list[pa.RecordBatch]] = {}
-        self._ends: dict[Path, int] = {}
+        self._sources: dict[str, _Source | None] = {}
+        self._layouts: dict[Path, tuple[pa.Schema, pq.FileMetaData]] = {}
+        self._small: dict[Path, list[pa.RecordBatch]] = {}
 
     @property
     def is_probe(self) -> bool:
@@ -43,91 +58,124 @@ class Record:
     @property
     def incomplete_because(self) -> str | None:
         if self.manifest.status == "running":
-            return "the run was cut: Stallmark was killed before it could close the record"
+            return "the run was cut: Stallmark was killed before it could close the record, or could not write it"
         return self.manifest.incomplete_because
 
     def tables(self) -> list[str]:
-        return sorted({p.stem for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows")})
+        """Return the names of the tables that the record has, or had when it was closed."""
+        files = [p for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows") and _NAME.fullmatch(p.stem)]
+        there = {p.stem for p in files if p.suffix == ".arrows" or self._is_of(p.stem)}
+        return sorted(there | set(self.manifest.tables))
 
     def table(self, name: str) -> pa.Table:
         """Return a table; empty (of the known schema, if there is one) when the run never wrote it."""
-        if (path := self.folder / f"{name}.parquet").exists():
-            with _readable(path):
-                return pq.read_table(path)
-        if (path := self.folder / f"{name}.arrows").exists():
-            parts = list(self._stream(path))
+        if (stream := self._stream(name)) is not None:
+            parts = list(stream)
             return pa.concat_tables(parts) if parts else _empty(name)
-        return _empty(name)
+        if (source := self._source(name)) is None:
+            return _empty(name)
+        return read_whole(source.path).slice(0, source.rows)
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table that the record has."""
-        if (path := self.folder / f"{name}.parquet").exists():
-            with _readable(path):
-                return self._layout(path)[0]
-        parts = self._stream(self.folder / f"{name}.arrows")
-        return next((part.schema for part in parts), _empty(name).schema)
+        if (stream := self._stream(name)) is not None:
+            return next((part.schema for part in stream), _empty(name).schema)
+        source = self._source(name)
+        return self._layout(source.path)[0] if source else _empty(name).schema
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a table, a batch of rows at a time.
 
         Strings may come dictionary-encoded; columns that the table does not have are left out.
         """
-        if (path := self.folder / f"{name}.parquet").exists():
-            key = path, path.stat().st_mtime_ns
-            with _readable(path):
-                schema, footer = self._layout(path)
-                if _bytes_of(footer) <= SMALL_BYTES and key not in self._small:
-                    self._small[key] = list(_pieces(path, schema, footer, schema.names))
-            wanted = [c for c in columns if c in schema.names]
-            if key in self._small:
-                yield from (batch.select(wanted) for batch in self._small[key])
-            else:
-                with _readable(path):
-                    yield from _pieces(path, schema, footer, wanted)
-        elif (path := self.folder / f"{name}.arrows").exists():
-            for part in self._stream(path):
+        if (stream := self._stream(name)) is not None:
+            for part in stream:
                 some = part.select([c for c in columns if c in part.column_names])
                 yield from some.combine_chunks().to_batches()
+        elif source := self._source(name):
+            path = source.path
+            if path not in self._small and _bytes_of(self._layout(path)[1]) <= SMALL_BYTES:
+                self._small[path] = list(self._pieces(source, self._layout(path)[0].names))
+            wanted = [c for c in columns if c in self._layout(path)[0].names]
+            if path in self._small:
+                yield from (batch.select(wanted) for batch in self._small[path])
+            else:
+                yield from self._pieces(source, wanted)
 
     def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield what `batches` does, of all loads of the run, also where this is the record of one of them."""
         return self.batches(name, columns)
 
-    def _stream(self, path: Path) -> Iterator[pa.Table]:
-        """Yield the rows of a stream as far as it went when it was first read: its columns, read one by one, are of one
-        length, though the run goes on."""
-        if path.exists():
-            yield from read_stream(path, self._ends.setdefault(path, path.stat().st_size))
+    def _source(self, name: str) -> _Source | None:
+        """Return where a table is read from; None where there is no such table. It is the same each time: columns, read
+        one by one, are of one length, though the run goes on. Raise StallmarkError where a table is not as it was
+        written."""
+        if name not in self._sources:
+            self._sources[name] = self._find(name)
+        return self._sources[name]
+
+    def _find(self, name: str) -> _Source | None:
+        if not _NAME.fullmatch(name):
+            raise StallmarkError(f"{self.folder} is damaged ({name!r} is no name of a table): leave this record out.")
+        parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
+        if self._is_of(name) and find(parquet, self.manifest.tables.get(name)):
+            return _Source(parquet)
+        try:
+            extent = whole_extent(stream)
+            if is_file(stream):
+                return _Source(stream, extent.rows, extent)
+        except FileNotFoundError:
+            pass
+        if self.manifest.status == "running" and find(parquet, None):  # the run has closed it meanwhile
+            return _Source(parquet)
+        if is_file(sums_of(stream)):
+            raise StallmarkError(f"{stream} is missing, its checksums are there: restore it, or leave this record out.")
+        return None
+
+    def _is_of(self, name: str) -> bool:
+        """Tell whether a file may be a table of the record: a closed one names all it has, unless it is older."""
+        tables = self.manifest.tables
+        return not tables or name in tables or self.manifest.status == "running"
+
+    def _stream(self, name: str) -> Iterator[pa.Table] | None:
+        """Return the rows of a table that is a stream; None where it is none, or not any more."""
+        source = self._source(name)
+        if source is None or source.extent is None:
+            return None
+        try:
+            return read_stream(source.path, source.extent)
+        except FileNotFoundError:  # the run has closed this table meanwhile
+            if source.rows is None:
+                raise StallmarkError(f"{self.folder} was closed while it was read: read it again.") from None
+            self._sources[name] = _Source(source.path.with_suffix(".parquet"), source.rows)
+            return None
 
     def _layout(self, path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
         """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
-        key = path, path.stat().st_mtime_ns
-        if key not in self._layouts:
-            with pq.ParquetFile(path) as file:
-                self._layouts[key] = file.schema_arrow, file.metadata
-        return self._layouts[key]
+        if path not in self._layouts:
+            with readable(path), pq.ParquetFile(path) as file:
+                self._layouts[path] = file.schema_arrow, file.metadata
+        return self._layouts[path]
 
-
-def _pieces(path: Path, schema: pa.Schema, footer: pq.FileMetaData, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    strings = [field.name for field in schema if pa.types.is_string(field.type)]
-    with pq.ParquetFile(path, metadata=footer, read_dictionary=strings, memory_map=True, pre_buffer=False) as file:
-        for group in range(file.num_row_groups):  # no larger than `read_stream` made them
-            yield from file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=columns)
+    def _pieces(self, source: _Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a Parquet file. Its row groups are no larger than `read_stream` made them."""
+        schema, footer = self._layout(source.path)
+        strings = [field.name for field in schema if pa.types.is_string(field.type)]
+        left = footer.num_rows if source.rows is None else source.rows
+        options = {"read_dictionary": strings, "memory_map": True, "pre_buffer": False}
+        with (
+            readable(source.path),
+            pq.ParquetFile(source.path, metadata=footer, page_checksum_verification=True, **options) as file,
+        ):
+            for group in range(file.num_row_groups):
+                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=columns):
+                    yield batch.slice(0, left)
+                    left -= min(left, batch.num_rows)
 
 
 def _bytes_of(footer: pq.FileMetaData) -> int:
     """Return how large a table is that is not compressed."""
     return sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Raise StallmarkError, which names the file, where a table cannot be read."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        said = as_reason(str(error).splitlines()[0])
-        raise StallmarkError(f"{path} is damaged ({said}): restore it, or leave this record out.") from None
 
 
 def _empty(name: str) -> pa.Table:
@@ -148,6 +196,9 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
         if not here and (kind := _other_kind(path)):
             raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
+        for folder in here:
+            if not folder.resolve().is_relative_to(path.resolve()):
+                raise StallmarkError(f"{folder} leads out of {path}: name the folder that it is a link to.")
         if not here:
             raise StallmarkError(f"{path} holds no run record (no manifest.json in it or one level below).")
         for folder in here:
@@ -170,27 +221,6 @@ def _identity(record: Record) -> Any:
     if not made.experiment or made.sequence is None:
         return record.folder.resolve()
     return made.experiment, made.sequence, made.started
-
-
-def read_stream(path: Path, end: int | None = None) -> Iterator[pa.Table]:
-    """Yield the rows of a stream, some 65,000 or 64 MiB at a time; at least one table, if its schema was written. With
-    `end`, only its first bytes are read."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    try:
-        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file.read_buffer(end)) as reader:
-            yield reader.schema.empty_table()
-            for batch in reader:
-                waiting.append(batch)
-                rows += batch.num_rows
-                size += batch.nbytes
-                if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
-                    yield pa.Table.from_batches(waiting)
-                    waiting, rows, size = [], 0, 0
-    except (pa.ArrowInvalid, OSError):
-        pass  # the end of a stream that was cut: what was read whole is kept
-    if waiting:
-        yield pa.Table.from_batches(waiting)
 
 
 def recorded_seconds(record: Record) -> int:

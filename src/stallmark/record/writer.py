@@ -6,7 +6,6 @@ be read at all. Closing the record turns the streams into Parquet; a record that
 loses at most the last batch.
 """
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from stallmark.errors import StallmarkError, as_reason, named
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Ended
-from stallmark.record.manifest_file import read_manifest, write_manifest
-from stallmark.record.reader import read_stream
+from stallmark.record.manifest_file import write_manifest
+from stallmark.record.reserve import Reserve
 from stallmark.record.schema import TABLES
+from stallmark.record.stream import StreamWriter, read_stream, remove
+from stallmark.record.table_file import writing, written
 
 
 class RecordWriter:
@@ -31,17 +31,17 @@ class RecordWriter:
         folder.mkdir(parents=True, exist_ok=False)
         self.folder = folder
         self.manifest = manifest
-        self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
+        self._streams: dict[str, StreamWriter] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self._rows: dict[str, int] = {}
         self._failed: dict[str, str] = {}
+        self._reserve = Reserve(folder)
         for name, schema in tables.items():
             self.add_table(name, schema)
         self.save_manifest()
 
     def add_table(self, name: str, schema: pa.Schema) -> None:
-        sink = pa.OSFile(str(self.folder / f"{name}.arrows"), "wb")
-        self._streams[name] = sink, pa.ipc.new_stream(sink, schema)
+        self._streams[name] = StreamWriter(self.folder / f"{name}.arrows", schema)
         self._schemas[name] = schema
         self._rows[name] = 0
 
@@ -53,14 +53,13 @@ class RecordWriter:
         """
         if not rows or name in self._failed:
             return
-        sink, stream = self._streams[name]
         batch = pa.RecordBatch.from_pylist(list(rows), schema=self._schemas[name])
         try:
-            stream.write_batch(batch)
-            sink.flush()
+            self._streams[name].write(batch)
         except OSError as error:
-            self._failed[name] = str(error)
-            raise
+            error = named(error, self.folder / f"{name}.arrows")
+            self._failed[name] = as_reason(error)
+            raise error from None
         self._rows[name] += len(rows)
 
     def update(self, **fields: Any) -> None:
@@ -74,39 +73,49 @@ class RecordWriter:
     def save_manifest(self) -> None:
         write_manifest(self.folder, self.manifest)
 
-    def close(self, incomplete_because: str | None = None) -> None:
-        """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete."""
+    @property
+    def failed(self) -> str | None:
+        """Return which table could not be written, and why; None as long as all could."""
+        return next((f"table {name} could not be written whole ({why})" for name, why in self._failed.items()), None)
+
+    def close(self, incomplete_because: str | None = None) -> str | None:
+        """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete.
+
+        Return why it is, which is written down first, in space that was kept for that; None where it is complete.
+        """
+        self._reserve.free()
+        if because := incomplete_because or self.failed:
+            self._end(because)
         for name in self._streams:
             try:
                 self._close_table(name)
             except OSError as error:
-                self._failed.setdefault(name, str(error))
+                self._failed.setdefault(name, as_reason(error))
         self._streams.clear()
-        if self._failed and not incomplete_because:
-            name, why = next(iter(self._failed.items()))
-            incomplete_because = f"table {name} could not be written whole ({why})"
-        status = "incomplete" if incomplete_because else "complete"
-        self.update(status=status, incomplete_because=incomplete_because)
-        self.save_manifest()
+        return self._end(because or self.failed)
+
+    def _end(self, because: str | None) -> str | None:
+        """Write down that the record is at its end, and why. Return that, and what kept it from being written down."""
+        self.update(status="incomplete" if because else "complete", incomplete_because=because)
+        try:
+            self.save_manifest()
+        except OSError as error:
+            return "; ".join(filter(None, (because, f"its record could not be closed ({as_reason(error)})")))
+        return because
 
     def _close_table(self, name: str) -> None:
-        sink, stream = self._streams[name]
+        self._streams[name].close()
+        source, target = self.folder / f"{name}.arrows", self.folder / f"{name}.parquet"
         try:
-            if name not in self._failed:
-                stream.close()
-        finally:
-            sink.close()
-        source = self.folder / f"{name}.arrows"
-        rows = to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
-        if rows != self._rows[name]:
-            (self.folder / f"{name}.parquet").unlink()
+            rows = to_parquet(source, target, self._schemas[name])
+        except StallmarkError as damaged:
+            raise OSError(as_reason(damaged)) from None
+        if rows < self._rows[name]:
+            target.unlink()
             raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
-        source.unlink()
-
-
-def note_end(folder: Path, before: str, because: str) -> None:
-    """Record in an experiment's last run that no other followed, though variant `before` was to, and why."""
-    write_manifest(folder, read_manifest(folder).changed(ended=Ended(before=before, because=because)))
+        self.update(tables=self.manifest.tables | {name: written(target)})
+        self.save_manifest()  # a reader, and a kill, may come at any moment
+        remove(source)
 
 
 def experiment_folder(out: Path, name: str) -> Path:
@@ -123,31 +132,12 @@ def folder_of(experiment: Path, number: int, variant: str) -> Path:
     return experiment / f"{number:02d}-{'-'.join(re.findall(r'[a-z0-9]+', variant.lower())) or 'variant'}"
 
 
-def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Return Parquet's options: its default, dictionaries, but split bytes for histograms, which halves those."""
-    split = [f"{name}.list.element" for name in schema.names if name.endswith("_gaps")]
-    if not split:
-        return {}
-    lists = [name for name in schema.names if pa.types.is_list(schema.field(name).type)]
-    others = [name if name not in lists else f"{name}.list.element" for name in schema.names]
-    return {
-        "use_dictionary": [name for name in others if name not in split],
-        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
-    }
-
-
 def to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
     """Convert a stream to Parquet and return the number of rows; leave the target whole or not at all."""
-    draft = target.with_suffix(".parquet.new")
     count = 0
-    try:
-        with pq.ParquetWriter(draft, schema, compression="zstd", **_encodings(schema)) as writer:
-            for rows in read_stream(source):
-                if rows.num_rows:
-                    writer.write_table(rows)
-                count += rows.num_rows
-        os.replace(draft, target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    with writing(target, schema) as writer:
+        for rows in read_stream(source):
+            if rows.num_rows:
+                writer.write_table(rows)
+            count += rows.num_rows
     return count

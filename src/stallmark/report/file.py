@@ -1,9 +1,10 @@
 """Reports as files: an impossible target is refused before the work, and an existing file is replaced whole."""
 
-import os
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.escape import visible
+from stallmark.record.files import replacing
 
 
 def refuse_target(target: Path, replace: bool = True) -> None:
@@ -19,10 +20,9 @@ def refuse_target(target: Path, replace: bool = True) -> None:
 
 
 def write_whole(content: str | bytes, target: Path) -> Path:
-    """Write to `target` (created with its folders, replaced whole) and return it."""
+    """Write to `target` (created with its folders, replaced whole) and return it. In a text each character shows."""
     refuse_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(target.name + ".new")
-    draft.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(draft, target)
+    with replacing(target) as file:
+        file.write(visible(content).encode() if isinstance(content, str) else content)
     return target

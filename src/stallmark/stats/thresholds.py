@@ -28,6 +28,10 @@ CLOCKS_APART_MS = 50
 """To within which the clocks of load machines must be known: a second of one machine is else noticeably not that
 of another."""
 
+UNREPORTED_S = 2.0
+"""Executors report whole seconds, four times a second: with a lost one go up to 1.25 s, and more on a machine that
+keeps it from reporting."""
+
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
 FOREIGN_IO = 0.05

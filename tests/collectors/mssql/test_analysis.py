@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from support.html_page import Page
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
 from support.synthetic import Truth, make_run
+from support.tables import get, put
 
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_views import transaction_of
@@ -219,11 +219,9 @@ def test_physical_reads_per_execution(tmp_path):
 
 def named(folder: Path, transaction: str) -> Path:
     """The record's transactions under another name."""
-    path = folder / "transactions.parquet"
-    table = pq.read_table(path)
+    table = get(folder, "transactions")
     at = table.column_names.index("transaction")
-    pq.write_table(table.set_column(at, "transaction", pa.array([transaction] * table.num_rows)), path)
-    return folder
+    return put(folder, "transactions", table.set_column(at, "transaction", pa.array([transaction] * table.num_rows)))
 
 
 def coverage(folder: Path, rows: Iterable[dict], transaction: str = "transfer") -> float | None:

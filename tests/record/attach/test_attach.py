@@ -230,7 +230,9 @@ def test_too_few_samples(run, tmp_path, count):
 
 def test_a_full_disk_leaves_the_record_as_it_was(run, tmp_path, monkeypatch):
     file = csv(tmp_path / "a.csv", stamps(START, 61))
-    monkeypatch.setattr("pyarrow.parquet.write_table", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full")))
+    monkeypatch.setattr(
+        "pyarrow.parquet.ParquetWriter.write_table", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full"))
+    )
     before = sorted(run.iterdir())
     with pytest.raises(OSError, match="full"):
         attach([Record(run)], Wanted(file), Request())

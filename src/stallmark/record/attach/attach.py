@@ -4,7 +4,6 @@ A table `external_<slug>` holds one row per value, t on the run's own clock. The
 tables and how their times were understood.
 """
 
-import os
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
-from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
 from stallmark.record.manifest.course import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import EXTERNAL
+from stallmark.record.table_file import writing, written
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,11 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
 
     Raise StallmarkError before anything is written.
     """
-    format, measured = formats.read(wanted, request.format)
+    format, measured = formats.read(wanted, request.format, NOTHING)
     name = request.name or measured.host or wanted.file.stem
     spans = [_span(record) for record in records]
     aligned = align(measured, wanted, request.zone, request.offset_s, spans)
+    _, measured = formats.read(wanted, format, Kept(_near(aligned, spans)))
     shares = []
     for record, span in zip(records, spans, strict=True):
         if aligned.span.overlaps(span):
@@ -99,6 +99,13 @@ def _span(record: Record) -> Span:
     return Span(begin, begin + (recorded_seconds(record) or planned))
 
 
+def _near(aligned: Aligned, runs: Sequence[Span]) -> np.ndarray:
+    """Return which samples lie in one of the runs, or in the margin around it: a mask."""
+    margin = MARGIN_S + aligned.interval_s
+    within = [(aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin) for run in runs]
+    return np.logical_or.reduce(within)
+
+
 def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[str, Any], Span, int] | None:
     """Return the rows of one run with a margin around it, the span of the samples within the run, and their number.
 
@@ -107,8 +114,7 @@ def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[st
     inside = (aligned.utc >= run.begin) & (aligned.utc <= run.end)
     if not inside.any():
         return None
-    margin = MARGIN_S + aligned.interval_s
-    near = (aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin)
+    near = _near(aligned, [run])
     rows: dict[str, Any] = {field.name: [] for field in EXTERNAL}
     for series in measured.series:
         keep = near[series.at]
@@ -133,14 +139,11 @@ def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:
     attached = record.manifest.external
     slug = next((slug for slug, other in attached.items() if other.name == name), None) or _slug(name, attached)
     target = record.folder / f"external_{slug}.parquet"
-    draft = target.with_suffix(".parquet.new")
-    try:
-        pq.write_table(rows.sort_by("t"), draft, compression="zstd")
-        os.replace(draft, target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    record.manifest = record.manifest.changed(external=attached | {slug: entry})
+    with writing(target, EXTERNAL) as writer:
+        writer.write_table(rows.sort_by("t"))
+    record.manifest = record.manifest.changed(
+        external=attached | {slug: entry}, tables=record.manifest.tables | {target.stem: written(target)}
+    )
     write_manifest(record.folder, record.manifest)
 
 

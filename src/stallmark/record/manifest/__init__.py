@@ -22,7 +22,7 @@ from stallmark.record.manifest.course import (
     Unheard,
 )
 from stallmark.record.manifest.loads import Load
-from stallmark.record.manifest.part import ManifestPart, Moment
+from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName
 from stallmark.record.manifest.scenario import Scenario, Variant
 from stallmark.record.manifest.search import Search
 from stallmark.record.manifest.server import Database, Memory, Server
@@ -43,7 +43,8 @@ FORMAT: Final = 2
 
 class Manifest(ManifestPart):
     """The manifest. `sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again` marks the
-    first variant, repeated at the end. The keys of `external` are the endings of the names of its tables."""
+    first variant, repeated at the end. The keys of `external` are the endings of the names of its tables. `tables` are
+    those that were written whole."""
 
     format: Literal[2] = FORMAT
     kind: Literal["transactions", "queries", "probe"] = "transactions"
@@ -87,7 +88,8 @@ class Manifest(ManifestPart):
     load_machines: tuple[LoadMachine, ...] = ()
     unheard: Unheard = Unheard()
     left_waiting: LeftWaiting = LeftWaiting()
-    external: dict[str, External] = {}
+    external: dict[TableName, External] = {}
+    tables: dict[TableName, TableFile] = {}
     took: Took | None = None
     notes: tuple[str, ...] = ()
     ended: Ended | None = None

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 def _moment(text: str) -> str:
@@ -13,6 +13,8 @@ def _moment(text: str) -> str:
 
 Moment = Annotated[str, AfterValidator(_moment)]
 """A moment in UTC, ISO 8601."""
+TableName = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+"""The name of a table, which is that of its file: it leads nowhere else."""
 
 
 def now() -> Moment:
@@ -31,3 +33,10 @@ class ManifestPart(BaseModel):
     def facts(self) -> dict[str, Any]:
         """Return the names and values of all that is known, for people."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+class TableFile(ManifestPart):
+    """The Parquet file of a table as it was written. `crc32`: the checksum of all of it."""
+
+    bytes: int
+    crc32: int

@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from stallmark.errors import StallmarkError, as_reason
+from stallmark.errors import StallmarkError
+from stallmark.record.files import is_file
 from stallmark.record.json_file import as_model, read_json, write_whole
 from stallmark.record.profile.intervals import TABLES, Intervals
 from stallmark.record.profile.manifest import FORMAT, ProfileManifest
+from stallmark.record.table_file import find, read_whole, writing, written
 
 FILE = "profile.json"
 _REMEDY = "restore it, or collect the profile anew"
+_ANEW = "restore it, or import the profile anew"
 
 
 def is_profile(folder: Path) -> bool:
-    return (folder / FILE).is_file()
+    return is_file(folder / FILE)
 
 
 def read_profile(folder: Path) -> ProfileManifest:
@@ -38,21 +38,20 @@ def write_profile(folder: Path, manifest: ProfileManifest) -> None:
 def write_imported(folder: Path, manifest: ProfileManifest, intervals: Intervals) -> None:
     """Write a new folder of an imported profile. It is one only when it is whole: the manifest comes last."""
     folder.mkdir(parents=True, exist_ok=False)
+    files = {}
     for name, table in intervals.tables().items():
-        pq.write_table(table.cast(TABLES[name]), folder / f"{name}.parquet", compression="zstd")
-    write_profile(folder, manifest)
+        path = folder / f"{name}.parquet"
+        with writing(path, TABLES[name]) as writer:
+            writer.write_table(table.cast(TABLES[name]))
+        files[name] = written(path)
+    write_profile(folder, manifest.changed(tables=files))
 
 
 def read_imported(folder: Path) -> Intervals:
     """Return the intervals of an imported profile; a table that it lacks is empty."""
-    return Intervals(**{name: _table(folder / f"{name}.parquet", schema) for name, schema in TABLES.items()})
-
-
-def _table(path: Path, schema: pa.Schema) -> pa.Table:
-    if not path.exists():
-        return schema.empty_table()
-    try:
-        return pq.read_table(path).cast(schema)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        said = as_reason(str(error).splitlines()[0])
-        raise StallmarkError(f"{path} is damaged ({said}): restore it, or import the profile anew.") from None
+    files, found = read_profile(folder).tables, {}
+    for name, schema in TABLES.items():
+        path = folder / f"{name}.parquet"
+        there = find(path, files.get(name), remedy=_ANEW)
+        found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
+    return Intervals(**found)

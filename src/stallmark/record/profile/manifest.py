@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from stallmark.record.manifest.part import ManifestPart, Moment
+from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName
 
 FORMAT: Final = 1
 GAP: Final = 2.5
@@ -77,6 +77,8 @@ class ProfileManifest(ManifestPart):
     gaps: tuple[Gap, ...] = ()
     missing: dict[str, str] = {}
     files: tuple[str, ...] = ()
+    tables: dict[TableName, TableFile] = {}
+    """The files that are written whole."""
     notes: tuple[str, ...] = ()
 
     @property

@@ -3,28 +3,36 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from stallmark.errors import StallmarkError, as_reason
+from stallmark.record.manifest.part import TableFile
+from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.raw import RAW_TABLES
-from stallmark.record.reader import read_stream
+from stallmark.record.stream import read_stream
+from stallmark.record.table_file import find, read_whole, readable
+
+_REMEDY = "restore it, or collect the profile anew"
 
 
 def read_raw(folder: Path, name: str) -> pa.Table:
     """Return a raw table with the parts of all sessions, in the order of their samples."""
     schema = RAW_TABLES[name]
-    whole = {path.stem: path for path in folder.glob(f"{name}-*.arrows")}
-    whole |= {path.stem: path for path in folder.glob(f"{name}-*.parquet")}
+    noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
+    there = {path.stem for kind in ("arrows", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
     parts = [schema.empty_table()]
-    for stem in sorted(whole):
-        path = whole[stem]
-        try:
-            found = list(read_stream(path)) if path.suffix == ".arrows" else [pq.read_table(path)]
-            parts += [part.cast(schema) for part in found]
-        except (pa.ArrowException, OSError, ValueError) as error:
-            said = as_reason(str(error).splitlines()[0])
-            raise StallmarkError(f"{path} is damaged ({said}): restore it, or collect the profile anew.") from None
+    for stem in sorted(there | set(noted)):
+        parts += _part(folder / f"{stem}.parquet", schema, noted.get(stem))
     return pa.concat_tables(parts)
+
+
+def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> list[pa.Table]:
+    if not find(path, noted, remedy=_REMEDY):
+        stream = path.with_suffix(".arrows")
+        try:
+            with readable(stream, remedy=_REMEDY):
+                return [part.cast(schema) for part in read_stream(stream)]
+        except FileNotFoundError:
+            pass  # its session has ended meanwhile
+    return [read_whole(path, schema, remedy=_REMEDY)]
 
 
 def last_sample(folder: Path) -> int:

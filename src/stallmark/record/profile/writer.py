@@ -11,9 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from stallmark.record.manifest.part import TableFile
 from stallmark.record.profile.folder import write_profile
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.profile.raw import GONE, RAW_TABLES
+from stallmark.record.stream import StreamWriter, remove
+from stallmark.record.table_file import written
 from stallmark.record.writer import to_parquet
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -27,11 +30,10 @@ class ProfileWriter:
         self.folder = folder
         self.manifest = manifest
         self._session = session
-        self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
+        self._streams: dict[str, StreamWriter] = {}
         self._stored: dict[str, dict[tuple, tuple]] = {}
         for name, schema in RAW_TABLES.items():
-            sink = pa.OSFile(str(_part(folder, name, session, "arrows")), "wb")
-            self._streams[name] = sink, pa.ipc.new_stream(sink, schema, options=_OPTIONS)
+            self._streams[name] = StreamWriter(folder / f"{name}-{session:03d}.arrows", schema, _OPTIONS)
 
     def append(self, tables: Mapping[str, Sequence[tuple]]) -> None:
         """Add the rows of one sample, as tuples in the order of the columns, `samples` last: a sample counts when its
@@ -58,11 +60,9 @@ class ProfileWriter:
             yield (rows[0][0], *before[: at - 1], GONE, *[None] * (len(before) - at))
 
     def _write(self, name: str, rows: Sequence[tuple]) -> None:
-        sink, stream = self._streams[name]
         schema = RAW_TABLES[name]
         columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-        stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-        sink.flush()
+        self._streams[name].write(pa.RecordBatch.from_arrays(columns, schema=schema))
 
     def update(self, **fields: Any) -> None:
         """Replace fields of the manifest, in the folder as well."""
@@ -70,24 +70,22 @@ class ProfileWriter:
         write_profile(self.folder, self.manifest)
 
     def close(self) -> None:
-        """Turn the streams of the session into Parquet; where the disk is full they stay as they are."""
-        for sink, stream in self._streams.values():
+        """Turn the streams of the session into Parquet; where the disk is full they stay as they are. The manifest
+        notes the files when it is updated."""
+        for stream in self._streams.values():
             with suppress(OSError):
                 stream.close()
-            with suppress(OSError):
-                sink.close()
-        close_streams(self.folder)
+        self.manifest = self.manifest.changed(tables=self.manifest.tables | close_streams(self.folder))
 
 
-def close_streams(folder: Path) -> None:
-    """Turn all streams of ended sessions into Parquet, as far as they were written whole."""
+def close_streams(folder: Path) -> dict[str, TableFile]:
+    """Turn all streams of ended sessions into Parquet, as far as they were written whole; return the files by name."""
+    closed = {}
     for path in sorted(folder.glob("*.arrows")):
-        name = path.stem.rpartition("-")[0]
+        name, target = path.stem.rpartition("-")[0], path.with_suffix(".parquet")
         if name in RAW_TABLES:
             with suppress(OSError):
-                to_parquet(path, path.with_suffix(".parquet"), RAW_TABLES[name])
-                path.unlink()
-
-
-def _part(folder: Path, name: str, session: int, kind: str) -> Path:
-    return folder / f"{name}-{session:03d}.{kind}"
+                to_parquet(path, target, RAW_TABLES[name])
+                closed[path.stem] = written(target)
+                remove(path)
+    return closed

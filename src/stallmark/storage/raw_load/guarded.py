@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import kill, start_module
+from stallmark.processes import how_ended, kill, killed_by, of_guarded, start_module
 from stallmark.storage.probe.tool import clean, reason_in
 from stallmark.storage.raw_load.guard import GRACE_S
 from stallmark.storage.raw_load.reports import documents
@@ -70,8 +70,10 @@ class GuardedFio:
         self._errors.seek(0)
         said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
         code = self._guard.poll()
-        if not said.strip() and code is not None and (code < 0 or code > 128):  # the signal, as the guard hands it on
-            return "its fio was killed"
+        if not said.strip() and killed_by(code):
+            return f"its guard {how_ended(code)}"
+        if not said.strip() and killed_by(of_guarded(code)):
+            return f"its fio {how_ended(of_guarded(code))}"
         return as_reason(reason_in(said))
 
     def hear(self, document: dict[str, Any]) -> None:

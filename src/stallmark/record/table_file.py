@@ -1,0 +1,74 @@
+"""The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stallmark.errors import StallmarkError, as_reason
+from stallmark.record.files import crc32, is_file, replacing
+from stallmark.record.manifest.part import TableFile
+
+_LEAVE_OUT = "restore it, or leave this record out"
+
+
+@contextmanager
+def writing(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """Yield a writer of a table that replaces the one in `path` when it is whole."""
+    options = {"compression": "zstd", "write_page_checksum": True} | _encodings(schema)
+    with replacing(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
+        yield writer
+
+
+def written(path: Path) -> TableFile:
+    """Return a file as it is to be noted in the manifest."""
+    return TableFile(bytes=path.stat().st_size, crc32=crc32(path))
+
+
+def find(path: Path, noted: TableFile | None, *, remedy: str = _LEAVE_OUT) -> bool:
+    """Tell whether there is a table. Raise StallmarkError where it is not as it was `noted`, or is missing then."""
+    if not is_file(path):
+        if noted:
+            raise StallmarkError(f"{path} is missing: {remedy}.")
+        return False
+    if noted:
+        with readable(path, remedy=remedy):
+            found = written(path)
+        if found != noted:
+            raise StallmarkError(f"{path} is damaged (it is not as it was written): {remedy}.")
+    return True
+
+
+@contextmanager
+def readable(path: Path, *, remedy: str = _LEAVE_OUT) -> Iterator[None]:
+    """Raise StallmarkError, which names the file, where a table cannot be read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        said = as_reason(str(error).splitlines()[0])
+        raise StallmarkError(f"{path} is damaged ({said}): {remedy}.") from None
+
+
+def read_whole(path: Path, schema: pa.Schema | None = None, *, remedy: str = _LEAVE_OUT) -> pa.Table:
+    """Return a table, in the columns of `schema`."""
+    with readable(path, remedy=remedy):
+        found = pq.read_table(path, page_checksum_verification=True)
+        return found.cast(schema) if schema else found
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Return Parquet's options: its default, dictionaries, but split bytes for histograms, which halves those."""
+    split = [f"{name}.list.element" for name in schema.names if name.endswith("_gaps")]
+    if not split:
+        return {}
+    lists = [name for name in schema.names if pa.types.is_list(schema.field(name).type)]
+    others = [name if name not in lists else f"{name}.list.element" for name in schema.names]
+    return {
+        "use_dictionary": [name for name in others if name not in split],
+        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+    }
