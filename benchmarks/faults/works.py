@@ -68,7 +68,7 @@ WORKS = {
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a work looks like that nobody disturbs: the folder `home` of its database with a copy to restore, the rows
+    """A work as it is where nobody disturbs it: the folder `home` of its database with a copy to restore, the rows
     and checksums of its `tables` as built, and a run's records in `runs`."""
 
     folder: Path

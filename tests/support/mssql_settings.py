@@ -1,5 +1,7 @@
 """The settings of a scripted SQL Server: sp_configure, RECONFIGURE, and the counters of its memory."""
 
+from collections.abc import Callable
+
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIGINT, BIT, INT, nvarchar
 from support.tds.script import Script
@@ -20,6 +22,7 @@ class Settings:
         self.refuses = False
         self.disabled = False  # the performance counters
         self.takes = True
+        self.meanwhile: Callable[[], object] = lambda: None  # called whenever something is to be set
         name = Column("name", nvarchar(128))
         script.sql("HAS_PERMS_BY_NAME", Rows([Column("may", INT)], [(1,)]))
         described = [name, Column("value", BIGINT), Column("in_use", BIGINT), Column("is_dynamic", BIT)]
@@ -33,6 +36,7 @@ class Settings:
         return [(name, self.values[name], self.in_use[name], name != FILLFACTOR) for name in self.values]
 
     def configure(self, request) -> list:
+        self.meanwhile()
         if self.refuses:
             return [Error(15247, "User does not have permission to perform this action.", severity=16)]
         _, name, rest = request.text.split("'", 2)

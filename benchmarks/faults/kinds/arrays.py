@@ -1,4 +1,4 @@
-"""What stands between variants, and beneath the server: hooks, and an emulated array."""
+"""Hooks between variants, and arrays beneath the server."""
 
 import os
 import sys

@@ -24,7 +24,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 RUN = """
 import sys, time
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.experiment.stopping import StopSignal, listen
+from stallmark.stopping import StopSignal, listen
 listen()
 try:
     with MssqlEngine(sys.argv[1]).hold() as check:

@@ -1,8 +1,11 @@
 """The cap on the server's memory, and the journal of what stood there before it."""
 
 import json
+import os
+import signal
 
 import pytest
+from support.command_line import signals_as_before
 from support.mssql_settings import ADVANCED, CAP, FILLFACTOR, FLOOR, PARALLELISM, UNLIMITED, Settings
 from support.simulated_time import Clock
 from support.tds.answers import Error
@@ -12,6 +15,7 @@ from support.tds.script import Script
 from stallmark.engines.mssql import memory
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import NotGivenBack, StallmarkError, in_words
+from stallmark.stopping import StopSignal, listen
 
 from .conftest import LEADS_TO, LOCK
 
@@ -40,6 +44,16 @@ def test_the_cap_is_waited_for_and_given_back(engine, script, settings):
         assert reached == 4 << 30 and not settings.total_kb[1:]
     assert settings.values == before and settings.in_use == before | {FLOOR: 16}
     assert not script.properties.values
+
+
+def test_ctrl_c_while_it_is_given_back_does_not_keep_it(engine, settings):
+    before = dict(settings.values)
+    with signals_as_before():
+        listen()
+        with pytest.raises(StopSignal) as stopped, engine.hold():
+            engine.memory.cap(4 << 30)
+            settings.meanwhile = lambda: os.kill(os.getpid(), signal.SIGINT)
+    assert settings.values == before and not hasattr(stopped.value, "__notes__")
 
 
 @pytest.fixture(params=["on the server", "on this machine"])
