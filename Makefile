@@ -8,12 +8,12 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint docs lock plotly clean python compiler browser
+.PHONY: demo test quick lint docs lock plotly clean python compiler packages
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
 
-test: $(VENV)/installed-dev compiler browser lint
+test: $(VENV)/installed-dev compiler packages lint
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 # What starts no server, browser or compiler, and tries not too many cases: a minute.
@@ -53,12 +53,15 @@ compiler:
 	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
 		{ echo "The emulated disk needs a C compiler: apt-get install gcc libc6-dev."; exit 1; }
 
-# The browser tests skip, and say so, where this cannot install one.
-browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing Chromium for the browser tests …" && \
-		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
-		echo "No Chromium here and no right to install one: the browser tests will skip."
+# Tests of pages, of raw storage and of SQL Server's part skip, and say so, where this cannot install what they need.
+packages:
+	@wanted=; \
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || wanted=" chromium"; \
+	command -v fio >/dev/null || wanted="$$wanted fio"; \
+	$(BIN)/python -c 'import pyodbc' 2>/dev/null || wanted="$$wanted libodbc2 libgssapi-krb5-2"; \
+	test -z "$$wanted" || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing$$wanted for the tests …" && \
+		apt-get update -qq && apt-get install -y -qq $$wanted >/dev/null; } || \
+		echo "No$$wanted here and no right to install it: some tests will skip."
 
 # The locks hold for Linux, macOS and Windows and every Python from 3.11.
 lock: $(VENV)/installed-dev

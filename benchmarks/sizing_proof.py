@@ -147,7 +147,8 @@ def really(folder: Path, array: Kind) -> float | None:
         path = written(folder, scenario(name, array, times(MULTIPLES), 30))
         stallmark("run", str(path), "--out", str(folder / "runs"))
     records = find_records(sorted((folder / "runs").glob(f"*-{name}"))[-1:])
-    reads = [step.read_ms or 0.0 for step in summarise_loads(records).steps_of_run]
+    reads = [point.first.read_ms or 0.0 for point in summarise_loads(records).steps]
+    print(f"  {array.name}: " + ", ".join(f"{m:g}× {ms:.1f} ms" for m, ms in zip(MULTIPLES, reads, strict=True)))
     return crossing(MULTIPLES, reads, LIMIT_MS)
 
 
@@ -177,12 +178,25 @@ def main() -> None:
     if not profile.exists():
         profiled(folder, production)
     print(f"seed {given.seed}, production on {production.data}")
-    good = True
-    for array in candidates[: given.arrays]:
-        candidate = sized(folder, profile, array)
-        said = json.loads(stallmark("size", str(profile), "--percentile", "max", "--json", str(candidate)))
-        print(array, json.dumps(said)[:2000], really(folder, array))
-    sys.exit(0 if good else 1)
+    right = [judged(folder, profile, array) for array in candidates[: given.arrays]]
+    sys.exit(0 if all(right) else 1)
+
+
+def judged(folder: Path, profile: Path, array: Kind) -> bool:
+    """Print what was predicted of an array and what came true; return whether they are within WITHIN of each other."""
+    said = json.loads(stallmark("size", str(profile), "--json", str(sized(folder, profile, array))))
+    [found] = said["candidates"]
+    predicted, real = found["middle"], really(folder, array)
+    print(f"  data {array.data}, log {array.log}")
+    for method in ("replay", "stand_in"):
+        one = found[method]
+        print(f"  {method}: {one['low']} to {one['high']}, ends: {one['ends'] and one['ends']['facts']}")
+    if predicted is None or real is None:
+        print(f"  predicted {predicted}, real {real}: not known")
+        return False
+    print(f"  predicted {predicted:.2f} ({found['low']:.2f} to {found['high'] or float('inf'):.2f}), real {real:.2f}: "
+          f"{predicted / real - 1:+.0%}")  # fmt: skip
+    return abs(predicted / real - 1) <= WITHIN
 
 
 if __name__ == "__main__":

@@ -46,12 +46,15 @@ BUILD, INSTALL = (
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    """Built from a copy: setuptools leaves its own folders beside the sources."""
-    source = tmp_path_factory.mktemp("wheel") / "source"
+    return built(tmp_path_factory.mktemp("wheel") / "source")
+
+
+def built(source: Path) -> Path:
+    """Build it from a copy: setuptools leaves its own folders beside the sources."""
     shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(*NOT_IN_IT))
-    _in_the_environment(BUILD, source)
-    [built] = source.glob("dist/*.whl")
-    return built
+    _in_the_environment(BUILD, source, SOURCE_DATE_EPOCH="1767225600")
+    [found] = source.glob("dist/*.whl")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,18 @@ def test_a_windows_can_hold_its_files(wheel):
     assert [name for name in names if any(RESERVED.match(p) or p[-1] in " ." for p in name.split("/"))] == []
     assert len({name.lower() for name in names}) == len(names) and max(map(len, names)) < 160
     assert [one.filename for one in entries if one.external_attr >> 28 == 0o12] == [], "links"
+
+
+def test_it_is_the_same_to_the_byte_wherever_it_is_built(wheel, tmp_path):
+    again = built(tmp_path / "elsewhere" / "deeper")
+    assert again.name == wheel.name and again.read_bytes() == wheel.read_bytes()
+
+
+def test_the_locks_have_a_hash_of_every_package():
+    for lock in ("requirements.lock", "requirements-dev.lock"):
+        packages = re.split(r"\n(?=[A-Za-z0-9])", (ROOT / lock).read_text())[1:]
+        assert len(packages) > 50
+        assert [one.splitlines()[0] for one in packages if "==" not in one or "--hash=sha256:" not in one] == []
 
 
 def test_it_is_imported_from_there_without_what_only_unix_has(installed):

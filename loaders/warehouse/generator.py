@@ -10,6 +10,7 @@ import msgspec
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import how_ended
+from stallmark.redact import environment
 from stallmark.schema.warehouse.generator import NAME, found
 
 VARIED = (
@@ -57,6 +58,7 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        env=environment(),  # without secrets, which are none of its business
     )
     with guard:  # leaving closes its input, which ends it, and waits for that
         assert guard.stdout

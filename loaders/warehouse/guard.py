@@ -3,10 +3,12 @@
 Whoever started us closes that input when the files are read, and the kernel does it when that process is killed: a
 loader that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours, because it
 starts once for each batch. The arguments are the generator's; it writes into the folder it gets as `--output-dir`.
+Its name has our number, by which one that a kill has left is known.
 When that has ended, one line of JSON says so: `folder`, `code`, `stderr`; `generator.Ended` is its counterpart.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import threading
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the loader, and that ends our input
-    with tempfile.TemporaryDirectory(prefix="stallmark-warehouse-") as folder:
+    with tempfile.TemporaryDirectory(prefix=f"stallmark-warehouse-{os.getpid()}-") as folder:
         generator = subprocess.Popen(
             [*sys.argv[1:], f"--output-dir={folder}"],
             stdin=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
+from stallmark.analysis.ends import EndKind
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
@@ -227,6 +228,12 @@ def test_a_run_that_was_cut_counts_for_nothing_and_is_named(sound):
     facts = {"run": f"e1/{runs[6].folder}", "said": "stopped by Ctrl-C"}
     assert facts_of(found.left_out, PairKind.INCOMPLETE) == [facts]
     assert found.pairs[0].verdict == "better" and found.pairs[0].method.facts["left_out"] == 1
+
+
+def test_an_experiment_that_ended_before_a_variant_is_compared_and_says_so(sound):
+    runs = made(sound, **QUIET)
+    runs[-1] = with_manifest(runs[-1], ended={"before": "C", "because": "the array is full"})
+    assert facts_of(compare_runs(runs).left_out, EndKind.EXPERIMENT) == [{"before": "C", "said": "the array is full"}]
 
 
 def test_a_side_that_did_nothing_cannot_be_compared(sound):

@@ -4,6 +4,7 @@ import platform
 from pathlib import Path
 
 import pytest
+from support.tds.odbc import needs_odbc
 
 from stallmark.cli.selftest.selftest import _redactor
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -15,7 +16,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
     [
         "postgresql://boss:s3cret@db7.corp.example:5432/bank",
         "host=db7.corp.example user=boss password=s3cret dbname=bank",
-        "mssql://boss:s3cret@db7.corp.example:1433/bank",
+        pytest.param("mssql://boss:s3cret@db7.corp.example:1433/bank", marks=needs_odbc),
     ],
 )
 def test_no_host_no_user_and_no_password_is_told(url, monkeypatch):
@@ -32,6 +33,7 @@ def test_no_host_no_user_and_no_password_is_told(url, monkeypatch):
     )
 
 
+@needs_odbc
 @pytest.mark.parametrize("url", ["mssql://db7.corp.example/bank", "mssql://CORP%5Cann@db7.corp.example/bank"])
 def test_no_windows_login_is_told_however_it_is_written(url):
     words = _redactor(MssqlEngine(url), "CORP\\ann")
@@ -45,6 +47,7 @@ def test_no_windows_login_is_told_however_it_is_written(url):
     )
 
 
+@needs_odbc
 def test_a_login_in_brackets_is_hidden_as_one_in_quotes_is():
     engine = MssqlEngine("mssql://watcher@db7.corp.example/bank")
     words = _redactor(engine, "watcher")

@@ -11,18 +11,16 @@ import psutil
 import pytest
 import zmq
 from support import malformed
-from support.driving import Load, history_rows, load_spec, timeline, total
+from support.driving import Load, history_rows, load_machine, load_spec, timeline, total
 from support.manifests import a_manifest
 from support.remote import free_port
 
-from stallmark.driver.channel import Channel, start_child
 from stallmark.driver.controller import Drive
 from stallmark.driver.load import LoadSpec, shared_out
-from stallmark.driver.machines import ExpectedMachines, RunFacts
-from stallmark.driver.messages import Connected, Finished, Join, MachineFacts, Quit, WorkerOrder
+from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.messages import Finished, Quit
 from stallmark.driver.pacing import Arrivals
 from stallmark.loaders.load import build
-from stallmark.processes import kill
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions.bank import WORKLOAD as BANK
@@ -130,17 +128,6 @@ def test_more_loads_than_cores_share_executors_and_one_can_end_without_the_other
     assert all(cpu_us)
 
 
-def machine(ends: ExitStack, bank, port: int) -> Channel:
-    """Start a load machine that has asked to join."""
-    process, channel = start_child("stallmark.driver.cluster.worker")
-    ends.callback(kill, process)
-    ends.callback(channel.close)
-    channel.send(WorkerOrder("127.0.0.1", port, bank.spec()))
-    channel.expect(Connected)
-    channel.send(Join("here", RunFacts(), MachineFacts(cores=1)))
-    return channel
-
-
 def run_on_two_machines(bank, tmp_path, loads: list[LoadSpec], meanwhile: Callable[[int], object]) -> Drive:
     """`meanwhile` is called with the master's port when the first transactions have come in."""
     waiting, port = [meanwhile], free_port()
@@ -153,7 +140,7 @@ def run_on_two_machines(bank, tmp_path, loads: list[LoadSpec], meanwhile: Callab
     expected = ExpectedMachines(2, "127.0.0.1", port)
     drive = Drive(timeline(loads, STEP_S), bank.spec(), loads, writer, expected)
     with ExitStack() as ends:
-        machines = [machine(ends, bank, port) for _ in range(2)]
+        machines = [load_machine(ends, bank, port) for _ in range(2)]
         try:
             drive.start()
             drive.follow(lambda progress: None, check)

@@ -19,6 +19,7 @@ from stallmark.engines.postgres.embedded.programs import why_failed
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import own_name
 from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
@@ -259,6 +260,8 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(table: Emb
         assert devices is not None
         start = devices.counters()
         assert start.keys() == models.keys()
+        state = devices._state_file
+        assert state.exists() and state.name.startswith(own_name("devices"))
         for step in ("relaxed", "engaged", "relaxed again"):
             table.devices.engage() if step == "engaged" else table.devices.relax()
             for name in models:
@@ -276,4 +279,4 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(table: Emb
     table.devices.engage()
     table.devices.relax()
     assert rows(table) == before
-    assert list(Path("/dev/shm").glob(f"{table.server.socket_folder.name}*")) == []
+    assert not state.exists()

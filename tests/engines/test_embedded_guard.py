@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +15,9 @@ import pytest
 from support.embedded_servers import POOL, Make, alive, family, postmaster, rows
 from support.waiting import eventually
 
+from stallmark.cli.leftovers import sweep
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.leftovers import servers
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 
@@ -41,7 +44,16 @@ def tool(folder: Path, rest: str = "time.sleep(600)") -> subprocess.Popen:
 
 
 @pytest.fixture
-def other_tool(make_server: Make) -> Iterator[tuple[EmbeddedServer, subprocess.Popen, psutil.Process]]:
+def own_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Servers listen where no command of another test looks for what was left behind."""
+    with tempfile.TemporaryDirectory(prefix="own-") as place:
+        monkeypatch.setenv("TMPDIR", place)
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        yield
+
+
+@pytest.fixture
+def other_tool(own_place: None, make_server: Make) -> Iterator[tuple[EmbeddedServer, subprocess.Popen, psutil.Process]]:
     """The folder of a server, a tool of another process that has started it, and its guard."""
     server = make_server()
     with tool(server.folder) as process:
@@ -49,6 +61,16 @@ def other_tool(make_server: Make) -> Iterator[tuple[EmbeddedServer, subprocess.P
         _, guard = process.stdout.readline().split()
         yield server, process, psutil.Process(int(guard))
         process.kill()
+
+
+def test_a_server_is_not_told_the_passwords_of_others(make_server: Make, monkeypatch):
+    monkeypatch.setenv("SQLCMDPASSWORD", "hunter2-and-more")
+    monkeypatch.setenv("STALLMARK_SERVER", "postgresql://me:hunter2-and-more@db/x")
+    server = make_server()
+    server.start()
+    assert server._guard
+    told = psutil.Process(server._guard.pid).environ()
+    assert "hunter2" not in str(told) and "PATH" in told
 
 
 def test_a_second_tool_is_refused_by_the_number_of_the_first_which_goes_on(table: EmbeddedEngine):
@@ -109,6 +131,22 @@ def test_a_server_left_behind_is_ended_by_the_next_start_and_nobody_elses(other_
     assert postmaster(server).pid != left.pid
     assert rows(EmbeddedEngine(server, "x")) == [(1,)]
     assert other.running and alive(postmaster(other))  # a PostgreSQL of the same user in another folder
+
+
+def test_a_server_left_behind_is_ended_by_whatever_command_comes_next_and_no_other(other_tool, make_server: Make):
+    other = make_server("other")
+    other.start()
+    server, process, guard = other_tool
+    left, sockets = postmaster(server), server.socket_folder
+    assert list(servers()) == []  # as long as its tool lives
+    guard.kill()
+    process.kill()
+    process.wait()
+    eventually(lambda: not alive(guard))
+    assert [one.place for one in servers()] == [sockets] and alive(left)
+    sweep()
+    assert not alive(left) and not sockets.exists() and list(servers()) == []
+    assert other.running and alive(postmaster(other)) and other.socket_folder.exists()
 
 
 def test_a_server_that_was_killed_with_everything_starts_and_is_ready(other_tool):

@@ -157,6 +157,20 @@ def test_a_load_that_dies_is_told_and_the_others_go_on(run):
 
 
 @needs_fio
+def test_a_guard_that_is_killed_takes_its_load_along_which_was_told_no_password(run, monkeypatch):
+    monkeypatch.setenv("SQLCMDPASSWORD", "hunter2-and-more")
+    one = run(load("scan", 1, raw="scan", rate="5 MB/s"))
+    one.raw.set({"scan": 1})
+    one.until(lambda: one.ios("scan"))
+    [program] = one.programs()
+    assert "hunter2" not in str(program.environ())
+    program.parent().kill()
+    one.until(lambda: one.raw.ended)
+    assert "its guard was killed by signal 9 (SIGKILL)" in one.raw.ended["scan"][1]
+    one.until(lambda: not one.programs())
+
+
+@needs_fio
 def test_a_load_that_cannot_begin_says_why(run, data):
     one = run(load("scan", 1, raw="scan"))
     for file in data.rglob("*.data"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from support.production import CORES, COUNTERS, DAY, FILES, HOUR, MIDNIGHT, WAITS, Production, between, direct
+from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
@@ -29,6 +30,9 @@ DAY_OF_TROUBLE = {
     "clock_set": [(20 * HOUR, 3600.0)],
     "server_clock_set": [(21 * HOUR, -30.0)],
 }
+
+
+pytestmark = needs_odbc
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from stallmark.record.growing import RecentRecord
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, recorded_seconds
+from stallmark.record.schema import ERRORS
 from stallmark.record.writer import RecordWriter
 
-ERRORS = pa.schema([("second", pa.int32()), ("load", pa.string()), ("code", pa.string())])
 STEPS = [
     {"name": name, "users": users, "begin_s": at, "measure_s": at + 1.0, "end_s": at + 5.0}
     for name, users, at in (("bank alone", 3, 0.0), ("mail alone", 2, 5.0), ("together", 5, 10.0))
@@ -27,7 +27,9 @@ LOADS = [
 def record(tmp_path):
     tables = {"errors": ERRORS, "host": pa.schema([("event", pa.string())])}
     writer = RecordWriter(tmp_path / "run", a_manifest(steps=STEPS, loads=LOADS), tables)
-    writer.append("errors", [{"second": n, "load": "bank" if n % 2 else "mail", "code": str(n)} for n in range(5)])
+    row = dict.fromkeys(("transaction", "error_class", "message"), "x") | {"attempts": 1, "given_up": 0}
+    rows = [row | {"second": n, "load": "bank" if n % 2 else "mail", "code": str(n)} for n in range(5)]
+    writer.append("errors", rows)
     writer.append("host", [{"event": "x"}, {"event": "y"}])
     writer.close()
     return Record(writer.folder)

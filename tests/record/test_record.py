@@ -16,16 +16,17 @@ from support.manifests import a_manifest
 from stallmark.errors import StallmarkError
 from stallmark.record import json_file, writer
 from stallmark.record.files import replacing
+from stallmark.record.plausible import LONGEST_S
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS, TABLES
 from stallmark.record.stream import sums_of
 from stallmark.record.writer import RecordWriter
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-TEXT = st.none() | st.text(st.characters(codec="utf-8"))
+TEXT = st.text(st.characters(codec="utf-8"))
 ERROR_ROWS = st.fixed_dictionaries(
-    {"second": INT32, "attempts": INT32, "given_up": INT32}
-    | dict.fromkeys(("load", "transaction", "error_class", "code", "message"), TEXT)
+    {"second": st.integers(0, LONGEST_S - 1), "attempts": INT32, "given_up": INT32, "message": st.none() | TEXT}
+    | dict.fromkeys(("load", "transaction", "error_class", "code"), TEXT)
 )  # fmt: skip
 
 

@@ -1,15 +1,18 @@
 """Scenarios about raw storage, and `stallmark probe`: what they may say, and what they refuse before any I/O."""
 
 import json
-import os
-import subprocess
 
 import pytest
 from click.testing import CliRunner
+from support.findings import facts_of
 
+from stallmark.analysis.ends import EndKind
+from stallmark.analysis.probe.experiment import summarise_probes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
+from stallmark.experiment import probe_run
 from stallmark.record.probe import Asked, ProbeStep
+from stallmark.record.reader import find_records
 from stallmark.scenarios.model import ProbeScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario
 from stallmark.storage.emulator import NoCompiler
@@ -128,17 +131,24 @@ def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monk
     assert result.exit_code == 3 and "needs a C compiler" in result.stderr
 
 
-def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp_path, monkeypatch):
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    states = [tmp_path / f"stallmark-probe-{of}" for of in (ended.pid, os.getppid(), "mine")]
-    for state in states:
-        state.touch()
-    monkeypatch.setattr("stallmark.experiment.probe_run.SHARED_MEMORY", tmp_path)
+def test_a_probe_that_cannot_begin_is_told_by_the_record_before_it(found, write, tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", lambda build_dir: None)
-    run("run", write(), "--out", str(tmp_path / "runs"))
-    assert sorted(tmp_path.glob("stallmark-probe-*")) == sorted(states[1:])
+    variants = "".join(f"  - {{name: {name}, folder: {tmp_path / name}}}\n" for name in ("first", "second"))
+    real = probe_run.own_file
+
+    def full(folder, size_bytes):
+        if folder.name == "second":
+            raise OSError(28, "No space left on device", str(folder))
+        return real(folder, size_bytes)
+
+    monkeypatch.setattr(probe_run, "own_file", full)
+    result = run("run", write(RAW.partition("  - ")[0] + variants), "--out", str(tmp_path / "runs"))
+    assert result.exit_code == 3 and "No space left on device" in result.stderr
+    [record] = find_records([tmp_path / "runs" / path.name for path in (tmp_path / "runs").iterdir()])
+    said = {"before": "second", "said": f"{tmp_path / 'second'}: No space left on device"}
+    assert facts_of(summarise_probes([record]).cautions, EndKind.EXPERIMENT) == [said]
 
 
 def test_a_folder_is_probed(found, tmp_path):

@@ -1,19 +1,23 @@
 """A run's load on the bank, from end to end, for tests to begin and to disturb."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psutil
 from msgspec.structs import replace
 
+from stallmark.driver.channel import Channel, start_child
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import LoadPart, LoadSpec
-from stallmark.driver.messages import ExecutorOrder
+from stallmark.driver.machines import RunFacts
+from stallmark.driver.messages import Connected, ExecutorOrder, Join, MachineFacts, WorkerOrder
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.experiment.work import steps_of
+from stallmark.processes import kill
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from support.manifests import a_manifest
@@ -40,6 +44,17 @@ def timeline(loads: Sequence[LoadSpec], seconds: float) -> Timeline:
     """Return steps that each last so long."""
     users = map(sum, zip(*(load.users for load in loads), strict=True))
     return Timeline(consecutive_steps(users, ramp_s=0, warm_up_s=0, measure_s=seconds))
+
+
+def load_machine(ends: ExitStack, bank: EmbeddedEngine, port: int) -> Channel:
+    """Start a load machine that has asked to join."""
+    process, channel = start_child("stallmark.driver.cluster.worker")
+    ends.callback(kill, process)
+    ends.callback(channel.close)
+    channel.send(WorkerOrder("127.0.0.1", port, bank.spec()))
+    channel.expect(Connected)
+    channel.send(Join("here", RunFacts(), MachineFacts(cores=1)))
+    return channel
 
 
 def history_rows(bank: EmbeddedEngine) -> int:

@@ -68,7 +68,7 @@ def seen_at(level: float, ends: Ends, limit_ms: float, light_ms: float = 4.0) ->
 
 def a_replay(ends: Ends = (1.5, 1.6), *, outcome: str | None = "found", limit_ms: float = 20.0,
              light_ms: float = 4.0, behind: Mapping[str, float] | None = None, **fields: Any) -> Replay:  # fmt: skip
-    """A replay with its levels. `behind`: the share of the I/Os of a stream that ended at the level that broke."""
+    """A replay with its levels. `behind`: the share of the I/Os of a stream that came late at the level that broke."""
     levels = []
     for level in levels_of(ends):
         facts = seen_at(level, ends, limit_ms, light_ms)
@@ -76,7 +76,7 @@ def a_replay(ends: Ends = (1.5, 1.6), *, outcome: str | None = "found", limit_ms
         if late:
             facts |= {"backlog": True, "verdict": "broke"}
         ms = {"reads": facts["limits"][0].value, "writes": 1.0, "log": 0.5}
-        streams = [_stream(name, per_s * level, ms[name], late.get(name, 1.0)) for name, per_s in PER_S.items()]
+        streams = [_stream(name, per_s * level, ms[name], late.get(name, 0.0)) for name, per_s in PER_S.items()]
         levels.append(ReplayLevel(**facts, seconds=300, streams=tuple(streams)))
     known = {
         "tool": "fio 3.33",
@@ -89,10 +89,11 @@ def a_replay(ends: Ends = (1.5, 1.6), *, outcome: str | None = "found", limit_ms
     return Replay(**known | fields)
 
 
-def _stream(name: str, per_s: float, mean_ms: float, share: float) -> Stream:
-    ios = round(per_s * 300 * share)
+def _stream(name: str, per_s: float, mean_ms: float, late: float) -> Stream:
+    ios = round(per_s * 300)
     histogram = ((mean_ms * 0.8, ios * 9 // 10), (mean_ms * 2.0, ios // 10))
-    return Stream(name=name, wanted=per_s * 300, ios=ios, bytes=ios * 8192, mean_ms=mean_ms, histogram=histogram)
+    facts = {"wanted": ios, "ios": ios, "late": round(ios * late), "bytes": ios * 8192}
+    return Stream(name=name, mean_ms=mean_ms, histogram=histogram, **facts)
 
 
 def write_stand_in(

@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -64,9 +65,13 @@ class Command:
         """Leave out from now on what it has said."""
         self.forgotten = len(self.said.read_text())
 
-    def press_ctrl_c(self) -> None:
-        """As a terminal does: the signal goes to everybody in the foreground."""
-        os.killpg(self.process.pid, signal.SIGINT)
+    def press_ctrl_c(self, times: int = 3) -> None:
+        """As a terminal does: the signal goes to everybody in the foreground. Who wants to stop presses it again and
+        again."""
+        for _ in range(times):
+            with suppress(ProcessLookupError):  # it has ended
+                os.killpg(self.process.pid, signal.SIGINT)
+            time.sleep(0.02)
 
     def wait(self) -> int:
         return self.process.wait(TIMEOUT_S)

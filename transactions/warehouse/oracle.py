@@ -15,6 +15,7 @@ from typing import Any
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import own_name
 from stallmark.schema.warehouse import generator as warehouse_generator
 from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse.tables import METADATA
@@ -38,7 +39,7 @@ class Oracle:
         self._within = folder
 
     def __enter__(self) -> "Oracle":
-        self._folder = Path(tempfile.mkdtemp(prefix="stallmark-oracle-", dir=self._within))
+        self._folder = Path(tempfile.mkdtemp(prefix=own_name("oracle"), dir=self._within))
         try:
             duckdb = _duckdb()
             _generate(self._factor, self._folder)

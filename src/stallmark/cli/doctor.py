@@ -15,7 +15,7 @@ from stallmark import format
 from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
 from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
 from stallmark.engines.examined import Availability, Examined
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
@@ -27,9 +27,14 @@ DEMO_BYTES = 2 << 30
 @target_options
 @click.option("--deep", is_flag=True, help="Build, drive and check small databases as well; the options below are its.")
 @deep_options
+@click.option(
+    "--remove-leftovers", is_flag=True, help="Remove what killed processes have left: all of it that is listed."
+)
 @json_option
 @click.pass_context
-def doctor(context: click.Context, target: "Target", deep: bool, as_json: bool, **of_deep) -> None:
+def doctor(
+    context: click.Context, target: "Target", deep: bool, remove_leftovers: bool, as_json: bool, **of_deep
+) -> None:
     """Say what works on this machine (and server), and what is missing.
 
     With --deep it tries everything in a few minutes. A database named with --server must then exist and be empty, and
@@ -40,7 +45,7 @@ def doctor(context: click.Context, target: "Target", deep: bool, as_json: bool, 
     if given := [one for one in DEEP if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
         option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
         raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
-    findings = examine(target)
+    findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
@@ -69,6 +74,22 @@ def _machine() -> Iterator[Examined]:
         yield Examined("raw storage", "limited", why)
     else:
         yield Examined("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
+
+
+def _leftovers(remove: bool) -> Iterator[Examined]:
+    """Say what killed processes have left here, and remove it where that is asked for."""
+    from stallmark.cli.leftovers import everything
+
+    for one in everything():
+        what = f"{one.place}, {format.size(one.bytes)} {one.what}"
+        if not remove:
+            yield Examined("left behind", "limited", f"{what}; --remove-leftovers removes it.")
+            continue
+        try:
+            one.remove()
+            yield Examined("left behind", "ok", f"{what}: removed.")
+        except (OSError, StallmarkError) as error:
+            yield Examined("left behind", "limited", f"{what}: it cannot be removed ({as_reason(error)}).")
 
 
 def _embedded() -> Iterator[Examined]:

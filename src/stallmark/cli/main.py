@@ -15,6 +15,7 @@ from stallmark.cli.db import db
 from stallmark.cli.doctor import doctor
 from stallmark.cli.ending import one_sentence
 from stallmark.cli.export import export
+from stallmark.cli.leftovers import sweep
 from stallmark.cli.list_scenarios import list_scenarios
 from stallmark.cli.live import live
 from stallmark.cli.new import new
@@ -57,7 +58,8 @@ class _Commands(Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="stallmark")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Show what storage and memory do to a real database.
 
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
@@ -65,6 +67,8 @@ def main() -> None:
     a comparison is as --fail-if says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C, 129 or 143 by
     another signal, 141 nobody read the output on.
     """
+    if context.invoked_subcommand != "doctor":  # which lists what is left
+        sweep()
 
 
 for command in (command for commands in GROUPS.values() for command in commands):

@@ -1,17 +1,14 @@
 """The run of a probe scenario: every variant is probed, each into a record of its own."""
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import psutil
-
-from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
 from stallmark.errors import StallmarkError
 from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
+from stallmark.leftovers import SHARED_MEMORY, own_name
 from stallmark.record.manifest.scenario import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
@@ -23,8 +20,6 @@ from stallmark.storage.probe.recording import ProbePlace, record_probe
 from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
-_STATE = "stallmark-probe-"
-"""The beginning of the names of emulated arrays' state files; the number of the process that owns them follows."""
 
 
 class RawRunner:
@@ -94,18 +89,9 @@ class RawRunner:
             yield None
             return
         model = variant.emulated_array.resolve(self._scenario.probe.size_bytes)
-        _remove_states_of_the_killed()
-        state = SHARED_MEMORY / f"{_STATE}{os.getpid()}"
+        state = SHARED_MEMORY / f"{own_name('probe')}array"
         with EmulatedArrays.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
             yield devices
-
-
-def _remove_states_of_the_killed() -> None:
-    for state in SHARED_MEMORY.glob(f"{_STATE}*"):
-        number = state.name.removeprefix(_STATE)
-        if number.isdecimal() and not psutil.pid_exists(int(number)):
-            with suppress(OSError):  # another user's
-                state.unlink()
 
 
 def told(show: Show, seconds: float) -> Progress:

@@ -68,7 +68,7 @@ def _bucket_columns(kind: str) -> Sequence[pa.Field]:
 
 def _write(record: Record, name: str, schema: pa.Schema, target: Path) -> Path:
     with pa_csv.CSVWriter(target, schema) as writer:
-        for batch in record.batches(name, schema.names):
+        for batch in record.raw_batches(name, schema.names):
             writer.write_table(_without_formulas(pa.Table.from_batches([batch]).select(schema.names).cast(schema)))
     return target
 

@@ -14,12 +14,14 @@ from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
+from stallmark.record.plausible import wrong_columns, wrong_rows
 from stallmark.record.schema import PROBE_TABLES, ROWS_AT_ONCE, TABLES
 from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
 from stallmark.record.table_file import find, read_whole, readable
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
+_TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
 
@@ -68,13 +70,27 @@ class Record:
         return sorted(there | set(self.manifest.tables))
 
     def table(self, name: str) -> pa.Table:
-        """Return a table; empty (of the known schema, if there is one) when the run never wrote it."""
+        """Return a table; empty (of the known schema, if there is one) when the run never wrote it. Raise
+        StallmarkError for rows that no run can have."""
+        found = self._table(name)
+        if self._source(name):
+            self._refuse(name, wrong_columns(name, found.schema))
+        for batch in found.to_batches():
+            self._refuse(name, wrong_rows(name, batch))
+        return found
+
+    def _table(self, name: str) -> pa.Table:
         if (stream := self._stream(name)) is not None:
             parts = list(stream)
             return pa.concat_tables(parts) if parts else _empty(name)
         if (source := self._source(name)) is None:
             return _empty(name)
         return read_whole(source.path).slice(0, source.rows)
+
+    def refuse_damage(self) -> None:
+        """Raise StallmarkError where a table is not as it was written."""
+        for name in self.tables():
+            self._source(name)
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table that the record has."""
@@ -86,8 +102,17 @@ class Record:
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a table, a batch of rows at a time.
 
-        Strings may come dictionary-encoded; columns that the table does not have are left out.
+        Strings may come dictionary-encoded; columns that the table does not have are left out. Raise StallmarkError for
+        rows that no run can have.
         """
+        for batch in self.raw_batches(name, columns):
+            self._refuse(name, wrong_rows(name, batch))
+            yield batch
+
+    def raw_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield what `batches` does, whatever its values are."""
+        if self._source(name):
+            self._refuse(name, wrong_columns(name, self.schema(name)))
         if (stream := self._stream(name)) is not None:
             for part in stream:
                 some = part.select([c for c in columns if c in part.column_names])
@@ -105,6 +130,10 @@ class Record:
     def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield what `batches` does, of all loads of the run, also where this is the record of one of them."""
         return self.batches(name, columns)
+
+    def _refuse(self, name: str, why: str | None) -> None:
+        if why:
+            raise StallmarkError(f"{self.folder / name} is damaged ({why}): restore it, or leave this record out.")
 
     def _source(self, name: str) -> _Source | None:
         """Return where a table is read from; None where there is no such table. It is the same each time: columns, read
@@ -196,6 +225,9 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
         if not here and (kind := _other_kind(path)):
             raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
+        for folder in {file.parent for kind in _TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
+            if path not in here and not _other_kind(folder):
+                raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")
         for folder in here:
             if not folder.resolve().is_relative_to(path.resolve()):
                 raise StallmarkError(f"{folder} leads out of {path}: name the folder that it is a link to.")
@@ -205,7 +237,8 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             folders.setdefault(folder.resolve(), folder)
     runs: dict[Any, Record] = {}
     for record in map(Record, folders.values()):
-        runs.setdefault(_identity(record), record)
+        if runs.setdefault(_identity(record), record) is not record:
+            record.refuse_damage()
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
 
 

@@ -36,9 +36,9 @@ class RecordWriter:
         self._rows: dict[str, int] = {}
         self._failed: dict[str, str] = {}
         self._reserve = Reserve(folder)
+        self.save_manifest()  # tables without a manifest are what is left of a record
         for name, schema in tables.items():
             self.add_table(name, schema)
-        self.save_manifest()
 
     def add_table(self, name: str, schema: pa.Schema) -> None:
         self._streams[name] = StreamWriter(self.folder / f"{name}.arrows", schema)

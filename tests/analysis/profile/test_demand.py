@@ -3,6 +3,7 @@
 import pytest
 from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, load
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
+from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.errors import StallmarkError
@@ -121,6 +122,7 @@ def test_a_profile_has_a_mark_that_changes_when_it_goes_on(tmp_path):
     assert demand_of(first).profile == demand_of(same).profile != demand_of(longer).profile
 
 
+@needs_odbc
 @pytest.mark.thorough
 def test_the_demand_of_a_day_is_that_of_its_busiest_hour(tmp_path, monkeypatch):
     production = Production(now=12 * HOUR, outages=[(14 * HOUR, 14 * HOUR + 120)])

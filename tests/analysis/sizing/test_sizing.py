@@ -16,7 +16,10 @@ from stallmark.analysis.sizing.need import need_of
 from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
 from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.folder import read_sizing, write_sizing
+from stallmark.record.sizing.manifest import Replay
 
 NEAR = 0.015
 """A stand-in's levels are the I/Os that were counted: samples do not end where steps do."""
@@ -81,8 +84,8 @@ def test_what_ends_first_is_told_of_the_step_beyond_the_ceiling(with_stand_in):
 
 
 def test_a_replay_that_falls_behind_names_the_stream():
-    ends = replay_reach(a_replay((1.0, 1.05), behind={"log": 0.8, "writes": 0.9})).ends
-    assert ends.facts["behind"] == ["log", "writes"] and ends.facts["done"] == pytest.approx(0.8, abs=0.01)
+    ends = replay_reach(a_replay((1.0, 1.05), behind={"log": 0.2, "writes": 0.1, "reads": 0.01})).ends
+    assert ends.facts["behind"] == ["log", "writes"] and ends.facts["late"] == pytest.approx(0.2, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +121,14 @@ def test_levels_that_contradict_each_other_are_no_answer(sized):
     found = sized(replay=a_replay(outcome="unconfirmed"))
     assert found.answers[0].kind is SizingKind.UNKNOWN
     assert of(SizingKind.UNCONFIRMED, found.cautions)[0].facts["runs"] == 1
+
+
+def test_a_method_that_came_to_no_answer_leaves_it_open(with_stand_in, profile):
+    sizing = read_sizing(with_stand_in)
+    write_sizing(with_stand_in, sizing.changed(replay=a_replay(outcome="unconfirmed")))
+    [answer] = size(profile, [with_stand_in]).answers
+    write_sizing(with_stand_in, sizing)
+    assert answer.kind is SizingKind.OPEN and answer.facts["without"] == ["replay"]
 
 
 def test_repeats_of_the_stand_in_have_an_interval(tmp_path, profile):
@@ -157,9 +168,46 @@ def test_a_looser_service_level_reaches_the_end_of_what_was_tried(sized):
 
 
 def test_a_level_that_fell_behind_breaks_every_service_level(sized):
-    replay = a_replay((1.0, 1.05), behind={"log": 0.8})
+    replay = a_replay((1.0, 1.05), behind={"log": 0.2})
     found = sized(replay=replay, other=ServiceLevelObjective(name="read", read_ms=100, percentile="p95"))
     assert found.candidates[0].high == 1.05
+
+
+def by_percentile(replay: Replay) -> Replay:
+    """The same replay with the p95 of its reads noted: nine tenths take 0.8 of their mean, the others twice as long."""
+    levels = []
+    for one in replay.levels:
+        mean = one.limits[0]
+        slower = 0.1 if 2 * mean.value > 20 else 0.0
+        verdict = "broke" if slower > 0.05 else "held"
+        share = LimitSeen(
+            of="reads", percentile="p95", limit_ms=20, limit=0.05, value=slower, seen=9e4, verdict=verdict
+        )
+        levels.append(one.changed(limits=(mean, share)))
+    return replay.changed(levels=tuple(levels))
+
+
+def test_a_replay_is_judged_by_the_limit_that_decides():
+    both = by_percentile(a_replay((1.5, 1.6)))  # the mean breaks 30 ms nowhere, p95 from a mean of 15 ms on
+    assert replay_reach(both, 30.0).high is None
+    other = replay_reach(both.changed(decides="percentile"), 30.0)
+    assert (other.low, other.high) == (1.0, 1.5) and other.ends.facts["slower"] == pytest.approx(0.1)
+
+
+def test_a_percentile_that_breaks_below_the_ceiling_of_the_mean_is_said(sized):
+    slow = by_percentile(a_replay((1.5, 1.6)))
+    [one] = of(SizingKind.SLOW_PERCENTILE, sized(replay=slow).cautions)
+    assert (one.facts["percentile"], one.facts["slower"]) == ("p95", 0.1)
+    assert not of(SizingKind.SLOW_PERCENTILE, sized(1, replay=slow.changed(decides="percentile")).cautions)
+
+
+def test_a_log_that_was_written_in_groups_is_said(sized):
+    replay = a_replay((1.5, 1.6))
+    last = replay.levels[-1]
+    streams = tuple(one.changed(grouped=2.4 if one.name == "log" else 1.0) for one in last.streams)
+    found = sized(replay=replay.changed(levels=(*replay.levels[:-1], last.changed(streams=streams))))
+    assert of(SizingKind.GROUPED, found.cautions)[0].facts["level"] == 1.6
+    assert not of(SizingKind.GROUPED, sized(1, replay=replay).cautions)
 
 
 def test_without_a_limit_on_reads_no_other_is_judged():

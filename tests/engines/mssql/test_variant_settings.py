@@ -52,10 +52,12 @@ def notes(tmp_path) -> Callable[[], list[str]]:
     return lambda: [path.name for path in (tmp_path / "changed-settings").glob("*")]
 
 
-def test_row_versions_are_turned_on_for_a_variant_and_off_again(engine, database, notes):
+def test_row_versions_are_turned_on_for_a_variant_and_off_again(engine, database, notes, tmp_path):
     with engine.hold():
         engine.variant_settings["row_versioning"].make(True)
         assert database.on and ["row_versioning" in name for name in notes()] == [True]
+        folder = tmp_path / "changed-settings"
+        assert [path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())] == [0o700, 0o600]
         engine.variant_settings["row_versioning"].make(False)
         engine.variant_settings["row_versioning"].make(True)
     assert not database.on and not notes()

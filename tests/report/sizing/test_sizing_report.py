@@ -174,3 +174,19 @@ def test_status_says_how_far_a_sizing_is(tmp_path):
     found = json.loads(stallmark("status", folder, "--json").stdout)
     assert found["sizing"]["status"] == "running"
     assert "no run of a stand-in" in stallmark("live", folder).stderr
+
+
+def test_the_storage_of_a_candidate_is_named(found, tmp_path):
+    emulated = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), emulated=True))
+    [(_, pairs)] = tables.facts(emulated)
+    assert "8" in dict(pairs)["data on"] and dict(tables.facts(found)[0][1])["data on"] == "ACME 9000"
+
+
+@pytest.mark.parametrize(
+    "replay", [(0.95, 1.05), a_replay((None, 0.5), outcome="none"), None], ids=["open", "not", "no"]
+)
+def test_every_answer_has_its_page(tmp_path, replay):
+    found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), replay=replay, status="incomplete"))
+    text = Page(render_sizing(found)).text
+    assert all(sentence(one).replace(NBSP, " ") in text for one in (*found.answers, *found.cautions))
+    assert "Levels of the replay" not in text or replay

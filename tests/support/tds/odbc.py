@@ -8,6 +8,8 @@ import platform
 import subprocess
 from pathlib import Path
 
+import pytest
+
 DRIVER = "ODBC Driver 18 for SQL Server"
 
 
@@ -77,3 +79,7 @@ def _in_wheel() -> str | None:
     folder = Path(spec.origin).parent / "libs" / "linux" / "debian_ubuntu"
     machine = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return next((str(path) for path in sorted((folder / machine).glob("lib/libmsodbcsql-18.*.so.*"))), None)
+
+
+needs_odbc = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+"""For tests that open an engine of SQL Server."""

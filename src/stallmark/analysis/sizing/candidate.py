@@ -7,7 +7,7 @@ from typing import Any, Literal
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import Need
-from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
+from stallmark.analysis.sizing.reach import Method, Reach, replay_reach, stand_in_reach
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Sizing
 
@@ -30,6 +30,11 @@ class CandidateAnswer:
     @property
     def reaches(self) -> list[Reach]:
         return [one for one in (self.replay, self.stand_in) if one is not None and one.known]
+
+    @property
+    def without_answer(self) -> list[Method]:
+        """Return the methods that were tried and came to no answer."""
+        return [one.method for one in (self.replay, self.stand_in) if one is not None and not one.known]
 
     @property
     def deciding(self) -> Reach | None:
@@ -60,12 +65,15 @@ class CandidateAnswer:
             return "unknown"
         if self.high is not None and self.high <= 1:
             return "carries_not"
-        return "carries" if self.low >= 1 and self.sizing.status == "complete" else "open"
+        whole = self.sizing.status == "complete" and not self.without_answer
+        return "carries" if self.low >= 1 and whole else "open"
 
     @property
     def emulated(self) -> bool:
-        replay, device = self.sizing.replay, self.sizing.devices.of("data")
-        return bool(replay and replay.emulated) or device.emulated_array is not None
+        """Tell whether any of its storage was emulated, that of the data or that of the log."""
+        replay, devices = self.sizing.replay, self.sizing.devices
+        emulated = devices.of("data").emulated_array or devices.of("wal").emulated_array
+        return bool(replay and replay.emulated) or emulated is not None
 
     @property
     def memory_bytes(self) -> float | None:
@@ -110,6 +118,8 @@ def finding_of(found: CandidateAnswer) -> Finding:
         case "carries_not":
             return caution(SizingKind.CARRIES_NOT, **facts)
         case "open":
-            return caution(SizingKind.OPEN, **facts, whole=found.sizing.status == "complete")
+            return caution(
+                SizingKind.OPEN, **facts, whole=found.sizing.status == "complete", without=found.without_answer
+            )
         case "unknown":
             return caution(SizingKind.UNKNOWN, candidate=found.name)

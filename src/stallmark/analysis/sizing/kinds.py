@@ -29,6 +29,8 @@ class SizingKind(Kind):
     UNMATCHED = "stand_in_unmatched"
     NOT_COMPARED = "stand_in_not_compared"
     LOG_AMONG_DATA = "sizing_log_among_data"
+    SLOW_PERCENTILE = "sizing_percentile_slow"
+    GROUPED = "sizing_log_grouped"
     COMPRESSED = "sizing_bursts_compressed"
     SMALLER = "sizing_on_less_data"
     POOLS_DIFFER = "stand_in_pool_differs"

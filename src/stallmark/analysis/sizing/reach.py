@@ -16,10 +16,12 @@ from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LevelSeen, LimitSeen, Verdict
 from stallmark.record.reader import find_records
-from stallmark.record.sizing.manifest import Demand, Outcome, Replay, ReplayLevel, Stream
+from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream
 from stallmark.stats import ceiling_search as search
 
 Method = Literal["replay", "stand_in"]
+BEHIND = 0.05
+"""The share of a stream's I/Os that are late where it is behind, as the replay judges it."""
 WIDE = 2.0
 """So many times the tolerance of their search apart, two levels say little of what lies between them."""
 
@@ -57,7 +59,9 @@ class Reach:
 
 def replay_reach(replay: Replay, read_ms: float | None = None) -> Reach:
     """Return how far the replay came; under another limit on reads, where `read_ms` is given."""
-    tried = [level.changed(**_judged(level, read_ms)) for level in replay.levels] if read_ms else replay.levels
+    tried = [level.changed(limits=_deciding(level, replay.decides)) for level in replay.levels]
+    if read_ms:
+        tried = [level.changed(**_judged(level, read_ms, slower_than(level, read_ms))) for level in tried]
     outcome, holds, breaks = _bracket(tried) if read_ms else (replay.outcome, replay.holds, replay.breaks)
     points = [Point(one.level, _reads(one), one.verdict) for one in tried]
     ends = next((_ends(one) for one in reversed(tried) if one.level == breaks and one.verdict != "held"), None)
@@ -111,19 +115,34 @@ def _reach(
     return Reach(method, low, high, middle, len(answers), len(answers) - len(told), tuple(points), ends, apart)
 
 
-def _judged(level: LevelSeen, read_ms: float) -> dict[str, object]:
-    """Return the limits and the verdict of a level under another limit on its reads."""
+def _deciding(level: ReplayLevel, decides: Decides) -> tuple[LimitSeen, ...]:
+    """Return the limit by which the level was judged: the other was only noted."""
+    return tuple(one for one in level.limits if (one.percentile is None) == (decides == "mean"))
+
+
+def slower_than(level: ReplayLevel, read_ms: float) -> float | None:
+    """Return the share of the reads of a level that took longer; None where that is not known."""
+    counts = [counted for stream in level.streams if stream.name == "reads" for counted in stream.histogram]
+    total = sum(count for _, count in counts)
+    return sum(count for ms, count in counts if ms > read_ms) / total if total else None
+
+
+def _judged(level: LevelSeen, read_ms: float, slower: float | None = None) -> dict[str, object]:
+    """Return the limits and the verdict of a level under another limit on its reads, of which a share was `slower`."""
     if not any(one.of == "reads" for one in level.limits) and not level.backlog:
         raise StallmarkError(
             "A level was measured without a limit on reads: it cannot be judged by one, leave out --slo."
         )
-    limits = tuple(_against(one, read_ms) if one.of == "reads" else one for one in level.limits)
+    limits = tuple(_against(one, read_ms, slower) if one.of == "reads" else one for one in level.limits)
     verdicts = {_nearest(one) for one in limits}
     verdict = next((one for one in ("broke", "undecided") if one in verdicts), "held")
     return {"limits": limits, "verdict": "broke" if level.backlog else verdict}
 
 
-def _against(seen: LimitSeen, read_ms: float) -> LimitSeen:
+def _against(seen: LimitSeen, read_ms: float, slower: float | None) -> LimitSeen:
+    if seen.percentile is not None:
+        verdict: Verdict = "undecided" if slower is None else "broke" if slower > seen.limit else "held"
+        return seen.changed(limit_ms=read_ms, value=slower, low=None, high=None, verdict=verdict)
     if seen.value is None or seen.low is None or seen.high is None:
         return seen.changed(limit_ms=read_ms, limit=read_ms)
     verdict = "broke" if seen.low > read_ms else "held" if seen.high < read_ms else "undecided"
@@ -182,19 +201,20 @@ def _read_ms(seen: LevelSeen) -> float | None:
 def _ends(level: ReplayLevel) -> Finding:
     """Return what ends at the level of a replay that broke: a limit that was missed, or streams that fell behind."""
     slow = [one for one in level.limits if one.value is not None and one.value > one.limit]
-    behind = [one for one in level.streams if one.wanted and one.ios < one.wanted] if level.backlog else []
+    behind = [one for one in level.streams if one.wanted and _late(one) > BEHIND] if level.backlog else []
     return info(
         SizingKind.REPLAY_ENDS,
         level=level.level,
-        read_ms=slow[0].value if slow else None,
+        read_ms=_reads(level) if slow else None,
+        slower=slow[0].value if slow and slow[0].percentile else None,
         limit_ms=slow[0].limit_ms if slow else None,
-        behind=[one.name for one in sorted(behind, key=_done)],
-        done=min((_done(one) for one in behind), default=None),
+        behind=[one.name for one in sorted(behind, key=_late, reverse=True)],
+        late=max((_late(one) for one in behind), default=None),
     )
 
 
-def _done(stream: Stream) -> float:
-    return stream.ios / stream.wanted
+def _late(stream: Stream) -> float:
+    return max(stream.late, stream.wanted - stream.ios) / stream.wanted
 
 
 def _stand_in_ends(one: Ceiling) -> Finding | None:

@@ -7,8 +7,8 @@ from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
+from stallmark.stats.thresholds import MATCHED_WITHIN
 
-MATCHED_WITHIN = 0.1
 POOL_WITHIN = 0.1
 SMALLER = 0.9
 
@@ -38,6 +38,16 @@ def _of_replay(found: CandidateAnswer) -> Iterator[Finding]:
     if replay.played < 1:
         yield caution(SizingKind.COMPRESSED, candidate=found.name, played=replay.played)
     yield from _smaller(found, "replay", replay.file_bytes)
+    held = [one for one in replay.levels if one.level == replay.holds]
+    slow = [limit for level in held for limit in level.limits if limit.percentile and limit.verdict == "broke"]
+    if slow and replay.decides == "mean" and found.service_level == found.sizing.service_level:
+        facts = {"percentile": slow[-1].percentile, "limit_ms": slow[-1].limit_ms, "slower": slow[-1].value}
+        yield caution(SizingKind.SLOW_PERCENTILE, candidate=found.name, **facts)
+    grouped = [(one.level, stream.grouped) for one in replay.levels for stream in one.streams if stream.grouped > 1]
+    if grouped:
+        yield caution(
+            SizingKind.GROUPED, candidate=found.name, level=min(grouped)[0], grouped=max(n for _, n in grouped)
+        )
 
 
 def _of_stand_in(found: CandidateAnswer) -> Iterator[Finding]:
@@ -55,6 +65,11 @@ def _of_stand_in(found: CandidateAnswer) -> Iterator[Finding]:
         share = min(1.0, pool_bytes / data_bytes)
         if abs(stand_in.pool_share / share - 1) > POOL_WITHIN:
             yield caution(SizingKind.POOLS_DIFFER, candidate=found.name, shares=[share, stand_in.pool_share])
+
+
+def _by_mean(found: CandidateAnswer) -> bool:
+    replay = found.sizing.replay
+    return found.stand_in is not None or (replay is not None and replay.decides == "mean")
 
 
 def _smaller(found: CandidateAnswer, method: Method, own_bytes: int) -> Iterator[Finding]:
@@ -79,5 +94,5 @@ def of_all(candidates: Sequence[CandidateAnswer], growth: float, profile: Profil
         yield info(SizingKind.CACHES)
     if any(one.stand_in for one in candidates):
         yield info(SizingKind.OTHER_QUERIES)
-    if any(one.service_level.read_ms is not None for one in candidates):
+    if any(one.service_level.read_ms is not None and _by_mean(one) for one in candidates):
         yield info(SizingKind.MEAN_READS)

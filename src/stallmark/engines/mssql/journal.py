@@ -46,8 +46,9 @@ class Journal:
                 return
             except CallFailed:  # no right to, or longer than a property may be
                 pass
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self._file.with_suffix(".new")
+        draft.touch(mode=0o600)  # it names a server and its settings, which are nobody else's business
         with draft.open("w") as file:
             file.write(text)
             file.flush()

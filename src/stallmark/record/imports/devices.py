@@ -44,7 +44,7 @@ class Devices:
         self._seen |= new.keys()
         self._recording.devices |= new.keys()
         if len(self._seen) > MOST_DEVICES:
-            raise StallmarkError(f"More than {MOST_DEVICES:,} devices: the file is damaged, or of many machines.")
+            raise StallmarkError(f"There are over {MOST_DEVICES:,} devices: the file is damaged, or of many machines.")
         if self._given:
             for name in new:
                 self._look_up(name)

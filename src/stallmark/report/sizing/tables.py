@@ -6,12 +6,14 @@ from stallmark import format
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.reach import Reach
 from stallmark.analysis.sizing.summary import SizingSummary
-from stallmark.analysis.sizing.untested import MATCHED_WITHIN
+from stallmark.record.devices import array_name
+from stallmark.record.manifest.storage import Device
 from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Stream
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words
 from stallmark.report.text.profile import minute
+from stallmark.stats.thresholds import MATCHED_WITHIN
 
 _MB = 1e6
 COST = 1000
@@ -131,8 +133,8 @@ def levels(found: SizingSummary) -> list[tuple[str, Table]]:
 
 def _levels(replay: Replay) -> Table:
     header = ["level", "tried", "verdict"]
-    for name in ("read", "write", "log"):
-        header += [f"{name}s/s due", "done", f"{name} ms", "p95", "p99"]
+    for name in ("read", "write", "log write"):
+        header += [f"{name}s/s due", "done", f"ms/{name}", "p95", "p99"]
     return Table(header, [_level(one) for one in replay.levels], words=frozenset({0, 1, 2}))
 
 
@@ -177,16 +179,21 @@ def _facts(one: CandidateAnswer) -> list[tuple[str, str]]:
     pairs = [
         ("measured", f"{format.minute(sizing.started)} UTC"),
         ("engine", sizing.engine),
-        ("cores", format.count(sizing.machine.cores)),
-        ("memory", format.size(sizing.machine.memory_bytes)),
-        ("data on", data.model or data.name or format.NONE),
-        ("log on", log.model or log.name or format.NONE),
+        ("cores of the load machine", format.count(sizing.machine.cores)),
+        ("its memory", format.size(sizing.machine.memory_bytes)),
+        ("data on", _on(data)),
+        ("log on", _on(log)),
         ("replay", f"{replay.tool}, {replay.how}" if replay else format.NONE),
         ("its file", format.size(replay.file_bytes) if replay else format.NONE),
         ("stand-in", _rates(one) or format.NONE),
         ("record", one.folder.name),
     ]
     return [(name, value) for name, value in pairs if value != format.NONE]
+
+
+def _on(device: Device) -> str:
+    emulated = device.emulated_array
+    return array_name(emulated) if emulated else device.model or device.name or format.NONE
 
 
 def _rates(one: CandidateAnswer) -> str:

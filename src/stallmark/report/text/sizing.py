@@ -139,8 +139,17 @@ def _(candidate: str, headroom: float | None, low: float, high: float, ends: Fin
 
 
 @says(SizingKind.OPEN)
-def _(candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None, whole: bool) -> str:
+def _(
+    candidate: str,
+    headroom: float | None,
+    low: float,
+    high: float | None,
+    ends: Finding | None,
+    whole: bool,
+    without: Sequence[Method],
+) -> str:
     why = "" if whole else " Its sizing is not finished."
+    why += f" Its {METHODS[without[0]]} came to no answer." if without else ""
     name = f"It is open whether {quoted([candidate])} carries it"
     if not low and high is not None:
         return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
@@ -206,12 +215,22 @@ def _(candidate: str, ends: Finding) -> str:
 
 
 @says(SizingKind.REPLAY_ENDS)
-def _(level: float, read_ms: float | None, limit_ms: float | None, behind: Sequence[str], done: float | None) -> str:
-    slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"] if read_ms is not None else []
-    late = []
-    if behind and done is not None:
-        late = [f"{listed([STREAMS[one] for one in behind])} fell behind: only {percent(done)} of them ended in time"]
-    said = "; ".join([*slow, *late]) or "too little was seen to tell whether the service level holds"
+def _(
+    level: float,
+    read_ms: float | None,
+    slower: float | None,
+    limit_ms: float | None,
+    behind: Sequence[str],
+    late: float | None,
+) -> str:
+    slow, fell = [], []
+    if slower is not None:
+        slow = [f"{percent(slower)} of the reads took longer than {limit_ms:g} ms"]
+    elif read_ms is not None:
+        slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"]
+    if behind and late is not None:
+        fell = [f"{listed([STREAMS[one] for one in behind])} fell behind: up to {percent(late)} of them came late"]
+    said = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
     return f"In the replay, at {in_times(level)} the busiest windows, {said}."
 
 

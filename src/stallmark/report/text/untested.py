@@ -52,11 +52,9 @@ def _(candidate: str) -> str:
 @says(SizingKind.UNMATCHED)
 def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float]) -> str:
     off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
-    much = ["too low by what it did too much of"] if max(ratios) > 1 else []
-    little = ["too high by what it did too little of"] if min(ratios) < 1 else []
     return (
         f"At the profile’s load the stand-in on {quoted([candidate])} did not match it ({', '.join(off)}): its "
-        f"ceiling may be {listed([*much, *little])}."
+        "multiples count the I/Os of data that it did, and what is off from these was tested at other multiples."
     )
 
 
@@ -82,6 +80,22 @@ def _() -> str:
     return (
         "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
         "not be seen."
+    )
+
+
+@says(SizingKind.SLOW_PERCENTILE)
+def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
+    return (
+        f"At the ceiling of the replay on {quoted([candidate])} the mean of reads is within {limit_ms:g} ms, and their "
+        f"{percentile} is not: {percent(slower)} took longer."
+    )
+
+
+@says(SizingKind.GROUPED)
+def _(candidate: str, level: float, grouped: float) -> str:
+    return (
+        f"From {in_times(level)} the busiest windows on, the replay on {quoted([candidate])} wrote the log in groups "
+        f"of up to {grouped:.2g} writes: its device does not take them one by one, and a server then makes some wait."
     )
 
 

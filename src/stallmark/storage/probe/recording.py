@@ -54,7 +54,7 @@ def record_probe(
     writer = RecordWriter(folder, manifest, PROBE_TABLES)
 
     def keep(number: int, step: ProbeStep) -> None:
-        _append(writer, step)
+        append_step(writer, step)
         progress(number, step)
 
     reason: str | None = "Stallmark ended unexpectedly"
@@ -69,7 +69,7 @@ def record_probe(
     return replace(empty, steps=found)
 
 
-def _append(writer: RecordWriter, step: ProbeStep) -> None:
+def append_step(writer: RecordWriter, step: ProbeStep) -> None:
     where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
     figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms")}
     pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}

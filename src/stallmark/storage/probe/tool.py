@@ -1,6 +1,5 @@
 """The program that does a probe's I/O: `fio`, on Windows `diskspd`. It is looked for, never installed."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,8 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import own_name
 from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
+from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe import diskspd, fio
 from stallmark.storage.probe.probe_file import ProbeFile
 
@@ -32,13 +33,13 @@ class Tool:
         self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
     ) -> ProbeStep:
         """Measure one step. `environment`: that of an emulated array; None for real storage. Raise StallmarkError."""
-        with TemporaryDirectory(prefix="stallmark-probe-") as folder:
+        with TemporaryDirectory(prefix=own_name("probe")) as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
                 order = diskspd.command(self.program, file.path, file.bytes, asked, seconds, seed)
             else:
                 order = fio.command(self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed)
-            said = _run(order, seconds, asked, clean(os.environ) | dict(environment or {}))
+            said = _run(order, seconds, asked, clean(environment_without_secrets()) | dict(environment or {}))
             return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
@@ -72,7 +73,9 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     if windows:
         return Tool(program, name, "diskspd")
     # In our own environment an interposer might keep it from starting.
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, env=clean(os.environ), check=False)
+    said = subprocess.run(
+        [program, "--version"], capture_output=True, text=True, env=clean(environment_without_secrets()), check=False
+    )
     version = said.stdout.strip()
     if said.returncode or not version.startswith("fio-"):
         raise StallmarkError(f"{program} does not start as fio ({reason_in(said.stderr)}): install it anew.")

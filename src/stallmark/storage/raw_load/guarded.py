@@ -2,15 +2,18 @@
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import how_ended, kill, killed_by, of_guarded, start_module
+from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.tool import clean, reason_in
 from stallmark.storage.raw_load.guard import GRACE_S
 from stallmark.storage.raw_load.reports import documents
@@ -29,7 +32,7 @@ class GuardedFio:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=clean(os.environ),
+            env=clean(environment_without_secrets()),
             start_new_session=True,  # Ctrl-C is for Stallmark alone
         )
         assert self._guard.stdin and self._guard.stdout
@@ -46,7 +49,11 @@ class GuardedFio:
         """Tell whether it has ended, and all that it reported was heard."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
-        return not self._reader.is_alive() and self._guard.poll() is not None
+        code = self._guard.poll()
+        if code is not None and self._reader.is_alive():  # its fio goes on without it, in the session that it had
+            with suppress(OSError):
+                os.killpg(self._guard.pid, signal.SIGKILL)
+        return code is not None and not self._reader.is_alive()
 
     @property
     def failed(self) -> bool:

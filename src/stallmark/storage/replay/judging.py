@@ -7,6 +7,7 @@ import numpy as np
 
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.probe import coarser
 from stallmark.record.sizing.manifest import Decides, ReplayLevel, Stream, StreamName
 from stallmark.stats.ceiling_search import Next, Verdict
 from stallmark.stats.within_limit import WithinLimit, enough, judge
@@ -18,7 +19,6 @@ LATE_S = 1.0
 BACKLOG = 0.05
 """The share of a stream's I/Os that are late from which on they are a backlog. Where all that is due can be done, few
 wait for a second."""
-_DIGITS = 2
 
 Played = Mapping[StreamName, Issued]
 """A level as it was played, once."""
@@ -119,6 +119,7 @@ def _figures(seen: WithinLimit) -> dict[str, Any]:
 
 def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
     ms = np.concatenate([one.ms[one.ended] for one in parts])
+    behind = np.concatenate([one.late_s[one.ended] for one in parts])
     return Stream(
         name=name,
         wanted=_count(parts),
@@ -128,12 +129,10 @@ def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream
         mean_ms=float(ms.mean()) if len(ms) else None,
         histogram=_histogram(ms),
         grouped=grouped,
+        behind_ms=float(np.median(behind)) * 1000 if len(behind) else None,
     )
 
 
 def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
-    digit = 10.0 ** (np.floor(np.log10(np.maximum(ms, 1e-3))) - _DIGITS + 1)
-    values, counts = np.unique(
-        [float(f"{one:.{_DIGITS}g}") for one in np.round(ms / digit) * digit], return_counts=True
-    )
-    return tuple((float(value), int(count)) for value, count in zip(values, counts, strict=True))
+    values, counts = np.unique(np.round(ms, 3), return_counts=True)
+    return coarser(list(zip(values.tolist(), counts.tolist(), strict=True)))

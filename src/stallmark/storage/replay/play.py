@@ -4,8 +4,8 @@ A thread has one I/O under way. The I/Os of a stream are dealt to its threads in
 when its next one is due; where it is, that one follows at once. The log has one thread: a server has one flush of it
 under way. fio notes how long each I/O took, in the order of the list. So what has not ended is known as well.
 
-fio's lists (version 2) hold moments in ms since it began. Its handbook says that they are waits in µs; what it does is
-checked by how late the I/Os are.
+fio's lists (version 2) hold moments in ms since it began. Its handbook has them as waits in µs; a fio that takes them
+so would be done too early, and is refused.
 """
 
 import os
@@ -35,6 +35,7 @@ _START_S_PER_IO = 4e-6
 """The time that fio has to start and to read its lists."""
 _END_S = 0.5
 """Seconds after the last I/O is due in which what is under way may end."""
+_EARLY_S = 0.5
 _HANGS_S = 60.0
 _SCRATCH = "stallmark-replay-"
 
@@ -92,7 +93,8 @@ class Player:
                 listed = scratch / f"{number}.list"
                 listed.write_text(self._list(name, streams[name], part, start, rng))
                 order += self._job(name, listed, scratch / f"{number}")
-            self._run(order, start + seconds, lambda over: tell(max(0.0, over - start)))
+            last = max((due.at[-1] for due in streams.values() if len(due)), default=0.0)
+            self._run(order, start + last, start + seconds, lambda over: tell(max(0.0, over - start)))
             took = [_took(scratch / f"{number}") for number in range(len(jobs))]
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -151,23 +153,29 @@ class Player:
             *(["--sync=dsync"] if name == "log" else []),
         ]
 
-    def _run(self, order: Sequence[str], seconds: float, tell: Callable[[float], None]) -> None:
+    def _run(self, order: Sequence[str], least: float, most: float, tell: Callable[[float], None]) -> None:
+        """Run fio, which should take from `least` to about `most` seconds."""
         began = time.monotonic()
         fio = GuardedFio(order, self.environment)
         try:
             while not fio.ended:
-                if (over := time.monotonic() - began) > seconds + _HANGS_S:
+                if (over := time.monotonic() - began) > most + _HANGS_S:
                     raise StallmarkError(
                         f"The I/O of the replay did not end {_HANGS_S:.0f} s after its time: the device hangs; look at "
                         "it before measuring anything."
                     )
-                tell(min(over, seconds))
+                tell(min(over, most))
                 time.sleep(0.2)
         finally:
             fio.stop()
             fio.wait()
         if fio.failed:
             raise StallmarkError(f"The replay could not go on: {fio.why()}.")
+        if time.monotonic() - began < least - _EARLY_S:
+            raise StallmarkError(
+                f"{self.program} issued the replay's I/Os before they were due: it takes lists of I/Os otherwise than "
+                "fio 3.33, with which this was made; install that one."
+            )
 
 
 def dealt(due: Due, threads: int) -> list[slice]:
@@ -194,9 +202,10 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
-        late[part][: len(took)] = (ended - took) / 1000 - due.at[part][: len(took)]
-    known = late[np.isfinite(late)]
-    return Issued(due, ms, late - known.min(initial=np.inf)) if len(known) else Issued(due, ms, late)
+        # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
+        after = (ended - took) / 1000 - due.at[part][: len(took)]
+        late[part][: len(took)] = after - after.min(initial=np.inf)
+    return Issued(due, ms, late)
 
 
 def remove_scratch_of_the_killed() -> None:

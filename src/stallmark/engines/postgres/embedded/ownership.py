@@ -11,13 +11,12 @@ import psutil
 from stallmark.errors import StallmarkError
 
 MARKER = "stallmark-embedded.json"
+DATABASE = "database"  # in a folder of sockets: the path of the database that they are of
 OUTSIDE_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in those of it that lie outside
 
 
 def claim(folder: Path) -> int:
     """Make `folder` ours alone; return the descriptor that holds the lock until it is closed."""
-    import fcntl  # not on Windows, where there is no embedded server
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = any(folder.iterdir()) and not (folder / MARKER).exists()
@@ -26,17 +25,29 @@ def claim(folder: Path) -> int:
     if foreign:
         raise StallmarkError(f"{folder} holds files that Stallmark did not make: choose an empty folder or a new one.")
     (folder / MARKER).write_text(json.dumps({"made by": "stallmark"}) + "\n")
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        owner = os.read(lock, 32).decode() or "unknown"
-        os.close(lock)
+        lock = hold(folder)
+    except BlockingIOError:
+        owner = (folder / "lock").read_text()[:32] or "unknown"
         raise StallmarkError(
             f"{folder} is in use by another Stallmark (process {owner}): wait for it or stop it."
         ) from None
     os.truncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def hold(folder: Path) -> int:
+    """Take the lock of a database's folder; return the descriptor that holds it until it is closed. Raise OSError;
+    BlockingIOError where another process has it."""
+    import fcntl  # not on Windows, where there is no embedded server
+
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
     return lock
 
 

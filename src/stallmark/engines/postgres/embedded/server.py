@@ -23,6 +23,7 @@ from stallmark.engines.abilities import Folders
 from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_outside, place_wal, remove, sweep
 from stallmark.engines.postgres.embedded.ownership import (
+    DATABASE,
     OUTSIDE_MARKER,
     claim,
     claim_outside,
@@ -31,13 +32,14 @@ from stallmark.engines.postgres.embedded.ownership import (
 )
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import SHARED_MEMORY, own_name
 from stallmark.processes import how_ended, killed_by, of_guarded
+from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
-SHARED_MEMORY = Path("/dev/shm")
 
 # As a database on a server would run: durable, direct I/O, and everything timed. `io_method=sync` keeps a read in
 # the user that asked for it, so that its wait and its stall are seen there.
@@ -117,10 +119,11 @@ class EmbeddedServer:
         # What a killed server left in it would keep the next one from starting.
         shutil.rmtree(self.socket_folder, ignore_errors=True)
         private_folder(self.socket_folder)
+        (self.socket_folder / DATABASE).write_text(str(self.folder.resolve()))
         environment = {}
         if self.models:
             if self.devices is None:
-                state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
+                state = SHARED_MEMORY / f"{own_name('devices')}{self.socket_folder.name}"
                 places = {name: place for name, place in self.directories().items() if name in self.models}
                 self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
@@ -258,7 +261,9 @@ class EmbeddedServer:
         with appearing(self.data) as draft:
             initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
             with later():  # a second; one that is interrupted leaves shared memory behind
-                result = subprocess.run(initdb, capture_output=True, text=True, start_new_session=True)
+                result = subprocess.run(
+                    initdb, capture_output=True, text=True, start_new_session=True, env=environment_without_secrets()
+                )
             if result.returncode:
                 reason = why_failed("initdb", result.returncode, result.stderr)
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
@@ -299,6 +304,7 @@ class EmbeddedServer:
             [sys.executable, "-m", "stallmark.engines.postgres.embedded.guard"],
             stdin=subprocess.PIPE,
             start_new_session=True,
+            env=environment_without_secrets(),
         )
         order = {"argv": argv, "environment": environment, "log": str(self.log)}
         assert self._guard.stdin

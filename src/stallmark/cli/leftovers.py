@@ -1,0 +1,35 @@
+"""Everything that a killed Stallmark may have left on this machine outside the folders of its databases."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+from stallmark.errors import StallmarkError
+from stallmark.leftovers import Leftover, of_the_killed
+
+
+def ours() -> Iterator[Leftover]:
+    """Yield what is certainly Stallmark's own."""
+    yield from of_the_killed()
+    if os.name == "posix":
+        from stallmark.engines.postgres.embedded.leftovers import servers
+
+        yield from servers()
+
+
+def everything() -> Iterator[Leftover]:
+    """Yield that, and shared memory of PostgreSQL servers, of which nobody can tell whether they were ours."""
+    yield from ours()
+    if os.name == "posix":
+        from stallmark.engines.postgres.embedded.leftovers import segments
+
+        yield from segments()
+
+
+def sweep() -> None:
+    """Remove what is ours: every command begins with it. A failure is nothing that a command should end for; `doctor`
+    says what is left."""
+    with suppress(OSError, StallmarkError):
+        for one in ours():
+            with suppress(OSError, StallmarkError):
+                one.remove()

@@ -1,0 +1,69 @@
+"""Files in places for temporary ones that carry the number of the process they belong to: what a killed one has left is
+known by that, and removed by the next."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+
+_OURS = re.compile(r"stallmark-[a-z]+-(\d+)-.*")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A thing that nobody uses any more; `remove` may raise OSError or StallmarkError."""
+
+    what: str
+    place: Path
+    bytes: int
+    remove: Callable[[], None]
+
+
+def own_name(what: str) -> str:
+    """Return how a temporary file or folder of this process begins; `what` is one word."""
+    return f"stallmark-{what}-{os.getpid()}-"
+
+
+def of_the_killed() -> Iterator[Leftover]:
+    """Yield what processes that are gone have left in memory and in the folder for temporary files."""
+    for place in (SHARED_MEMORY, Path(tempfile.gettempdir())):
+        for path in place.glob("stallmark-*"):
+            found = _OURS.fullmatch(path.name)
+            if found and is_own(path) and not _runs(int(found[1])):
+                yield Leftover("of a process that was killed", path, size_of(path), partial(_remove, path))
+
+
+def is_own(path: Path) -> bool:
+    """Tell whether a file is of this user, and is there still."""
+    with suppress(OSError):
+        return not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid()
+    return False
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder."""
+    total = 0
+    for one in [path, *path.rglob("*")] if path.is_dir() else [path]:
+        with suppress(OSError):
+            total += one.lstat().st_size if not one.is_dir() else 0
+    return total
+
+
+def _runs(process: int) -> bool:
+    import psutil  # not for commands that find nothing here
+
+    return psutil.pid_exists(process)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

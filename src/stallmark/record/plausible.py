@@ -1,0 +1,98 @@
+"""A check of the rows that are read from a record: columns of the kinds they have, and times of a run.
+
+Checksums find damage. A record may also come from somebody else, or from another version. What is refused here would
+end the analysis in the middle, or fill the memory.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, RAW_IO, TABLES
+
+LONGEST_S: Final = 100 * 86_400
+"""No run is longer: each of its seconds takes memory."""
+TEXTS: Final = frozenset((
+    "application", "blocked", "blocker", "code", "collector", "commit_mode", "counter", "database", "entity",
+    "epoch", "error", "error_class", "event", "graph", "handle", "happened", "instance", "isolation", "kind",
+    "load", "log_time", "message", "object", "operation", "order", "others", "page_type", "path", "pattern",
+    "phase", "plan", "plan_hash", "planned", "procedure", "query", "relation", "replica", "resources",
+    "reuse_wait", "role", "session", "source", "state", "statement", "statistic", "table", "text", "transaction",
+    "unit", "victim", "volume", "wait", "wait_class", "wait_type",
+))  # fmt: skip
+"""The columns of text, in whatever table."""
+_NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))
+_EITHER: Final = frozenset(("type", "wait_ms"))
+_LISTS = ("_gaps", "_counts")
+_ADDED_LATER: Final = frozenset(("load", "machine", "writes", "unit"))
+"""Columns that older records lack."""
+_UNKNOWN: Final = {
+    "errors": frozenset(("message",)),
+    "transaction_io": frozenset(("read_us", "writes")),
+    "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
+    "maintenance": frozenset(("error",)),
+}
+"""Columns that may be null, of our own tables."""
+_OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENANCE}
+
+
+def wrong_columns(table: str, schema: pa.Schema) -> str | None:
+    """Return what is wrong with the columns of a table; None where nothing is."""
+    if len(set(schema.names)) < len(schema.names):
+        return "it has a column twice"
+    own = EXTERNAL if table.startswith("external_") else _OWN.get(table)
+    for field in own or ():
+        if field.name not in schema.names and field.name not in _ADDED_LATER:
+            return f"it has no column {field.name}"
+        if field.name in schema.names and not _alike(field.type, schema.field(field.name).type):
+            return f"its column {field.name} is {schema.field(field.name).type}"
+    return None
+
+
+def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
+    """Return what is wrong with some columns of a table; None where nothing is."""
+    own = table in _OWN or table.startswith("external_")
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if not _is_as_named(name, column.type):
+            return f"its column {name} is {column.type}"
+        if column.null_count and (name in _NEVER_NULL or (own and name not in _may_be_null(table))):
+            return f"its column {name} has rows without a value"
+        if name in ("second", "t") and len(column):
+            times = column.to_numpy(zero_copy_only=False)
+            if not np.all(np.abs(times.astype(float)) < LONGEST_S) or (name == "second" and times.min() < 0):
+                return f"its column {name} has what is no time of a run"
+        if kinds.is_list(column.type) and column.flatten().null_count:
+            return f"its column {name} has buckets without a value"
+    return None
+
+
+def _may_be_null(table: str) -> frozenset[str]:
+    return _UNKNOWN.get(table, frozenset()) | _ADDED_LATER
+
+
+def _is_as_named(name: str, kind: pa.DataType) -> bool:
+    if name in _EITHER:
+        return _is_text(kind) or _is_number(kind)
+    if name in TEXTS:
+        return _is_text(kind)
+    if name.endswith(_LISTS):
+        return kinds.is_list(kind) and kinds.is_integer(kind.value_type)
+    return _is_number(kind)
+
+
+def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    return any(is_kind(one) and is_kind(other) for is_kind in (_is_text, kinds.is_boolean, _is_amount, kinds.is_list))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kinds.is_string(kind.value_type if kinds.is_dictionary(kind) else kind)
+
+
+def _is_amount(kind: pa.DataType) -> bool:
+    return kinds.is_integer(kind) or kinds.is_float32(kind) or kinds.is_float64(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return _is_amount(kind) or kinds.is_boolean(kind)

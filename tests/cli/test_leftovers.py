@@ -1,0 +1,97 @@
+"""What killed processes leave outside the folders of databases: found, listed, removed; nothing of a live one."""
+
+import mmap
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from support.command_line import stallmark
+
+from stallmark.engines.postgres.embedded import leftovers as of_postgres
+from stallmark.leftovers import of_the_killed, own_name
+
+OLD = 1_700_000_000
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch) -> Path:
+    """Shared memory, and a folder for temporary files beside it, both empty."""
+    for name in ("memory", "temporary"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("stallmark.leftovers.SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(of_postgres, "SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "memory"
+
+
+@pytest.fixture
+def killed(memory) -> list[Path]:
+    """What a process that is gone has left, beside what is not its own."""
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    temporary = Path(tempfile.gettempdir())
+    left = [memory / f"stallmark-devices-{gone.pid}-x", temporary / f"stallmark-warehouse-{gone.pid}-x"]
+    (memory / f"{own_name('devices')}x").touch()
+    (memory / f"stallmark-mine-{gone.pid}").touch()
+    (temporary / f"other-devices-{gone.pid}-x").touch()
+    left[0].write_bytes(bytes(4096))
+    left[1].mkdir()
+    (left[1] / "table.parquet").write_bytes(bytes(100))
+    return left
+
+
+def everything(memory: Path) -> set[Path]:
+    return {*memory.iterdir(), *Path(tempfile.gettempdir()).iterdir()}
+
+
+def test_the_number_of_a_process_that_is_gone_is_enough_and_nothing_else_is(killed):
+    assert [(one.place, one.bytes) for one in of_the_killed()] == [(killed[0], 4096), (killed[1], 100)]
+
+
+def test_whatever_command_comes_next_removes_it(memory, killed):
+    before = everything(memory)
+    assert stallmark("list", "--json").exit_code == 0
+    assert before - everything(memory) == set(killed)
+
+
+def test_doctor_lists_it_and_removes_it_when_told_to(memory, killed):
+    before = everything(memory)
+    said = "".join(stallmark("doctor").stdout.split())
+    assert all("".join(str(path).split()) in said for path in killed) and everything(memory) == before
+    assert "removed" in stallmark("doctor", "--remove-leftovers").stdout
+    assert before - everything(memory) == set(killed)
+    assert "left behind" not in stallmark("doctor").stdout
+
+
+def test_shared_memory_of_a_postgresql_is_left_when_no_process_maps_it_and_none_that_is_mapped_lists_it(memory):
+    handles = {"list": 1, "listed": 123_456, "left": 234_567, "new": 345_678}
+    files = {name: memory / f"PostgreSQL.{handle}" for name, handle in handles.items()}
+    for path in files.values():
+        path.write_bytes(bytes(4096))
+    files["list"].write_bytes(bytes(100) + handles["listed"].to_bytes(4, "little") + bytes(100))
+    for name in ("list", "listed", "left"):
+        os.utime(files[name], (OLD, OLD))
+    with files["list"].open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        assert [one.place for one in of_postgres.segments()] == [files["left"]]
+    [one] = [one for one in of_postgres.segments() if one.place == files["listed"]]
+    one.remove()
+    assert not files["listed"].exists()
+
+
+def test_where_a_process_does_not_show_what_it_maps_nothing_is_taken_for_left(memory, monkeypatch):
+    path = memory / "PostgreSQL.77777"
+    path.touch()
+    os.utime(path, (OLD, OLD))
+    read = Path.read_text
+
+    def hidden(file: Path, **options) -> str:
+        if file.name == "maps":
+            raise PermissionError
+        return "postgres\n" if file.name == "comm" else read(file, **options)
+
+    monkeypatch.setattr(Path, "read_text", hidden)
+    assert list(of_postgres.segments()) == []

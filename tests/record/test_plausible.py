@@ -1,0 +1,66 @@
+"""Rows that no run can have are refused in a sentence; columns of every table are of the kind that their name has."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.synthetic import Truth, make_run
+from support.tables import get, put
+
+from stallmark.collectors import data_format
+from stallmark.errors import StallmarkError
+from stallmark.record.plausible import LONGEST_S, TEXTS, wrong_columns, wrong_rows
+from stallmark.record.reader import Record
+
+
+def test_every_table_that_a_record_may_have_passes():
+    for table in data_format.tables():
+        empty = pa.RecordBatch.from_pylist([], table.columns)
+        assert wrong_columns(table.name, table.columns) is None and wrong_rows(table.name, empty) is None, table.name
+    columns = {column.name for table in data_format.tables() for column in table.columns}
+    assert columns >= TEXTS
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("plausible") / "run", Truth(measured_s=10))
+
+
+def with_column(table: pa.Table, name: str, values) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "values", "said"),
+    [
+        ("users", "second", lambda old: pa.array([None, *old.to_pylist()[1:]], pa.int32()), "without a value"),
+        ("users", "second", lambda old: pa.array([-1, *old.to_pylist()[1:]], pa.int32()), "no time of a run"),
+        ("users", "second", lambda old: pa.array([LONGEST_S, *old.to_pylist()[1:]], pa.int32()), "no time of a run"),
+        ("wal", "t", lambda old: pa.array(np.full(len(old), np.inf)), "no time of a run"),
+        ("wal", "epoch", lambda old: pa.array(range(len(old))), "epoch is int64"),
+        ("server_io", "reads", lambda old: pa.array(["x"] * len(old)), "reads is "),
+        ("transactions", "committed", lambda old: pa.array(["x"] * len(old)), "committed is string"),
+        (
+            "transactions",
+            "latency_gaps",
+            lambda old: pa.array([[None]] * len(old), old.type),
+            "buckets without a value",
+        ),
+        ("transactions", "transaction", lambda old: pa.nulls(len(old), pa.string()), "without a value"),
+    ],
+)
+def test_what_no_run_can_have_is_refused(run, name, column, values, said):
+    whole = get(run, name)
+    put(run, name, with_column(whole, column, values(whole[column])))
+    with pytest.raises(StallmarkError, match=rf"{name} is damaged \(its column .*{said}"):
+        list(Record(run).batches(name, [column]))
+    put(run, name, whole)
+
+
+def test_a_column_that_is_there_twice_or_missing_is_said(run):
+    whole = get(run, "users")
+    for table in (whole.append_column("busy_us", whole["busy_us"]), whole.drop_columns("busy_us")):
+        put(run, "users", table)
+        for read in (Record(run).table, lambda name: list(Record(run).batches(name, ["second"]))):
+            with pytest.raises(StallmarkError, match=r"is damaged \(.*(busy_us|a column twice)"):
+                read("users")
+    put(run, "users", whole)
