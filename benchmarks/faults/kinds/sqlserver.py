@@ -27,8 +27,8 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.stopping import StopSignal, listen
 listen()
 try:
-    with MssqlEngine(sys.argv[1]).hold() as check:
-        engine = MssqlEngine(sys.argv[1])
+    engine = MssqlEngine(sys.argv[1])
+    with engine.hold() as check:
         for size in (4, 6, 5):
             engine.memory.cap(size << 30)
             print("capped", flush=True)
@@ -69,6 +69,7 @@ def memory(round: Round) -> None:
             process.send_signal(signal.SIGCONT)
         out, err = process.communicate(timeout=60)
         round.did.append(f"SIG{how} at {share:.0%}, journal {where}, {begun + out.count(b'capped')} caps")
+        print(err.decode())  # for the log of a round that failed
         if begun or out:  # before it is no run yet, and has the signals of any program
             round.found(checks.said(process.returncode, err.decode() + " "))
         codes = {"KILL": (-9, 0), "INT": (130, 0), "TERM": (143, 0), "STOP": (0,)}[how]
