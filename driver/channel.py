@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import Any, TypeVar
 
-from stallmark.driver.messages import Malformed, Message, decode, encode
+from stallmark.driver.messages import Malformed, Message, NotUnderstood, decode, encode
 from stallmark.processes import start_module
 
 Expected = TypeVar("Expected", bound=Message)
@@ -19,6 +19,8 @@ class Closed(Exception):
 
 
 _LENGTH = struct.Struct("!I")
+LONGEST = 1 << 28
+"""Bytes of a message. A longer one is none: where the next begins is not known any more."""
 
 
 class Channel:
@@ -41,13 +43,21 @@ class Channel:
                 raise Closed from error
 
     def receive(self) -> Message:
-        """Return the next message. Raise Closed or Malformed."""
+        """Return the next message, NotUnderstood in place of one that is none. Raise Closed, also where no message can
+        follow."""
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
-        return decode(self._exactly(length))
+        if length > LONGEST:
+            self._socket.close()
+            raise Closed
+        try:
+            return decode(self._exactly(length))
+        except Malformed:
+            return NotUnderstood()
 
     def expect(self, kind: type[Expected]) -> Expected:
-        """Return the next message, which is of this kind. Raise Closed or Malformed."""
-        message = self.receive()
+        """Return the next message that makes sense, which is of this kind. Raise Closed or Malformed."""
+        while isinstance(message := self.receive(), NotUnderstood):
+            pass
         if not isinstance(message, kind):
             raise Malformed(f"{type(message).__name__} came where only {kind.__name__} makes sense")
         return message

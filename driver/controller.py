@@ -10,7 +10,7 @@ import msgspec
 
 from stallmark.driver.added_steps import changes, timed, users_in
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.load import LoadSpec, background_sessions
+from stallmark.driver.load import LoadSpec, background_sessions, shared_out
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.merger import Merger
 from stallmark.driver.messages import (
@@ -23,8 +23,11 @@ from stallmark.driver.messages import (
     Finished,
     Go,
     LoadMachine,
+    MachineLost,
+    Malformed,
     Message,
     NewTimeline,
+    NotUnderstood,
     Quit,
     Rate,
     Ready,
@@ -34,14 +37,14 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
-from stallmark.driver.reasons import of_loads, reason
+from stallmark.driver.reasons import not_understood, of_loads, reason
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, Settling
 from stallmark.errors import ErrorClass, StallmarkError
 from stallmark.format import spoken
-from stallmark.processes import kill
+from stallmark.processes import code_of, how_ended, kill
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
@@ -49,8 +52,9 @@ from stallmark.stats.ceiling_search import Next, Seen
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
+EXIT_WITHIN_S = 5  # for a conductor whose channel has closed: it is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
-_CONDUCTOR_KILLED = "the load driver's conductor was killed; what it had reported is kept"
+_CONDUCTOR = "the load driver's conductor"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
 
@@ -95,7 +99,8 @@ class Drive:
         self._writer = writer
         self._merger = Merger(writer)
         self.steered = self._steered_load(plan) if plan else None
-        self.searched = SearchedLoad(search, self._workloads[search.load].users.deck) if search else None
+        decks = {name: workload.users.deck for name, workload in self._workloads.items()}
+        self.searched = SearchedLoad(search, decks) if search else None
         waited_for = [load for load in loads if not plan or load.name != plan.load]
         self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
         self._within_s = expected.within_s if expected else 0
@@ -103,7 +108,9 @@ class Drive:
         self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected))
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
-        self._silent = 0
+        self._silent = self._lost = 0
+        self._not_understood: set[str] = set()
+        self._say: Callable[[str], None] = lambda sentence: None
         self.start_ns = 0
         self.load_machines: list[RecordedMachine] = []
         self._parts: list[list[int]] = []
@@ -113,6 +120,7 @@ class Drive:
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
         limit_s = READY_LIMIT_S + self._within_s
+        self._say = say
         try:
             ready = False
             while not ready:
@@ -128,10 +136,12 @@ class Drive:
                     case Ready(machines):
                         self._welcome(machines, say)
                         ready = True
+                    case NotUnderstood() as message:
+                        self._leave_out(message)
                     case message:
                         raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
         except Closed:
-            raise StallmarkError("The load driver could not start; its message stands above.") from None
+            raise StallmarkError(f"The load could not start: {self._conductor_gone()}.") from None
         self.start_ns = time.monotonic_ns()
         self._channel.send(Go(self.start_ns))
 
@@ -212,8 +222,9 @@ class Drive:
         self._writer.update(**changes(self._writer.manifest, judged, search.plan))
         self._settling.timeline = judged.timeline
         self._take_over(users_in(judged, search.plan, self._loads, self.ended))
-        if isinstance(judged.then, Next) and search.plan.of_rate:
-            self._ask_for(search.plan.load, judged.then.level)
+        if isinstance(judged.then, Next):
+            for name, rate in search.plan.rates_at(judged.then.level).items():
+                self._ask_for(name, rate)
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""
@@ -250,7 +261,7 @@ class Drive:
 
     def unheard(self) -> Unheard:
         """Return what stayed unknown at the end. Call it after `finish`."""
-        return Unheard(unfinished=self.unfinished(), silent=self._silent)
+        return Unheard(unfinished=self.unfinished(), silent=self._silent, lost=self._lost)
 
     def unfinished(self, load: str | None = None) -> int:
         """Return how many transactions did not end, of one load or of all. Call it after `finish`."""
@@ -272,7 +283,7 @@ class Drive:
         try:
             self._channel.send(message)
         except Closed:
-            raise Interrupted(_CONDUCTOR_KILLED) from None
+            raise Interrupted(f"{self._conductor_gone()}; what it had reported is kept") from None
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
@@ -282,10 +293,14 @@ class Drive:
         except Closed:
             if farewell:
                 raise
-            raise Interrupted(_CONDUCTOR_KILLED) from None
+            raise Interrupted(f"{self._conductor_gone()}; what it had reported is kept") from None
         match message:
             case Report():
-                rows = message.rows()
+                try:
+                    rows = message.rows()
+                except Malformed:
+                    self._leave_out(NotUnderstood("an executor process"))
+                    return
                 self._merger.add(rows)
                 if self.steered:
                     self.steered.count(rows)
@@ -301,16 +316,35 @@ class Drive:
                 self.load_machines[machine - 1] = known.changed(clock_within_ms=within_ms)
             case ExecutorSilent():
                 self._silent += 1
+            case NotUnderstood():
+                self._leave_out(message)
             case Finished():
                 self._ended = True
+            case MachineLost(machine) if self.load_machines and not farewell:
+                self._lost += self.load_machines[machine - 1].executors
+                raise Interrupted(reason(message, self._workloads))
             case Stopped() if farewell or self.clock() >= self._timeline.end_s:
                 pass
             case ExecutorDied(loads) if not farewell:
+                self._lost += 1
                 self._end_loads(loads, reason(message, self._workloads))
             case SessionLost(load) if not farewell:
                 self._end_loads([load], reason(message, self._workloads))
             case _ if not farewell:
                 raise Interrupted(reason(message, self._workloads))
+
+    def _conductor_gone(self) -> str:
+        """Return how the conductor ended. What the executors had not reported yet went with it."""
+        code = code_of(self._process, EXIT_WITHIN_S)
+        self._lost = sum(one.executors for one in self.load_machines) or len(shared_out(self._loads))
+        return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
+
+    def _leave_out(self, message: NotUnderstood) -> None:
+        """Say, and note in the record, once for each sender, that a message of its was left out."""
+        if (said := not_understood(message)) not in self._not_understood:
+            self._not_understood.add(said)
+            self._say(said)
+            self._writer.note(said)
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
         """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""

@@ -19,8 +19,8 @@ from stallmark.driver.messages import (
     ExecutorOrder,
     ExecutorReady,
     Go,
-    Malformed,
     Message,
+    NotUnderstood,
     Quit,
     Rate,
     RateShare,
@@ -55,15 +55,13 @@ class Executor:
 
     def run(self) -> None:
         """Execute orders until told to quit. Nothing is measured before "go" says when the run started."""
-        match self._channel.receive():
-            case Quit():
+        while not isinstance(message := self._channel.receive(), Go):
+            if isinstance(message, Quit):
                 for load in self._loads.values():
                     self._channel.send(load.bye(unfinished=0))
                 return
-            case Go(start_ns):
-                self._start_ns = self._reported_ns = start_ns
-            case other:
-                raise Malformed(f"{type(other).__name__} came before the start")
+            self._leave_out()
+        start_ns = self._start_ns = self._reported_ns = message.start_ns
         self._cpu_ns = time.process_time_ns()
         for load in self._loads.values():
             load.begin(start_ns)
@@ -84,22 +82,27 @@ class Executor:
             self._send_report()
             next_report = max(next_report + REPORT_EVERY_S, time.monotonic())
 
+    def _leave_out(self) -> None:
+        self._channel.send(NotUnderstood("the load driver's conductor"))
+
     def _obey(self, message: Message) -> None:
         match message:
-            case StartUser(load, user):
+            case StartUser(load, user) if load in self._loads:
                 self._loads[load].start(user)
-            case StopUser(load, user):
+            case StopUser(load, user) if load in self._loads:
                 self._loads[load].stop(user)
-            case Resting(load, rests):
+            case Resting(load, rests) if load in self._loads:
                 self._loads[load].rest(rests)
-            case RateShare(load, share):
+            case RateShare(load, share) if load in self._loads:
                 self._loads[load].take_share(share)
-            case Rate(load, per_s):
+            case Rate(load, per_s) if load in self._loads:
                 self._loads[load].take_rate(per_s)
             case EndLoad(name):
                 for users in self._loads.values():
                     if users.name == name:
                         users.end()
+            case _:
+                self._leave_out()
 
     def _finish(self) -> None:
         clients = {load: load.end() for load in self._loads.values()}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from subprocess import TimeoutExpired
 
 import gevent
 
@@ -18,6 +17,7 @@ from stallmark.driver.messages import (
     ExecutorSilent,
     Go,
     Message,
+    NotUnderstood,
     Quit,
     Rate,
     RateShare,
@@ -26,7 +26,7 @@ from stallmark.driver.messages import (
     StopUser,
     UsersHere,
 )
-from stallmark.processes import kill
+from stallmark.processes import code_of, kill
 
 LAST_WORD_S = 15  # after Quit: executors give their users 12 s
 EXIT_WITHIN_S = 5  # for an executor whose channel has closed: it is ending
@@ -40,7 +40,7 @@ class Executors:
     def __init__(
         self, loads: Sequence[LoadSpec], engine: str, deliver: Callable[[Message], None], here: ThisMachine = ALONE
     ):
-        """Start the executors and wait until they are ready. Raise Closed when one ends."""
+        """Start the executors and wait until they are ready. Raise Closed when one ends, which is delivered too."""
         orders = _orders(loads, engine, here)
         executors = [_Executor(order, deliver) for order in orders]
         self._executors = executors
@@ -88,8 +88,12 @@ class _Executor:
         self._channel.send(order)
 
     def wait(self) -> None:
-        """Wait until it is ready. Raise Closed when it has ended."""
-        self._channel.expect(ExecutorReady)
+        """Wait until it is ready. Raise Closed when it has ended, and deliver how."""
+        try:
+            self._channel.expect(ExecutorReady)
+        except Closed:
+            self._tell_of_death()
+            raise
         self.listener = gevent.spawn(self._listen)
 
     def tell(self, message: Message) -> None:
@@ -107,15 +111,19 @@ class _Executor:
         try:
             while awaited:
                 message = self._channel.receive()
+                if message == NotUnderstood():
+                    message = NotUnderstood(f"executor process {self._process.pid}")
                 self._deliver(message)
                 awaited -= isinstance(message, Bye)
         except Closed:
             if self.is_quitting:
                 self._deliver(ExecutorSilent())
             else:
-                with suppress(TimeoutExpired):
-                    self._process.wait(EXIT_WITHIN_S)
-                self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, self._process.poll()))
+                self._tell_of_death()
+
+    def _tell_of_death(self) -> None:
+        code = code_of(self._process, EXIT_WITHIN_S)
+        self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, code))
 
 
 class LoadPool:

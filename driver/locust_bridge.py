@@ -30,6 +30,8 @@ from stallmark.driver.messages import (
     LoadMachine,
     Message,
     NewTimeline,
+    NotUnderstood,
+    Quit,
     Rate,
     Ready,
     Stopped,
@@ -87,14 +89,15 @@ class Conductor:
         )
         self._runner: Runner
         if order.expected:
-            self._load = self._runner = Master(self._environment, order.expected, self._deliver)
+            self._load = self._runner = Master(self._environment, order.expected, order.loads, self._deliver)
         else:
             self._runner = self._environment.create_local_runner()
 
     def run(self) -> None:
         getting_ready = gevent.spawn(self._get_ready)
         try:
-            message = self._parent.receive()
+            while not isinstance(message := self._parent.receive(), Go | Quit):
+                self._leave_out()
             if isinstance(message, Go):
                 self._go(message.start_ns)
                 self._follow_changes()
@@ -106,8 +109,7 @@ class Conductor:
         self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
-        """Take over new timelines and rates, and end loads, until another message comes: steps move when the load is
-        steady."""
+        """Take over new timelines and rates, and end loads, until told to quit: steps move when the load is steady."""
         while True:
             match self._parent.receive():
                 case NewTimeline(timeline, users):
@@ -119,8 +121,13 @@ class Conductor:
                     self._load.take_rate(rate)
                 case EndLoad(load):
                     self._end_load(load)
-                case _:
+                case Quit():
                     return
+                case _:
+                    self._leave_out()
+
+    def _leave_out(self) -> None:
+        self._tell(NotUnderstood("the load driver's controller"))
 
     def _end_load(self, load: str) -> None:
         over = {users for users, each in zip(self._classes, self._order.loads, strict=True) if each.name == load}
@@ -133,7 +140,7 @@ class Conductor:
         machines: list[LoadMachine] = []
         if isinstance(self._load, Master):
             try:
-                machines = self._load.wait_until_ready(self._order.loads)
+                machines = self._load.wait_until_ready()
             except MachinesMissing as error:
                 self._tell(Incomplete(str(error)))
                 return

@@ -151,7 +151,7 @@ class Report(Message):
 
     def rows(self) -> Rows:
         """Decode the rows. Raise Malformed."""
-        return _checked(_ROWS_DECODER, self.encoded)
+        return checked(_ROWS_DECODER, self.encoded)
 
 
 class SessionLost(Message):
@@ -266,6 +266,14 @@ class ClocksCompared(Message):
     within_ms: float
 
 
+class NotUnderstood(Message):
+    """A message that one from `sender` made no sense, and was left out; without a name it is of who is at the other end
+    of a channel. `machine`: as in ExecutorOrder."""
+
+    sender: str = ""
+    machine: int = 0
+
+
 class Stopped(Message):
     """A message that Locust has stopped the users, as it does at the timeline's end."""
 
@@ -319,7 +327,10 @@ class Joined(Message):
 
 
 class Unable(Message):
-    """The executors could not start on this machine."""
+    """The executors could not start on this machine: one ended, with this code as `subprocess` has it."""
+
+    pid: int
+    code: int | None
 
 
 class Begun(Message):
@@ -339,7 +350,17 @@ class Malformed(RuntimeError):
 
 _ENCODER = msgspec.msgpack.Encoder()
 _ROWS_DECODER = msgspec.msgpack.Decoder(Rows)
-_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(reduce(or_, Message.__subclasses__()))  # type: ignore[arg-type]
+
+
+def _decoder_of(*kinds: type[Message]) -> msgspec.msgpack.Decoder[Message]:
+    return msgspec.msgpack.Decoder(reduce(or_, kinds))  # type: ignore[arg-type]
+
+
+_DECODER = _decoder_of(*Message.__subclasses__())
+_OF_MACHINES = _decoder_of(
+    Bye, Done, ExecutorDied, ExecutorSilent, ExecutorsReady, Join, NotUnderstood, Pong, Report, SessionLost, UsersHere
+)
+_OF_MASTERS = _decoder_of(EndLoad, Finish, Go, LoadOrder, Ping, Rate, Refused, UsersElsewhere)
 
 
 def encode(message: Message) -> bytes:
@@ -348,15 +369,26 @@ def encode(message: Message) -> bytes:
 
 def decode(body: bytes) -> Message:
     """Return the message in `body`. Raise Malformed."""
-    return _checked(_DECODER, body)
+    return checked(_DECODER, body)
+
+
+def decode_of_machine(body: bytes) -> Message:
+    """Return the message in `body`, of a kind that a load machine sends. Raise Malformed."""
+    return checked(_OF_MACHINES, body)
+
+
+def decode_of_master(body: bytes) -> Message:
+    """Return the message in `body`, of a kind that a master sends. Raise Malformed."""
+    return checked(_OF_MASTERS, body)
 
 
 Decoded = TypeVar("Decoded")
 
 
-def _checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
+def checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
+    """Return what the decoder makes of `body`. Raise Malformed."""
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         size = memoryview(body).nbytes
         raise Malformed(f"{size} bytes from another process are no message known here: {error}") from error

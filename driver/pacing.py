@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 SECOND_NS = 1_000_000_000
@@ -41,6 +41,10 @@ class Arrivals:
     rate: float | None = None
     think_ms: float = 0.0
     think: Literal["constant", "exponential"] = "constant"
+
+    def times(self, factor: float) -> "Arrivals":
+        """Return them with a multiple of their rate; those of a closed loop have none."""
+        return self if self.rate is None else replace(self, rate=factor * self.rate)
 
 
 class ThinkTime:

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from stallmark.driver.messages import ExecutorDied, Incomplete, MachineLost, Message, MessagesLost, SessionLost
+from stallmark.driver.messages import (
+    ExecutorDied,
+    Incomplete,
+    MachineLost,
+    Message,
+    MessagesLost,
+    NotUnderstood,
+    SessionLost,
+)
+from stallmark.processes import how_ended, killed_by
 from stallmark.transactions.workload import Workload
 
 
@@ -14,8 +23,11 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
         where += f" on load machine {machine}"
     match message:
         case ExecutorDied(loads, pid, code):
-            by_itself = (code or 0) > 0
-            how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
+            how = how_ended(code)
+            if code is None:
+                how = "closed its channel without a word"
+            elif not killed_by(code):
+                how = "ended by a fault of its own, whose message stands in its output"
             background = [workloads[load].background for load in loads]
             others = {each.executed_by: None for each in background if each.sessions_per_user}
             part = "".join(f" and its part of {each}" for each in others)
@@ -33,6 +45,13 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
         case Incomplete(why):
             return why
     return "the load driver stopped the users too early"
+
+
+def not_understood(message: NotUnderstood) -> str:
+    """Return the sentence on a sender whose messages are left out."""
+    sender = message.sender or "the load driver's conductor"
+    where = f" on load machine {message.machine}" if message.machine else ""
+    return f"What {sender}{where} sent was no message of Stallmark: it was left out, and the run goes on."
 
 
 def of_loads(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:

@@ -4,17 +4,21 @@ The conductor passes them on as they come. NumPy, which it would import in vain,
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from stallmark.errors import ErrorClass
 from stallmark.record.packed_histogram import Histogram
+
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+"""A whole number that a column of a record can hold."""
 
 
 class Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A row of one of the record's tables, whose columns are its fields (record/schema.py), or a part of one."""
 
-    second: int
+    second: Whole
     load: str
 
     def columns(self) -> dict[str, Any]:
@@ -23,14 +27,19 @@ class Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 class TransactionRow(Row):
     transaction: str
-    committed: int
-    rolled_back: int
-    failed: int
-    retries: int
-    latency_us: int
-    service_us: int
+    committed: Whole
+    rolled_back: Whole
+    failed: Whole
+    retries: Whole
+    latency_us: Whole
+    service_us: Whole
     latency: Histogram
     service: Histogram
+
+    def __post_init__(self) -> None:
+        for histogram in (self.latency, self.service):
+            if len(histogram.gaps) % 2 or len(histogram.counts) != 2 * len(histogram.gaps):
+                raise ValueError("a histogram that is cut")
 
     def columns(self) -> dict[str, Any]:
         from stallmark.record import histogram as hdr
@@ -42,41 +51,41 @@ class TransactionRow(Row):
 
 
 class UserRow(Row):
-    machine: int
-    executor: int
+    machine: Whole
+    executor: Whole
     running: float = 0.0
-    busy_us: int = 0
-    think_us: int = 0
-    lag_us: int = 0
-    lag_max_us: int = 0
-    cpu_us: int = 0
+    busy_us: Whole = 0
+    think_us: Whole = 0
+    lag_us: Whole = 0
+    lag_max_us: Whole = 0
+    cpu_us: Whole = 0
 
 
 class DeferredRow(Row):
-    machine: int
-    executor: int
-    taken: int = 0
-    late_us: int = 0
-    late_max_us: int = 0
-    waiting: int = 0
+    machine: Whole
+    executor: Whole
+    taken: Whole = 0
+    late_us: Whole = 0
+    late_max_us: Whole = 0
+    waiting: Whole = 0
 
 
 class OwnIORow(Row):
     transaction: str
-    sampled: int
-    reads: int
-    read_bytes: int
-    hits: int
-    read_us: int | None
-    writes: int
+    sampled: Whole
+    reads: Whole
+    read_bytes: Whole
+    hits: Whole
+    read_us: Whole | None
+    writes: Whole
 
 
 class ErrorRow(Row):
     transaction: str
-    error_class: str
+    error_class: ErrorClass
     code: str
-    attempts: int
-    given_up: int
+    attempts: Whole
+    given_up: Whole
     message: str
 
 
@@ -88,6 +97,12 @@ class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     errors: list[ErrorRow] = []
     deferred_queue: list[DeferredRow] = []
     transaction_io: list[OwnIORow] = []
+
+    def loads(self) -> set[str]:
+        return {row.load for table in msgspec.structs.astuple(self) for row in table}
+
+    def machines(self) -> set[int]:
+        return {row.machine for row in self.users} | {row.machine for row in self.deferred_queue}
 
 
 def merge(rows: Sequence[TransactionRow]) -> TransactionRow:

@@ -1,5 +1,5 @@
-"""The search for a load's ceiling while the run goes on: each level is judged when it has been measured, and the next
-one follows until the answer is known.
+"""The search for the ceiling of a load, or of all at once, while the run goes on: each level is judged when it has been
+measured, and the next one follows until the answer is known.
 
 Transactions are counted by executors in whole seconds, I/Os by a collector of the server, of all its data files and
 processes. Both come late: a level is judged BETWEEN_LEVELS_S after it ended, at its own load. One in the balance, or of
@@ -9,7 +9,7 @@ wait: its latency would be that of any backlog one cares to wait for.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -43,19 +43,27 @@ class TransactionLimit:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The plan of a load's search, by its name: of users, or of the rate of its arrivals; and the times of a step."""
+    """The plan of a search, and the times of a step: of a load's users, of the rate of its arrivals, or, where `load`
+    is None, of a multiple of the `rates` of all loads that have one."""
 
-    load: str
+    load: str | None
     asked: Asked
     read_ms: float | None
     transactions: tuple[TransactionLimit, ...]
     ramp_s: float
     warm_up_s: float
     measure_s: float
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def of_rate(self) -> bool:
         return not self.asked.whole
+
+    def rates_at(self, level: float) -> dict[str, float]:
+        """Return the rates that loads have at a level, per second; none where it is of users."""
+        if self.load is not None:
+            return {self.load: level} if self.of_rate else {}
+        return {name: level * rate for name, rate in self.rates.items()}
 
     def users_of(self, load: str, level: float, otherwise: int) -> int:
         """Return the users of a load at a level: `otherwise`, where the level is not of them."""
@@ -82,13 +90,14 @@ class _Limit:
 
 
 class SearchedLoad(IOCounting):
-    """The search of one load. Call `count_io` from any thread, all else from one. `of_users` are the transactions that
-    users start."""
+    """The search under way. Call `count_io` from any thread, all else from one. `of_users` are the transactions that
+    users of each load start."""
 
-    def __init__(self, plan: SearchPlan, of_users: Iterable[type[Transaction]]):
+    def __init__(self, plan: SearchPlan, of_users: Mapping[str, Iterable[type[Transaction]]]):
         super().__init__()
         self.plan = plan
-        self._of_users = {kind.name for kind in of_users}
+        names = [plan.load] if plan.load is not None else plan.rates
+        self._of_users = {(name, kind.name) for name in names for kind in of_users[name]}
         self._limits = [_Limit(limit) for limit in plan.transactions]
         self._served: Counter[int] = Counter()  # arrivals that were done or given up, by second
         first = search(plan.asked, [])
@@ -103,11 +112,11 @@ class SearchedLoad(IOCounting):
         return self._seen[-1] if self._seen else None
 
     def count(self, reported: Rows) -> None:
-        """Count what executors report of this load."""
+        """Count what executors report of the loads that are searched."""
         from stallmark.record import histogram as hdr
 
         for row in reported.transactions:
-            if row.load != self.plan.load or row.transaction not in self._of_users:
+            if (row.load, row.transaction) not in self._of_users:
                 continue
             self._served[row.second] += row.committed + row.rolled_back + row.failed
             for one in self._limits:
@@ -172,7 +181,7 @@ class SearchedLoad(IOCounting):
             return None
         middle = (since + until) // 2
         for begin, end in ((since, middle), (middle, until)):
-            due = self.next.level * (end - begin)
+            due = sum(self.plan.rates_at(self.next.level).values()) * (end - begin)
             if due - sum(self._served[second] for second in range(begin, end)) <= BACKLOG * due + 3 * math.sqrt(due):
                 return None
         return float(since)

@@ -9,6 +9,7 @@ from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.retry import Failure
 from stallmark.driver.rows import DeferredRow, ErrorRow, OwnIORow, TransactionRow, UserRow, sum_known
 from stallmark.engines.base import OwnIO
+from stallmark.errors import ErrorClass
 from stallmark.record import histogram as hdr
 
 SECOND_NS = 1_000_000_000
@@ -118,7 +119,7 @@ def _by_second(samples: np.ndarray, start_ns: int) -> Iterator[tuple[int, np.nda
 
 
 def error_rows(failures: Iterable[Failure], load: str, start_ns: int) -> list[ErrorRow]:
-    groups: dict[tuple[int, str, str, str], list[Failure]] = defaultdict(list)
+    groups: dict[tuple[int, str, ErrorClass, str], list[Failure]] = defaultdict(list)
     for failure in failures:
         second = (failure.at - start_ns) // SECOND_NS
         groups[second, failure.transaction, failure.error.kind, failure.error.code].append(failure)
@@ -127,7 +128,7 @@ def error_rows(failures: Iterable[Failure], load: str, start_ns: int) -> list[Er
             second,
             load,
             transaction,
-            error_class=str(kind),
+            error_class=kind,
             code=code,
             attempts=len(group),
             given_up=sum(failure.given_up for failure in group),

@@ -16,7 +16,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Scale
 from stallmark.loaders.worker import Answer, Failed, LoaderOrder, Opened
-from stallmark.processes import kill, start_module
+from stallmark.processes import how_ended, kill, start_module
 
 _ANSWER: msgspec.json.Decoder = msgspec.json.Decoder(Answer)
 
@@ -108,8 +108,7 @@ class _Worker:
         code = self._process.wait()
         self._stderr.seek(0)
         last = self._stderr.read().strip().splitlines()[-1:]
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        return f"the loader process {self._process.pid} {how}" + "".join(f" ({line})" for line in last)
+        return f"the loader process {self._process.pid} {how_ended(code)}" + "".join(f" ({line})" for line in last)
 
     def _send(self, message: Any) -> None:
         assert self._process.stdin

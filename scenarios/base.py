@@ -15,7 +15,7 @@ from stallmark.scenarios.emulated_array import EmulatedArrays
 from stallmark.scenarios.pool_curve import Cost, PoolCurve, PoolOrCurve, not_chosen, of_size
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
-from stallmark.scenarios.section import Titled, no_twins
+from stallmark.scenarios.section import MOST_VARIANTS, Titled, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
@@ -61,7 +61,7 @@ class AnyScenario(Titled):
     at_end: Hook | None = None
     """A command that is run when the experiment ends, however it does. In its arguments `{folder}`, `{state}`
     (complete, incomplete, stopped) and `{because}` are replaced."""
-    variants: Annotated[list[Variant], Field(min_length=1)]
+    variants: Annotated[list[Variant], Field(min_length=1, max_length=MOST_VARIANTS)]
     """The sides of the comparison, at least one."""
 
     @property

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from stallmark.quantities import PoolSize, write_duration
-from stallmark.scenarios.model import LoadsScenario, ProbeScenario, QueryScenario, Scenario
+from stallmark.scenarios.model import LoadsScenario, ProbeScenario, QueryScenario, Scenario, SizingScenario
 
 FILE = "scenario.schema.json"
 """The schema as a file beside the scenarios: editors find it by the first line of each."""
@@ -16,6 +16,7 @@ FILE = "scenario.schema.json"
 KINDS: dict[type[BaseModel], str] = {
     Scenario: "Users who execute transactions",
     LoadsScenario: "Several loads at once",
+    SizingScenario: "New hardware for the load of a profile",
     QueryScenario: "Streams of queries",
     ProbeScenario: "Storage alone",
 }

@@ -84,6 +84,8 @@ class Users(Section):
             if isinstance(self.arrivals, OpenLoop) and self.arrivals.rate is None:
                 raise ValueError("arrivals.rate is missing: add it, or search for it")
             return self
+        if found == "load":
+            raise ValueError("search of: load is of all loads at once: write it beside `loads`, not in one")
         if self.profile:
             raise ValueError("search tries one level after the other, and profile steers to one: remove one of the two")
         if self.thresholds:

@@ -18,7 +18,8 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
 from stallmark.scenarios.raw_load import RawLoad
-from stallmark.scenarios.timed import PlannedStep, TimedScenario
+from stallmark.scenarios.search import Search
+from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.schema.placement.design import Design
@@ -55,6 +56,9 @@ class LoadsScenario(TimedScenario):
     alone: Literal[True, False, "only"] = False
     """Run each load by itself first, in steps of their own: so a report says what the others cost it. `only`: they
     never run together."""
+    search: Search | None = None
+    """In place of fixed rates, the search for the highest multiple of the `arrivals.rate` of all loads at which `slo`
+    holds: `{of: load, from: 0.5, to: 8}`. Loads in a closed loop run beside them as they are."""
     cells: Annotated[list[Cells], Field(min_length=1)] | None = None
     """Numbers of copies of all loads, one step each: `[1, 2, 4]`. Every copy has data of its own."""
 
@@ -77,6 +81,7 @@ class LoadsScenario(TimedScenario):
             raise ValueError("alone and cells are two experiments: leave one of them out")
         self._refuse_steering()
         self._refuse_searches()
+        self._refuse_search_of_all()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
         for (one, length), (other, another) in pairwise(lengths.items()):
             if length != another:
@@ -148,6 +153,37 @@ class LoadsScenario(TimedScenario):
             if name in variant.without:
                 raise ValueError(f"variant {variant.name!r} is without {name}, which has the search: leave it in")
 
+    def _refuse_search_of_all(self) -> None:
+        """Raise ValueError for a search of all loads that has nothing to multiply, no limit, or other steps beside."""
+        if self.search is None:
+            return
+        if self.search.of != "load":
+            raise ValueError(f"search beside loads is of: load, and one of {self.search.of} belongs in a load: move it")
+        if own := [name for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.search]:
+            raise ValueError(f"{own[0]} has a search, and so have all loads together: leave one of them out")
+        if self.slo is None:
+            raise ValueError("search needs a service level: add slo, such as oltp or {read: 10ms}")
+        if self.cells or self.alone:
+            raise ValueError("search makes the steps: leave out cells and alone")
+        if stepped := [name for name, load in self.loads.items() if len(_counts(load)) > 1]:
+            raise ValueError(f"search makes the steps, and {stepped[0]} has a list: write one number")
+        for variant in self.variants:
+            if not self._rates_of(variant):
+                raise ValueError(
+                    f"search multiplies the rates of loads, and none of variant {variant.name!r} has one: write "
+                    "arrivals: {kind: poisson, rate: 100}"
+                )
+
+    def _rates_of(self, variant: Variant) -> dict[str, float]:
+        loads = self.loads_of(variant).items()
+        plans = {name: load.arrival_plan() for name, load in loads if isinstance(load, UsersLoad)}
+        return {name: plan.rate for name, plan in plans.items() if plan.rate is not None}
+
+    def searched_of(self, variant: Variant) -> Searched | None:
+        if self.search is None or self.slo is None:
+            return super().searched_of(variant)
+        return Searched(self.search, None, self.slo, self._rates_of(variant))
+
     @property
     def contents(self) -> WorkloadChoice:
         """Return the workloads whose data the database holds, as one choice: enough of them for the most cells.
@@ -182,9 +218,9 @@ class LoadsScenario(TimedScenario):
         loads = self.loads_of(variant)
         steps = max(len(_counts(load)) for load in loads.values())
         by_step = [{name: _at(load, index) for name, load in loads.items()} for index in range(steps)]
-        if named := self.searched_of(variant):
-            name, _, search = named
-            return [PlannedStep(f"{name}: {search.asked().name_of(search.from_)}", by_step[0])]
+        if searched := self.searched_of(variant):
+            level = searched.search.asked().name_of(searched.search.from_)
+            return [PlannedStep(f"{searched.load}: {level}" if searched.load else level, by_step[0])]
         if self.cells:
             return [
                 PlannedStep(f"{cells} cell{'s' * (cells > 1)}" + _of(counts, steps), _times(counts, cells), cells=cells)

@@ -8,6 +8,7 @@ from stallmark.scenarios.base import AnyScenario, Observation
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
+from stallmark.scenarios.sizing import SizingScenario
 from stallmark.scenarios.timed import TimedScenario
 from stallmark.scenarios.users import Scenario
 from stallmark.scenarios.variant import Hook, Variant
@@ -23,6 +24,7 @@ __all__ = [
     "ProbeVariant",
     "QueryScenario",
     "Scenario",
+    "SizingScenario",
     "TimedScenario",
     "Variant",
     "WorkloadChoice",
@@ -40,7 +42,7 @@ def model_for(
     A `probe` without a workload probes storage alone; with one it is made around every run.
     """
     if "loads" in document:
-        return LoadsScenario
+        return SizingScenario if "replay" in document or "candidate" in document else LoadsScenario
     if "workload" not in document and ("probe" in document or "raw" in document):
         return ProbeScenario
     return QueryScenario if "queries" in document else Scenario

@@ -19,7 +19,7 @@ from stallmark.quantities import Pool, PoolSize, Seconds
 from stallmark.record.probe import Asked
 from stallmark.scenarios.emulated_array import EmulatedArray
 from stallmark.scenarios.probing import Depth, Patterns
-from stallmark.scenarios.section import Section, Titled, no_twins
+from stallmark.scenarios.section import MOST_VARIANTS, Section, Titled, no_twins
 from stallmark.scenarios.variant import VariantName
 from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
 
@@ -80,7 +80,7 @@ class ProbeScenario(Titled):
 
     probe: ProbeSteps
     """Reads and writes to measure."""
-    variants: Annotated[list[ProbeVariant], Field(min_length=1)]
+    variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS)]
     """The storage that is probed."""
 
     @model_validator(mode="before")

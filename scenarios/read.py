@@ -2,17 +2,16 @@
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import SHIPPED, AnyScenario, ProbeScenario, model_for
-from stallmark.scenarios.validation_errors import Keys, sentences
+from stallmark.scenarios.validation_errors import Keys, sentences, shortened
+from stallmark.scenarios.yaml_text import DEEPEST, LONGEST, NotYaml, load
 
 
 def shipped() -> list[str]:
@@ -49,35 +48,28 @@ def locate(name_or_path: str) -> Path:
     if name_or_path in shipped():
         return SHIPPED / f"{name_or_path}.yaml"
     path = Path(name_or_path)
-    if path.is_file():
-        return path
+    with suppress(OSError):  # a name that is longer than a file's can be
+        if path.is_file():
+            return path
     near = difflib.get_close_matches(name_or_path, shipped(), 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(shipped())}."
-    raise StallmarkError(f"{name_or_path!r} is neither a file nor a scenario of Stallmark: {hint}")
+    raise StallmarkError(f"{shortened(name_or_path)!r} is neither a file nor a scenario of Stallmark: {hint}")
 
 
 def _load(path: Path) -> dict:
     try:
-        document = YAML().load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            document = load(file.read(LONGEST + 1), with_lines=True)
     except OSError as error:
         raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise StallmarkError(f"{path} is not a text file.") from None
-    except YAMLError as error:
-        raise StallmarkError(f"{path}{_not_yaml(error)}.") from None
+    except NotYaml as error:
+        line = f", line {error.line}" if error.line else ""
+        raise StallmarkError(f"{path}{line}: {error}.") from None
     if not isinstance(document, dict):
         raise StallmarkError(f"{path} holds no scenario: it must be a mapping that begins with `name:`.")
     return document
-
-
-def _not_yaml(error: YAMLError) -> str:
-    if not isinstance(error, MarkedYAMLError):
-        return " is not YAML: it holds characters that no text has"
-    line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-    if isinstance(error, DuplicateKeyError):
-        key = str(error.problem).split('"')[1]
-        return f"{line}: the key {key} is there twice: keep one"
-    return f"{line}: this is not YAML ({error.problem})"
 
 
 def _override(document: dict, override: str) -> Keys:
@@ -86,12 +78,14 @@ def _override(document: dict, override: str) -> Keys:
     if not equals or not text:
         raise StallmarkError(f"--set {override}: write it as key=value, for example --set measure=60s.")
     try:
-        wanted = YAML(typ="safe").load(value)
-    except YAMLError:
-        raise StallmarkError(f"--set {override}: {value!r} is not YAML; put it in quotes.") from None
+        wanted = load(value)
+    except NotYaml as error:
+        raise StallmarkError(f"--set {shortened(override)}: {error}.") from None
     place: Any = document
     keys: list[str | int] = []
     *parents, last = text.split(".")
+    if len(parents) >= DEEPEST:
+        raise StallmarkError(f"--set {shortened(override)}: it names more than {DEEPEST} keys within each other.")
     for part in parents:
         keys.append(_key(place, part, override))
         if isinstance(place, dict):

@@ -18,8 +18,9 @@ class Search(Section):
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
-    of: Literal["users", "rate"]
-    """`users`, or the `rate` at which transactions arrive, per second."""
+    of: Literal["users", "rate", "load"]
+    """`users`; the `rate` at which transactions arrive, per second; or, beside `loads`, the `load`: a multiple of the
+    rates of all of them."""
     from_: Annotated[Level, Field(alias="from")]
     """The level that is tried first."""
     to: Level
@@ -36,4 +37,4 @@ class Search(Section):
         return self
 
     def asked(self) -> Asked:
-        return Asked(self.from_, self.to, self.tolerance, whole=self.of == "users")
+        return Asked(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, model_validator
 
+MOST_VARIANTS = 100
+
 
 class Section(BaseModel):
     """Base of all sections: has no keys but its own, and is not changed."""
@@ -14,7 +16,7 @@ class Section(BaseModel):
 class Titled(Section):
     """A scenario file's own words."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
     """The scenario's name: small letters, digits and hyphens. It ends the names of the folders of its runs."""
     title: str = ""
     """One line for lists and reports; by default the name."""

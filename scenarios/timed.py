@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Tag, model_validator
@@ -16,6 +16,7 @@ from stallmark.scenarios.io_per_mailbox import SHORTEST_S
 from stallmark.scenarios.load import Load, UsersLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
+from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.stats.thresholds import CEILING_LONGEST
@@ -59,6 +60,16 @@ class PlannedStep:
     cells: int | None = None
 
 
+@dataclass(frozen=True)
+class Searched:
+    """A search, and the load that it is of by its name; None where it is of the `rates` of all loads at once."""
+
+    search: Search
+    load: str | None
+    slo: ServiceLevelChoice
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+
 class TimedScenario(AnyScenario):
     """Loads drive the server, for a time."""
 
@@ -76,11 +87,11 @@ class TimedScenario(AnyScenario):
     def loads_of(self, variant: Variant) -> Mapping[str, Load]:
         """Return the loads that run in a variant, by name."""
 
-    def searched_of(self, variant: Variant) -> tuple[str, UsersLoad, Search] | None:
-        """Return the load that has a search, by name; None where none has."""
+    def searched_of(self, variant: Variant) -> Searched | None:
+        """Return the search of a variant's runs; None where steps are fixed."""
         for name, load in self.loads_of(variant).items():
-            if isinstance(load, UsersLoad) and load.search:
-                return name, load, load.search
+            if isinstance(load, UsersLoad) and load.search and (slo := load.slo or self.slo):
+                return Searched(load.search, name, slo)
         return None
 
     @abstractmethod
@@ -124,14 +135,14 @@ class TimedScenario(AnyScenario):
             users = sum(count for load, count in planned.counts.items() if isinstance(loads[load], UsersLoad))
             steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
         one_s = self.ramp + warm_up_s + CEILING_LONGEST * self.measure + BETWEEN_LEVELS_S
-        named = self.searched_of(variant)
-        reserve_s = named[2].asked().most_levels * one_s - steps[-1].end_s if named else 0.0
+        searched = self.searched_of(variant)
+        reserve_s = searched.search.asked().most_levels * one_s - steps[-1].end_s if searched else 0.0
         return Timeline(tuple(steps), limits, reserve_s)
 
     def usual_s(self, variant: Variant) -> float:
         """Return how long a variant's load usually takes: a search rarely needs its most levels, and few of them are
         measured for longer than planned."""
         timeline = self.timeline(variant)
-        if not (named := self.searched_of(variant)):
+        if not (searched := self.searched_of(variant)):
             return timeline.end_s
-        return named[2].asked().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S
+        return searched.search.asked().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S

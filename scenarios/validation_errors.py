@@ -14,6 +14,9 @@ from stallmark.scenarios.model import model_for
 
 Keys = tuple[str | int, ...]
 
+_REPEATED = 100
+"""Characters of what was given that a sentence repeats."""
+
 _RENAMED = {"device": "emulated_array", "raw": "probe"}
 """Keys of earlier versions, with their present names."""
 
@@ -98,6 +101,7 @@ _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than": _limit("more than", "gt"),
     "less_than_equal": _limit("at most", "le"),
     "finite_number": lambda _: "must be a number",
+    "too_long": lambda context: f"must have at most {context['max_length']} items",
     "too_short": lambda _: "must have at least one item",
     "string_too_short": lambda _: "must not be empty",
     "string_too_long": lambda context: f"must have at most {context['max_length']} characters",
@@ -117,13 +121,18 @@ def _said(given: Any) -> str:
         return "a mapping" if given else "an empty mapping"
     if isinstance(given, list):
         return "a list" if given else "an empty list"
-    return repr(str(given)) if isinstance(given, str) else str(given)
+    return repr(shortened(given)) if isinstance(given, str) else str(given)
+
+
+def shortened(text: str) -> str:
+    """Return a text as a sentence can repeat it."""
+    return text if len(text) <= _REPEATED else f"{text[:_REPEATED]}…"
 
 
 def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str]) -> str:
     for length in range(len(keys), 0, -1):
         if keys[:length] in overrides:
-            return f"--set {overrides[keys[:length]]}"
+            return f"--set {shortened(overrides[keys[:length]])}"
     line = _line(document, keys)
     return f"{path}, line {line}" if line else str(path)
 

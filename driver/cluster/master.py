@@ -5,9 +5,10 @@ work. A machine that comes when the run has enough, or has begun, gets no answer
 run. No message holds a URL or a password, because Locust's connection is not encrypted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic_ns
+from typing import NoReturn
 
 import gevent
 import msgspec
@@ -15,16 +16,20 @@ from gevent.event import Event
 from gevent.queue import Queue
 from locust.env import Environment
 from locust.rpc import Message
-from locust.runners import STATE_MISSING, MasterRunner
+from locust.runners import FALLBACK_INTERVAL, STATE_MISSING, MasterRunner
+from zmq import Frame, ZMQError
 
+from stallmark.driver.cluster.incoming import from_machine
 from stallmark.driver.cluster.join import STALLMARK, ClockOffset, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
+    Bye,
     ClocksCompared,
     Done,
     EndLoad,
+    ExecutorDied,
     ExecutorsReady,
     Finish,
     Go,
@@ -32,16 +37,19 @@ from stallmark.driver.messages import (
     LoadMachine,
     LoadOrder,
     MachineLost,
+    Malformed,
     MessagesLost,
+    NotUnderstood,
     Ping,
     Pong,
     Rate,
     Refused,
     Report,
+    SessionLost,
     UsersElsewhere,
     UsersHere,
     Waiting,
-    decode,
+    decode_of_machine,
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
@@ -76,32 +84,72 @@ class TakenMachine:
 
 class Master(MasterRunner):
     """The master of one run, which delivers what the executors of all machines report. It adds Refused and Waiting
-    until all have come, MachineLost when one is gone, MessagesLost when messages of one are missing, and ClocksCompared
-    at the end."""
+    until all have come, MachineLost when one is gone, MessagesLost when messages of one are missing, ClocksCompared at
+    the end, and NotUnderstood once for each sender of what is no message."""
 
-    def __init__(self, environment: Environment, expected: ExpectedMachines, deliver: Callable[[OurMessage], None]):
+    def __init__(
+        self,
+        environment: Environment,
+        expected: ExpectedMachines,
+        loads: Sequence[LoadSpec],
+        deliver: Callable[[OurMessage], None],
+    ):
         self._expected = expected
+        self._loads = list(loads)
         self._deliver = deliver
         self._machines: dict[str, TakenMachine] = {}
         self._all_there = Event()
         self._over = False
+        self._not_understood: set[str] = set()
         super().__init__(environment, expected.host, expected.port)
-        self.register_message(STALLMARK, self._receive)
         environment.runner = self
         if environment.shape_class:
             environment.shape_class.runner = self
 
-    def handle_message(self, client_id: str, msg: Message) -> None:
-        if msg.type == "client_ready" and self._all_there.is_set() and client_id not in self._machines:
-            return
-        super().handle_message(client_id, msg)
+    def client_listener(self) -> NoReturn:
+        """Take what is sent to the port, by anybody; Locust's own loop ends with the first message that is none of its
+        kind."""
+        while True:
+            try:
+                frames: list[Frame] = self.server.socket.recv_multipart(copy=False)
+            except ZMQError:
+                self.connection_broken = True
+                gevent.sleep(FALLBACK_INTERVAL)
+                continue
+            self.take([frame.bytes for frame in frames], str(frames[0].get("Peer-Address")))
 
-    def wait_until_ready(self, loads: list[LoadSpec]) -> list[LoadMachine]:
+    def take(self, frames: Sequence[bytes], address: str) -> None:
+        """Handle a message that came from that address, or leave it out and say so once."""
+        try:
+            message = from_machine(frames)
+            self.handle_message(message.node_id, message)
+        except Malformed:
+            machine = self._machines.get(frames[0].decode(errors="replace"))
+            sender = f"load machine {machine.number}" if machine and machine.number else address
+            if sender not in self._not_understood:
+                self._not_understood.add(sender)
+                self._deliver(NotUnderstood(sender))
+
+    def handle_message(self, client_id: str, msg: Message) -> None:
+        is_known = client_id in self.clients
+        match msg.type:
+            case "client_ready":
+                if client_id in self._machines or not self._all_there.is_set():
+                    super().handle_message(client_id, msg)
+            case kind if kind == STALLMARK:
+                self._receive(client_id, msg.data["body"], msg.data["count"])
+            case "stats" if is_known:
+                self.clients[client_id].user_classes_count = msg.data["user_classes_count"]
+                self.check_stopped()
+            case _ if is_known:
+                super().handle_message(client_id, msg)
+
+    def wait_until_ready(self) -> list[LoadMachine]:
         """Wait until all machines are there and their executors are ready. Raises MachinesMissing."""
         self._wait_for_all()
         for number, machine in enumerate(sorted(self._machines.values(), key=lambda m: m.id), start=1):
             machine.number = number
-            self._send(machine, LoadOrder(loads, number, self._expected.count))
+            self._send(machine, LoadOrder(self._loads, number, self._expected.count))
         self.greenlet.spawn(self._watch)
         machines = sorted(self._machines.values(), key=lambda m: m.number)
         gevent.wait([machine.ready for machine in machines], timeout=READY_WITHIN_S)
@@ -133,6 +181,7 @@ class Master(MasterRunner):
     def quit(self) -> None:
         """Stop all users, take the last message of every machine, and release them."""
         self.stop(send_stop_to_client=False)
+        self._over = True
         machines = [machine for machine in self._machines.values() if not machine.lost]
         self._tell_of_clocks([machine for machine in machines if machine.ready.is_set()])
         for machine in machines:
@@ -156,6 +205,7 @@ class Master(MasterRunner):
                 self._deliver(Waiting(said, wanted))
             gevent.sleep(0.05)
         self._all_there.set()
+        self._over = False  # Locust stops when all have left that came, though there was no load yet
         for stranger in set(self.clients) - set(self._machines):
             del self.clients[stranger]  # Locust would give it users
 
@@ -183,15 +233,39 @@ class Master(MasterRunner):
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
 
-    def _receive(self, environment: Environment, msg: Message) -> None:
-        message = decode(msg.data["body"])
-        if machine := self._machines.get(msg.node_id):
+    def _receive(self, id: str, body: bytes, count: int) -> None:
+        """Take a message of ours. Raise Malformed."""
+        message = decode_of_machine(body)
+        if machine := self._machines.get(id):
+            self._refuse_foreign(machine, message)
             machine.received += 1
-            if msg.data["count"] != machine.received:
+            if count != machine.received:
                 self._deliver(MessagesLost(machine.number))
             self._hear(machine, message)
         elif isinstance(message, Join) and not self._all_there.is_set():
-            self._judge(msg.node_id, message)
+            self._judge(id, message)
+
+    def _refuse_foreign(self, machine: TakenMachine, message: OurMessage) -> None:
+        """Raise Malformed for a message on a load that this run has not, or in the name of another machine."""
+        names = {load.name for load in self._loads}
+        match message:
+            case UsersHere(load):
+                fits = 0 <= load < len(self._loads)
+            case SessionLost(load) | Bye(load):
+                fits = load in names
+            case ExecutorDied(loads):
+                fits = names.issuperset(loads)
+            case ExecutorsReady(_, parts):
+                fits = len(parts) == len(self._loads)
+            case Report():
+                rows = message.rows()
+                fits = names.issuperset(rows.loads()) and {machine.number}.issuperset(rows.machines())
+            case Join():
+                fits = False
+            case _:
+                fits = True
+        if not fits:
+            raise Malformed(f"{type(message).__name__} of another run")
 
     def _judge(self, id: str, join: Join) -> None:
         if why := refusal(self._expected.facts, join.agreed):

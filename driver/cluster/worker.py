@@ -10,15 +10,18 @@ import socket
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import gevent
 from locust.env import Environment
 from locust.exception import RPCError
-from locust.rpc import Message
+from locust.runners import WorkerRunner
+from zmq import ZMQError
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
+from stallmark.driver.cluster.incoming import from_master
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import Executors
 from stallmark.driver.load import executors
@@ -28,6 +31,7 @@ from stallmark.driver.messages import (
     Connected,
     Done,
     EndLoad,
+    ExecutorDied,
     ExecutorsReady,
     Finish,
     Finished,
@@ -35,7 +39,9 @@ from stallmark.driver.messages import (
     Join,
     Joined,
     LoadOrder,
+    Malformed,
     MasterLost,
+    NotUnderstood,
     Ping,
     Pong,
     Quit,
@@ -45,7 +51,7 @@ from stallmark.driver.messages import (
     UnknownHost,
     UsersElsewhere,
     WorkerOrder,
-    decode,
+    decode_of_master,
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
@@ -53,6 +59,46 @@ from stallmark.driver.messages import Message as OurMessage
 MASTER_SILENT_S = 8  # Locust itself would go on for a minute, and the load with it
 RELEASED_WITHIN_S = 5
 LINGER_MS = 500
+
+
+class _Runner(WorkerRunner):
+    """Locust's worker. It hands on what is ours (`hear`), and what makes no sense is left out (`leave_out`)."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        order: WorkerOrder,
+        hear: Callable[[OurMessage], None],
+        leave_out: Callable[[], None],
+    ):
+        """Connect. Raise ConnectionError where nothing answers for minutes."""
+        self._hear, self._leave_out = hear, leave_out
+        super().__init__(environment, order.host, order.port)
+        environment.runner = self
+
+    def worker(self) -> NoReturn:
+        self.last_received_spawn_timestamp = 0
+        while True:
+            try:
+                frames = self.client.socket.recv_multipart()
+            except ZMQError:
+                gevent.sleep(1)
+            else:
+                self.take(frames)
+
+    def take(self, frames: Sequence[bytes]) -> None:
+        try:
+            message = from_master(frames, self.client_id)
+            if message.type == STALLMARK:
+                self._hear(decode_of_master(message.data["body"]))
+                return
+            known = {users.__name__ for users in self.user_classes}
+            if message.type == "spawn" and not known.issuperset(message.data["user_classes_count"]):
+                raise Malformed("users of no load of this run")
+        except Malformed:
+            self._leave_out()
+        else:
+            self.handle_message(message)
 
 
 class LoadWorker:
@@ -68,8 +114,8 @@ class LoadWorker:
         self._executors: Executors | None = None
         self._sent = 0
         self._silent_s = 0
-        self._runner = self._environment.create_worker_runner(order.host, order.port)
-        self._runner.register_message(STALLMARK, self._receive)
+        self._has_left_out = False
+        self._runner = _Runner(self._environment, order, self._receive, self._leave_out)
         self._environment.events.heartbeat_received.add_listener(self._heard)
 
     def serve(self) -> None:
@@ -91,8 +137,15 @@ class LoadWorker:
         self._runner.quit()
         self._runner.client.close(linger=LINGER_MS)
 
-    def _receive(self, environment: Environment, msg: Message) -> None:
-        match decode(msg.data["body"]):
+    def _leave_out(self) -> None:
+        """Say once that a message of the master made no sense."""
+        if not self._has_left_out:
+            self._has_left_out = True
+            self._tell_parent(NotUnderstood("the master"))
+
+    def _receive(self, message: OurMessage) -> None:
+        """Do as the master says. Raise Malformed."""
+        match message:
             case LoadOrder() as order:
                 gevent.spawn(self._get_ready, order)
             case Refused() as refused:
@@ -107,16 +160,23 @@ class LoadWorker:
             case EndLoad(load) if self._executors:
                 self._executors.end_load(load)
             case UsersElsewhere(load, users) if self._executors:
+                if not 0 <= load < len(self._executors.pools):
+                    raise Malformed("users of a load that is not here")
                 self._executors.pools[load].note_elsewhere(users)
             case Rate() as rate if self._executors:
                 self._executors.take_rate(rate)
 
     def _get_ready(self, order: LoadOrder) -> None:
         here = ThisMachine(order.number, order.machines)
+
+        def deliver(message: OurMessage) -> None:
+            self._tell_master(message)
+            if isinstance(message, ExecutorDied) and not self._executors:
+                self._tell_parent(Unable(message.pid, message.code))
+
         try:
-            started = Executors(order.loads, self._engine, self._tell_master, here)
+            started = Executors(order.loads, self._engine, deliver, here)
         except Closed:
-            self._tell_parent(Unable())
             return
         self._environment.user_classes = [user_class(place, pool) for place, pool in enumerate(started.pools)]
         self._executors = started

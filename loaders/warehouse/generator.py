@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from stallmark.errors import StallmarkError, as_reason
+from stallmark.processes import how_ended
 from stallmark.schema.warehouse.generator import NAME, found
 
 VARIED = (
@@ -61,10 +62,10 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
         assert guard.stdout
         line = guard.stdout.readline()
         if not line:
-            raise StallmarkError(f"{NAME} was ended from outside: build again.")
+            raise StallmarkError(f"The guard of {NAME} {how_ended(guard.wait())}: build again.")
         ended = msgspec.json.decode(line, type=GeneratorEnd)
         if ended.code != 0:
-            said = " ".join(ended.stderr.split()) or f"it ended with code {ended.code}"
+            said = " ".join(ended.stderr.split()) or f"it {how_ended(ended.code)}"
             raise StallmarkError(f"{NAME} made no data: {as_reason(said)}.")
         yield {table: _file(Path(ended.folder), table) for table in tables}
 

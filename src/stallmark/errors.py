@@ -1,7 +1,9 @@
 """Errors of servers, in words that are the same for every engine."""
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 
@@ -60,7 +62,8 @@ class CallFailed(Exception):
 
 def as_reason(said: object) -> str:
     """Return an error, or a server's words, as the end of a sentence: without a full stop."""
-    return str(said).rstrip(".")
+    text = _of_system(said) if isinstance(said, OSError) else str(said)
+    return text.rstrip(".")
 
 
 def as_sentence(said: object) -> str:
@@ -75,5 +78,17 @@ def mistake(problem: Mapping[str, Any]) -> str:
 
 
 def in_words(error: BaseException) -> str:
-    """Return the message with the notes that were added to the error on its way."""
-    return " ".join([str(error), *getattr(error, "__notes__", ())])
+    """Return the message, a sentence, with the notes that were added to the error on its way."""
+    text = f"{as_reason(error)}." if isinstance(error, OSError) else str(error)
+    return " ".join([text, *getattr(error, "__notes__", ())])
+
+
+def named(error: OSError, path: Path) -> OSError:
+    """Return an error of the system with its own words and with the file, which some libraries leave out."""
+    return OSError(error.errno, os.strerror(error.errno), str(path)) if error.errno else OSError(f"{path}: {error}")
+
+
+def _of_system(error: OSError) -> str:
+    """Return what the system said, and of which file."""
+    said = error.strerror or str(error)
+    return f"{error.filename}: {said}" if error.filename else said

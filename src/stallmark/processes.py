@@ -6,8 +6,10 @@ Some stay apart. The guards of the embedded server (engines/postgres/embedded/gu
 processes (storage/block_device/parts.py) belong to no parent: they are found again by their command lines.
 """
 
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
 
 
@@ -24,3 +26,32 @@ def kill(process: subprocess.Popen) -> int:
     """Kill a child, which may have ended already, and leave no zombie; returns its code as Popen has it."""
     process.kill()
     return process.wait()
+
+
+def code_of(process: subprocess.Popen, within_s: float) -> int | None:
+    """Return the code of a child that is ending, as Popen has it; None where it has not ended after so long."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(within_s)
+    return process.poll()
+
+
+def of_guarded(code: int | None) -> int | None:
+    """Return the code of the process that a guard of ours ran, from the guard's own: it hands a signal on as shells do,
+    as 128 more than its number."""
+    return 128 - code if code is not None and code > 128 else code
+
+
+def killed_by(code: int | None) -> str | None:
+    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it; None where it ended
+    otherwise, or has not."""
+    if code is None or code >= 0:
+        return None
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else "of no name"
+    return f"signal {-code} ({name})"
+
+
+def how_ended(code: int | None) -> str:
+    """Return how a process ended, as the end of a sentence, from the same code."""
+    if by := killed_by(code):
+        return f"was killed by {by}"
+    return "has not ended" if code is None else f"ended with code {code}"

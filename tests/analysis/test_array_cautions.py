@@ -28,14 +28,6 @@ def test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said(pair):
     assert not list(array_cautions([with_manifest(run, devices=emulated) for run in pair]))
 
 
-def test_an_experiment_that_ended_early_says_before_what_and_why(pair):
-    a, _ = pair
-    because = "The command before 'C' failed (exit code 1); it said: pool 0\nis full"
-    [found] = array_cautions([with_manifest(a, ended={"before": "C", "because": because})])
-    assert found.kind == ArrayKind.ENDED
-    assert found.facts == {"before": "C", "said": because.replace("\n", " ")}
-
-
 def lay(data: tuple[str, str], wal: tuple[str, str]) -> dict:
     """Return devices of a manifest: disk and folder of the data, and of the log."""
     (data_disk, data_folder), (wal_disk, wal_folder) = data, wal

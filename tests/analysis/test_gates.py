@@ -178,6 +178,9 @@ def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_r
         assert gate and gate.passed is passes
     gate = gates.completed(counted, committed, {}, Unheard(silent=1))
     assert gate and gate.passed is None and gate.facts["silent_executors"] == 1
+    fewer = {name: one.changed(after=one.before) for name, one in counted.items()}
+    gate = gates.completed(fewer, committed, {}, Unheard(lost=1))
+    assert gate and gate.passed is False, "lost with their executor or not, none may be missing from the database"
 
 
 def test_completed_tells_of_several_types_the_one_that_is_furthest_off():

@@ -17,6 +17,7 @@ BENT = {
     RunKind.DEFERRED_WAITED: {"left_waiting": {"deferred": 3}},
     RunKind.UNFINISHED: {"unheard": {"unfinished": 2}},
     RunKind.EXECUTORS_SILENT: {"unheard": {"silent": 1}},
+    RunKind.EXECUTORS_LOST: {"unheard": {"lost": 1}},
     RunKind.COLLECTOR_OUTAGE: {"collectors": {"io": {"title": "I/O", "outages": [{"since_s": 2.0, "reason": "fire"}]}}},
     RunKind.SAMPLES_MISSED: {"collectors": {"io": {"title": "I/O", "missed": 4}}},
 }
@@ -33,6 +34,19 @@ def noted(folder: Path, rows=(), **fields):
 @pytest.mark.parametrize("kind", BENT)
 def test_each_is_said_of_a_run_in_which_it_happened(kind, tmp_path):
     assert [kind for kind, _ in noted(tmp_path / "run", **BENT[kind])] == [kind]
+
+
+@pytest.mark.parametrize(("after", "unreported"), [(None, None), (107, {"transfer": 2})])
+def test_of_executors_that_were_lost_it_is_said_how_many_commits_went_with_them(tmp_path, after, unreported):
+    counted = {"transfer": {"before": 100, "after": after}}
+    writer = RecordWriter(tmp_path / "run", a_manifest(unheard={"lost": 1}, workload={"counted": counted}))
+    row = {"load": "bank", "transaction": "transfer", "rolled_back": 0, "failed": 0}
+    writer.append(
+        "transactions", [row | {"second": second, "committed": committed} for second, committed in ((0, 2), (1, 3))]
+    )
+    writer.close()
+    [found] = run_notes(Record(writer.folder))
+    assert (found.kind, found.facts["unreported"]) == (RunKind.EXECUTORS_LOST, unreported)
 
 
 def test_nothing_is_said_of_a_run_in_which_nothing_happened(tmp_path):

@@ -51,3 +51,24 @@ def test_a_wrong_command_line_is_no_mistake_of_stallmark(tmp_path, monkeypatch):
     result = stallmark("list", "--nothing")
     assert result.exit_code == 2 and re.search("No such option", result.output)
     assert not list(Path(tmp_path).rglob("error-*.log"))
+
+
+class NotForeseen(BaseException):
+    """As the libraries in Rust raise where they fail."""
+
+
+def test_without_any_place_for_a_log_it_is_shown_and_the_code_is_the_same(broken, monkeypatch):
+    monkeypatch.setattr("stallmark.cli.crash_log.write", lambda _: None)
+    result = stallmark("list")
+    assert result.exit_code == UNEXPECTED
+    assert "Traceback" in result.stderr and "hunter2" not in result.stderr
+
+
+def test_an_error_that_is_no_exception_is_one_all_the_same(monkeypatch, tmp_path):
+    @click.command()
+    def command():
+        raise NotForeseen
+
+    monkeypatch.setitem(main.commands, "list", command)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert stallmark("list").exit_code == UNEXPECTED

@@ -1,18 +1,21 @@
 """The command line: what goes to standard output, what to standard error, and the exit codes."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import click
 import pytest
 from support.command_line import signals_as_before, stallmark
 
+from stallmark import stopping
 from stallmark.cli.main import main
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.experiment import stopping
 from stallmark.loaders.find import loader_for
 from stallmark.scenarios.read import shipped
 from stallmark.transactions import WORKLOADS
@@ -198,10 +201,13 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(server):
         (StallmarkError("No [such] thing."), 3, "Error: No [such] thing."),
         (CallFailed(ErrorClass.CONNECTION_LOST, "08006", "it went away"), 3, "connection lost (08006): it went away"),
         (OSError(28, "No space left on device", "/x/y"), 3, "/x/y: No space left on device."),
+        (MemoryError(), 3, "memory of this machine"),
+        (click.FileError("/x/y", "no such file"), 3, "/x/y"),
+        (click.Abort(), 3, "Nobody answered"),
         (stopping.StopSignal(signal.SIGINT), 130, "Stopped by Ctrl-C. What was done is kept"),
         (stopping.StopSignal(signal.SIGTERM), 143, "Stopped by a signal (SIGTERM). What was done is kept"),
     ],
-    ids=["ours", "server", "system", "Ctrl-C", "terminated"],
+    ids=["ours", "server", "system", "memory", "file", "unanswered", "Ctrl-C", "terminated"],
 )
 def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
     def fail(_):
@@ -211,6 +217,50 @@ def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
     result = stallmark("doctor")
     assert (result.exit_code, result.stdout) == (code, "")
     assert sentence in result.stderr
+
+
+def test_ctrl_c_at_a_question_is_ctrl_c(monkeypatch):
+    def ask(_):
+        try:
+            raise stopping.StopSignal(signal.SIGINT)
+        except KeyboardInterrupt:  # as click's prompts do
+            raise click.Abort() from None
+
+    monkeypatch.setattr("stallmark.cli.doctor.examine", ask)
+    assert stallmark("doctor").exit_code == 130
+
+
+def test_output_that_nobody_reads_ends_with_141_and_no_word():
+    nobody, output = os.pipe()
+    os.close(nobody)
+    command = [sys.executable, "-m", "stallmark.cli.entry", "list", "--json"]
+    ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE)
+    os.close(output)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+PRESSED = """
+import os, signal
+from contextlib import contextmanager
+from stallmark.cli import entry
+
+later = entry.later
+
+@contextmanager
+def pressed():
+    with later():
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+        yield
+
+entry.later = pressed
+entry.main()
+"""
+
+
+def test_ctrl_c_while_its_packages_are_imported_ends_with_130_and_one_sentence():
+    ended = subprocess.run([sys.executable, "-c", PRESSED], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.count("\n")) == (130, 1), ended.stderr
 
 
 def test_a_path_is_said_as_it_is():
@@ -237,8 +287,30 @@ def test_a_signal_waits_for_what_must_be_done_whole():
         signal.raise_signal(signal.SIGINT)
         done.append("whole")
     assert done == ["whole"]
+    signal.raise_signal(signal.SIGTERM)  # so soon after the other: the same wish
+    stopping.listen()
     with pytest.raises(stopping.StopSignal):
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_command_that_has_ended_hears_no_signal():
+    stopping.listen()
+    stopping.deafen()
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_a_wish_to_stop_after_a_while_is_another(monkeypatch):
+    monkeypatch.setattr(stopping, "SAME_WITHIN_S", 0.0)
+    stopping.listen()
+    for _ in range(2):
+        with pytest.raises(stopping.StopSignal):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_signals_are_held_back_in_the_main_thread_alone():
+    stopping.listen()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: stopping.later().__enter__()).result()
 
 
 def test_a_signal_that_is_to_be_ignored_is_ignored():

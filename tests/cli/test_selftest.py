@@ -20,7 +20,6 @@ from stallmark.engines.examined import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import StopSignal
 from stallmark.experiment.target import Target
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
@@ -28,6 +27,7 @@ from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
 from stallmark.schema.deploy import create_tables
 from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.stopping import StopSignal
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.brokerage import WORKLOAD as BROKERAGE
 

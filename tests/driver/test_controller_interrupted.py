@@ -27,8 +27,25 @@ def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_
         running.executors()[0].send_signal(signal.SIGKILL)
 
     record = load(600, load_spec(20)).run(kill)
-    assert "executor process" in record.incomplete_because and "was killed" in record.incomplete_because
+    assert (
+        "executor process" in record.incomplete_because
+        and "was killed by signal 9 (SIGKILL)" in record.incomplete_because
+    )
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+@pytest.mark.parametrize(
+    ("module", "killed"),
+    [("executor", "executor process"), ("locust_bridge", "conductor")],
+    ids=["executor", "conductor"],
+)
+def test_who_is_killed_while_the_load_starts_is_said(bank, load, tmp_path, monkeypatch, module, killed):
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os, sys\nif 'stallmark.driver.{module}' in sys.orig_argv:\n    os.kill(os.getpid(), 9)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
+    with pytest.raises(StallmarkError, match=rf"could not start: .*{killed}.* was killed by signal 9 \(SIGKILL\)"):
+        load(600, load_spec(2)).run()
 
 
 def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
@@ -64,7 +81,7 @@ def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executo
         running.conductor.send_signal(signal.SIGKILL)
 
     record = load(600, load_spec(20)).run(kill)
-    assert "conductor was killed" in record.incomplete_because
+    assert "conductor was killed by signal 9 (SIGKILL)" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
 

@@ -24,8 +24,10 @@ from stallmark.driver.messages import (
     MachineFacts,
     MachineLost,
     MessagesLost,
+    NotUnderstood,
     Ready,
     Refused,
+    Report,
     SessionLost,
     Stopped,
     Waiting,
@@ -80,6 +82,22 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
     assert drive.load_machines[1].clock_within_ms == 80.0
 
 
+def test_who_sent_what_is_no_message_is_said_and_noted_once(spoken_for):
+    drive, conductor = spoken_for(EXPECTED)
+    conductor.send(NotUnderstood("192.0.2.9"))
+    conductor.send(Ready([machine(1, 0.5), machine(2, 0.4)]))
+    said: list[str] = []
+    drive.start(said.append)
+    for message in (NotUnderstood("192.0.2.9"), NotUnderstood(), NotUnderstood("executor process 7", 2)):
+        conductor.send(message)
+        drive._receive(timeout=60)
+    conductor.send(Report(msgspec.Raw(b"\x91\x91\x01")))
+    drive._receive(timeout=60)
+    whom = ("192.0.2.9", "conductor", "7 on load machine 2", "an executor process")
+    told = [one for one in said if any(sender in one for sender in whom)]
+    assert len(told) == 4 and drive._writer.manifest.notes == tuple(told)
+
+
 def test_background_sessions_of_each_load_are_those_of_all_its_machines(spoken_for, monkeypatch):
     loads = [
         load_spec(20, name="mail", background_per_user=0.1, cells=2),
@@ -128,7 +146,7 @@ def test_a_conductor_that_has_gone_is_said_where_it_is_told_something(spoken_for
     monkeypatch.setattr(f"{__name__}.LOADS", [load_spec(1), load_spec(1, name="wages")])
     drive, conductor = spoken_for()
     conductor.close()
-    with pytest.raises(Interrupted, match="conductor was killed"):
+    with pytest.raises(Interrupted, match="conductor ended with code 0;"):
         drive._end_loads(["bank"], "it is enough")
 
 
@@ -145,7 +163,7 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(message,
     [
         (MachineLost(2), "load machine 2 was lost"),
         (MessagesLost(2), "messages of load machine 2"),
-        (ExecutorDied(["bank"], 7, -9, machine=2), "7 on load machine 2 was killed"),
+        (ExecutorDied(["bank"], 7, -9, machine=2), "7 on load machine 2 was killed by signal 9"),
         (ExecutorDied(["bank"], 7, 1, machine=2), "7 on load machine 2 ended by a fault of its own"),
         (SessionLost("bank", 3, "gone", machine=2), "user 3 on load machine 2 .*: gone"),
         (SessionLost("bank", None, "gone", machine=2), "background sessions on load machine 2 .*: gone"),

@@ -14,7 +14,7 @@ from support.simulated_time import Time
 from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
 from stallmark.driver.load_users import _taken
-from stallmark.driver.messages import Quit, StopUser
+from stallmark.driver.messages import NotUnderstood, Quit, Refused, StopUser
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="This system gives no process a core of its own.")
@@ -64,3 +64,16 @@ def test_transactions_are_taken_when_their_second_has_ended():
         [], [10], [25, 19], [31],
     ]  # fmt: skip
     assert not samples
+
+
+def test_an_order_that_makes_no_sense_is_left_out_and_told_of():
+    ours, theirs = map(Channel, socket.socketpair())
+    stopped = []
+    executor = module.Executor.__new__(module.Executor)
+    executor._channel, executor._loads = theirs, {0: SimpleNamespace(stop=stopped.append)}
+    for order in (NotUnderstood(), StopUser(1, 7), Refused("a", "b"), StopUser(0, 7)):
+        executor._obey(order)
+    assert stopped == [7]
+    assert [type(ours.receive()) for _ in range(3)] == [NotUnderstood] * 3
+    ours.close()
+    theirs.close()

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import malformed
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel, start_child
 from stallmark.driver.machines import RunFacts
@@ -21,6 +22,7 @@ from stallmark.driver.messages import (
     MachineFacts,
     Malformed,
     Message,
+    NotUnderstood,
     Refused,
     Report,
     StartUser,
@@ -129,6 +131,20 @@ def test_a_message_cut_in_the_middle_is_an_end():
     ours.close()
     with theirs, pytest.raises(Closed):
         Channel(theirs).receive()
+
+
+def test_what_is_no_message_is_left_out_and_the_next_ones_come():
+    ours, theirs = socket.socketpair()
+    there = Channel(theirs)
+    for body in malformed.bodies(seed=1, count=300, like=encode(StartUser(0, 7))):
+        ours.sendall(malformed.framed(body) + malformed.framed(encode(Finished())))
+        assert [there.receive(), there.receive()] == [NotUnderstood(), Finished()]
+    ours.sendall(malformed.framed(b"\xc1") + malformed.framed(encode(Finished())))
+    assert there.expect(Finished) == Finished()
+    ours.sendall(b"\xff\xff\xff\xff")
+    with pytest.raises(Closed):
+        there.receive()
+    ours.close()
 
 
 def test_a_non_blocking_descriptor_of_a_patched_parent_becomes_blocking():

@@ -38,7 +38,7 @@ class World:
     answer: Ceiling | None = None
 
     def run(self, until: int = 5_000) -> Timeline:
-        load = SearchedLoad(self.plan, BANK)
+        load = SearchedLoad(self.plan, {"bank": BANK})
         low, measure_s = self.plan.asked.low, self.plan.ramp_s + self.plan.warm_up_s
         first = Step("first", int(low), 0, self.plan.ramp_s, measure_s, measure_s + self.plan.measure_s)
         timeline = Timeline((first,), reserve_s=until)
@@ -114,7 +114,7 @@ def test_too_few_transactions_are_waited_for() -> None:
 
 
 def test_other_loads_and_what_no_user_started_count_for_nothing() -> None:
-    load = SearchedLoad(PLAN, BANK)
+    load = SearchedLoad(PLAN, {"bank": BANK})
     world = World(0)
     rows = world._second(3, 5)
     for row in rows.transactions:
@@ -146,3 +146,27 @@ def test_users_have_no_backlog() -> None:
     world.run()
     assert not any(level.backlog for level in world.levels)
     assert world.answer == Ceiling(Outcome.AT_LEAST, 64, None)
+
+
+def test_a_search_of_all_loads_multiplies_the_rate_of_each() -> None:
+    plan = replace(PLAN, load=None, asked=Asked(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50})
+    assert plan.rates_at(2) == {"bank": 200, "mail": 100}
+    assert plan.users_of("bank", 2, 7) == 7
+    load = SearchedLoad(plan, {"bank": BANK, "mail": find_workload("mail").users.deck, "beside": BANK})
+    timeline = Timeline((Step("0.5 ×", 14, 0, 0, 2, 12),), reserve_s=1000)
+    world = World(math.inf)
+    for second in range(40):
+        rows = world._second(second, 0.5)
+        for name in ("bank", "beside"):  # mail does nothing: its arrivals are missing
+            load.count(Rows([replace_load(row, name) for row in rows.transactions]))
+        if judged := load.check(timeline, second + 1.0):
+            assert judged.seen and not judged.seen.backlog, "the bank does more than all are due"
+            assert judged.timeline.steps[-1].name == "1 ×"
+            assert judged.timeline.steps[-1].users == 14
+            assert judged.seen.limits[0].seen == 400 * 10
+            return
+    raise AssertionError("the level was never judged")
+
+
+def replace_load(row: TransactionRow, name: str) -> TransactionRow:
+    return TransactionRow(**{field: getattr(row, field) for field in row.__struct_fields__} | {"load": name})

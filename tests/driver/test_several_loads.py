@@ -1,12 +1,16 @@
 """Several loads of one run: each has the users it asks for in every step, wherever they are, and rows of its own."""
 
 import os
+import socket
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import psutil
 import pytest
+import zmq
+from support import malformed
 from support.driving import Load, history_rows, load_spec, timeline, total
 from support.manifests import a_manifest
 from support.remote import free_port
@@ -137,13 +141,13 @@ def machine(ends: ExitStack, bank, port: int) -> Channel:
     return channel
 
 
-def run_on_two_machines(bank, tmp_path, loads: list[LoadSpec], meanwhile: Callable[[], None]) -> Drive:
-    """`meanwhile` is called when the first transactions have come in."""
+def run_on_two_machines(bank, tmp_path, loads: list[LoadSpec], meanwhile: Callable[[int], object]) -> Drive:
+    """`meanwhile` is called with the master's port when the first transactions have come in."""
     waiting, port = [meanwhile], free_port()
 
     def check() -> None:
         if drive._merger.seen.committed and waiting:
-            waiting.pop()()
+            waiting.pop()(port)
 
     writer = RecordWriter(tmp_path / "run", a_manifest())
     expected = ExpectedMachines(2, "127.0.0.1", port)
@@ -163,11 +167,24 @@ def run_on_two_machines(bank, tmp_path, loads: list[LoadSpec], meanwhile: Callab
     return drive
 
 
+def disturb(context: zmq.Context, port: int) -> None:
+    """Send a master what is no message of a load machine."""
+    with context.socket(zmq.DEALER) as stranger:
+        stranger.connect(f"tcp://127.0.0.1:{port}")
+        for frames in malformed.frames(seed=3, count=100):
+            stranger.send_multipart(frames)
+        with socket.create_connection(("127.0.0.1", port)) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n" * 9)
+
+
 def test_each_of_two_load_machines_has_a_share_of_every_load(bank, tmp_path):
     before = history_rows(bank)
     loads = [load_spec(4, 1, 4, name="payments"), load_spec(0, 3, 2, name="wages", arrivals=Arrivals("fixed", rate=40))]
-    run_on_two_machines(bank, tmp_path, loads, lambda: None)
+    with zmq.Context() as context:
+        run_on_two_machines(bank, tmp_path, loads, partial(disturb, context))
     record = Record(tmp_path / "run")
+    assert record.incomplete_because is None
+    assert ["127.0.0.1" in note for note in record.manifest.notes] == [True]
     assert_users_in_every_step(record, loads)
     assert total(record, "transactions", "committed") == history_rows(bank) - before
     rows = record.table("users").to_pylist()
@@ -182,7 +199,7 @@ def test_each_of_two_load_machines_has_a_share_of_every_load(bank, tmp_path):
 
 
 def test_a_load_that_ends_on_one_machine_ends_on_all(bank, tmp_path):
-    def kill_one() -> None:
+    def kill_one(port: int) -> None:
         processes = psutil.Process().children(recursive=True)
         executors = [each for each in processes if "stallmark.driver.executor" in each.cmdline()]
         max(executors, key=psutil.Process.create_time).kill()  # others may be left of an earlier test, ending

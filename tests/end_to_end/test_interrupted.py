@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.small_disks import fill, small_disk
 from support.tool import Command, Tool
 from support.waiting import eventually
 
@@ -95,14 +96,39 @@ def test_the_server_is_killed_while_measuring(shared):
     assert (folder.parent / "report.html").exists()
 
 
+def test_the_disk_of_the_record_fills_while_measuring(shared, tmp_path):
+    with small_disk(tmp_path / "disk", 24) as disk:
+        command = shared.start("run", shared.scenario(measure="600s"), "--out", str(disk))
+
+        def measuring() -> Path | None:
+            assert command.process.poll() is None, command.text
+            found = [path.parent for path in disk.glob("*/*/manifest.json")]
+            return found[0] if found and Record(found[0]).table("transactions").num_rows else None
+
+        folder = eventually(measuring, "a record with transactions")
+        fill(disk)
+        assert end_of(command, shared) == 4
+        said = " ".join(command.text.split())
+        assert "Incomplete:" in said and "--resume" in said
+        because = str(assert_kept(folder, "No space left on device").incomplete_because)
+        assert f"{folder}/" in because and because in said
+        report = ("report", str(folder.parent), "--out", str(tmp_path / "report.html"))
+        code, said = shared.run(*report)
+        assert code == 0 and "No space left on device" in (tmp_path / "report.html").read_text()
+
+
 @pytest.mark.parametrize(("module", "part"), [("executor", "executor"), ("locust_bridge", "conductor")])
 def test_a_part_of_the_driver_is_killed_while_measuring(tool, module, part):
     command, folder = tool.start_measuring()
     [process] = tool.running(f"stallmark.driver.{module}")
     process.send_signal(signal.SIGKILL)
     assert end_of(command, tool) == 4
-    assert "Incomplete:" in command.text and part in command.text and "killed" in command.text
-    assert_kept(folder, part)
+    assert "Incomplete:" in command.text and part in command.text and "killed by signal 9 (SIGKILL)" in command.text
+    record = assert_kept(folder, part)
+    [of_transfers] = record.manifest.workload.counted.values()
+    reported = sum(record.table("transactions")["committed"].to_pylist())
+    assert record.manifest.unheard.lost == 1
+    assert of_transfers.after and of_transfers.after - of_transfers.before >= reported
     assert (folder.parent / "report.html").exists()
 
 

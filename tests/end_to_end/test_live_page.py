@@ -28,7 +28,7 @@ class Watched:
         self.page, self.faults = page, []
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("request", lambda one: None if self.url in one.url else self.faults.append(one.url))
-        page.goto(self.url)
+        page.goto(self.command.text.partition("Live page: ")[2].split()[0])
         page.wait_for_selector("#charts .scatterlayer .trace", state="attached")
 
     @property

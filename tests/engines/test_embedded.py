@@ -194,8 +194,34 @@ def test_a_disk_that_is_full_when_it_starts_is_said_with_what_to_do(make_server:
     ],
 )  # fmt: skip
 def test_the_reason_in_a_log(line: str, said: str):
-    reason = why_failed(f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
+    reason = why_failed("the server", 1, f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
     assert reason.startswith(said) and ("Free some" in said or reason == said)
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "said"),
+    [
+        ("initdb", "kill -9 $$", r"initdb was killed by signal 9 \(SIGKILL\)"),
+        ("initdb", "echo 'child process was terminated by signal 9: Killed' >&2; exit 1", "the server that initdb had"),
+        (
+            "initdb",
+            "echo 'child process exited with exit code 143' >&2; exit 1",
+            r"started was killed by .*\(SIGTERM\)",
+        ),
+        ("postgres", "kill -9 $$", r"the server was killed by signal 9 \(SIGKILL\)"),
+        ("postgres", "kill -9 $PPID; sleep 5", r"its guard was killed by signal 9 \(SIGKILL\)"),
+        ("postgres", "kill -15 $PPID; sleep 5", r"its guard was killed by signal 15 \(SIGTERM\)"),
+    ],
+)
+def test_who_is_killed_while_it_starts_is_said(make_server: Make, monkeypatch, tmp_path, program, script, said):
+    stand_in = tmp_path / program
+    stand_in.write_text(f"#!/bin/sh\n{script}\n")
+    stand_in.chmod(0o755)
+    real = embedded.binary
+    monkeypatch.setattr(embedded, "binary", lambda name: stand_in if name == program else real(name))
+    server = make_server("new", fresh=program == "initdb")
+    with pytest.raises(StallmarkError, match=said):
+        server.start()
 
 
 def test_a_disk_that_is_full_during_initdb_is_a_sentence_and_leaves_no_half_cluster(make_server: Make, monkeypatch):

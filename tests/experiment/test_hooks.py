@@ -56,7 +56,7 @@ def test_a_command_is_run_without_a_shell_and_its_output_is_kept():
 
 
 def test_one_that_fails_shows_what_it_said():
-    with pytest.raises(HookFailed, match=r"before 'HDD' failed \(exit code 7\); it said: no such pool"):
+    with pytest.raises(HookFailed, match=r"before 'HDD' failed \(it ended with code 7\); it said: no such pool"):
         carry_out("HDD", python("import sys; print('no such pool', file=sys.stderr); sys.exit(7)"), SHOW)
 
 
@@ -183,7 +183,7 @@ def test_a_command_at_the_end_that_fails_is_said_and_raises_nothing(tmp_path):
     said = io.StringIO()
     hook = Hook(command=[sys.executable, "-c", "print('no mail here'); raise SystemExit(7)"])
     hooks.carry_out_at_end(hook, tmp_path, "complete", "", Show(Console(file=said, width=200)))
-    assert "exit code 7" in said.getvalue() and "no mail here" in said.getvalue()
+    assert "ended with code 7" in said.getvalue() and "no mail here" in said.getvalue()
 
 
 def test_what_stands_in_a_reason_is_not_replaced_again(tmp_path):

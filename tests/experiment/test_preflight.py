@@ -138,6 +138,7 @@ def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_pa
     run = Run(
         scenario, scenario.variants[0], engine, folder=tmp_path / "run", place=Place("e", 1, 1, 1), title="",
         loaded=None, original_pool_bytes=None, check=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
+        opened=lambda: None,
         show=SHOW, expected=None,
     )  # type: ignore[arg-type]  # fmt: skip
     holds["hr"] = "salaries"

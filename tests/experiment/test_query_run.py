@@ -119,6 +119,7 @@ def test_the_seed_decides_what_is_put_into_queries(engine: Engine, tmp_path: Pat
         made = QueryRun(
             scenario, scenario.variants[0], engine, folder=tmp_path, place=Place("e", 1, 1, 1), title="", loaded=None,
             original_pool_bytes=None, check=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
+            opened=lambda: None,
             show=Show(Console(file=io.StringIO())),
         )  # fmt: skip
         [(_, steps)] = made._streams("power")

@@ -12,12 +12,13 @@ from support.manifests import a_manifest
 import stallmark
 from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
+from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.resume import INTERRUPTED, EarlierExperiment, command
 from stallmark.experiment.target import Target
 from stallmark.record.folder_lock import alone
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
-from stallmark.record.writer import RecordWriter, note_end
+from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_any_scenario, shipped
 from stallmark.scenarios.variant import PlaceChoice
 
@@ -54,7 +55,7 @@ def test_a_run_that_was_killed_is_not_whole(read, tmp_path):
 
 def test_an_incomplete_run_is_set_aside_and_the_end_taken_back(read, tmp_path):
     folder = runs(tmp_path / "x", read, None, "the server was gone")
-    note_end(folder / "01-v1", "v2", "the hook failed")
+    EndNote().preparing(folder / "01-v1", "v2")
     begun = EarlierExperiment.read(folder)
     begun.make_room(2)
     assert read_manifest(folder / "01-v1").ended is None

@@ -9,10 +9,11 @@ import pytest
 from support.manifests import a_manifest, changed
 
 from stallmark.errors import StallmarkError
+from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.status import SILENT_S, State, newest, status
-from stallmark.record.writer import RecordWriter, note_end
+from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.variant import Variant
 
 RUN_S = 100  # from the start of one run to that of the next
@@ -68,8 +69,11 @@ def test_a_run_whose_record_does_not_grow_is_silent_and_has_no_time_left(read, t
 
 def test_why_it_ended_is_said_where_no_run_followed(read, tmp_path):
     folder = runs(tmp_path / "x", read, None, None)
-    note_end(folder / "02-v2", "v3", "the hook failed")
-    assert (status(folder).state, status(folder).because) == (State.ENDED, "the hook failed")
+    note = EndNote()
+    note.preparing(folder / "02-v2", "v3")
+    assert status(folder).state is State.BETWEEN
+    note.ended(StallmarkError("The hook failed."))
+    assert (status(folder).state, status(folder).because) == (State.ENDED, "The hook failed")
 
 
 @pytest.mark.parametrize(("began_s_ago", "phase"), [(0.4, "warming up"), (5, "measuring"), (60, "ending")])

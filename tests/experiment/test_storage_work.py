@@ -1,8 +1,9 @@
 """Work on the storage itself around the runs: in which order, and what keeps anything from being measured."""
 
 import io
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,13 +12,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 from support.manifests import a_manifest
+from support.small_disks import fill, small_disk
 
 from stallmark.engines.abilities import NoDevices, ServerArrays
 from stallmark.engines.base import Engine
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.experiment import runner as running
 from stallmark.experiment import storage_work
 from stallmark.experiment.hooks import HookFailed
+from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.experiment.storage_work import StorageWork
@@ -27,6 +30,7 @@ from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
+from stallmark.stopping import StopSignal
 from stallmark.storage import probe
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe import SHORT_STEPS
@@ -36,6 +40,9 @@ SMALL: dict[str, Any] = {
     "name": "small", "title": "", "answers": "", "needs": "", "users": 1, "warm_up": "0s", "measure": "1s",
     "workload": {"name": "bank", "scale": {"branches": 1}}, "reset": "continue",
 }  # fmt: skip
+
+
+NO_ERRORS: Mapping[str, BaseException] = {}
 
 
 def command(text: str) -> dict[str, Any]:
@@ -99,14 +106,24 @@ def tools(monkeypatch) -> None:
     monkeypatch.setattr(probe, "can_probe", lambda: None)
 
 
-def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) -> tuple[ExperimentEnd, list[dict]]:
-    """An experiment without a database; what came out, and what the record of every run says of its array."""
+def run(
+    monkeypatch,
+    tmp_path: Path,
+    *variants: dict[str, Any],
+    errors: Mapping[str, BaseException] = NO_ERRORS,
+    **changes: Any,
+) -> tuple[ExperimentEnd, list[dict]]:
+    """An experiment without a database; what came out, and what the record of every run says of its array. A variant
+    may be one of which `errors` has the error that its preparation ends with."""
     made: list[dict[str, Any]] = []
 
     def go(self: Run) -> None:
+        if error := errors.get(self._variant.name):
+            raise error
         known = {name: one for name, one in vars(self._prepared).items() if one is not None}
         made.append({"variant": self._variant.name, **known})
-        RecordWriter(self._folder, a_manifest()).close()
+        RecordWriter(self._folder, a_manifest(variant={"name": self._variant.name})).close()
+        self._opened()
 
     engine = SimpleNamespace(
         dialect="postgresql",
@@ -154,6 +171,62 @@ def test_one_that_fails_later_keeps_what_was_measured(monkeypatch, tmp_path):
     assert finished.incomplete_because and "it said: array is full" in finished.incomplete_because
     [kept] = [read_manifest(folder) for folder in tmp_path.glob("*/01-a")]
     assert kept.ended == Ended(before="B", because=finished.incomplete_because)
+
+
+@pytest.mark.parametrize(
+    ("error", "because"),
+    [
+        (StallmarkError("The copy is gone."), "The copy is gone"),
+        (CallFailed(ErrorClass.OUT_OF_SPACE, "1105", "it is full"), "out of space (1105): it is full"),
+        (OSError(28, "No space left on device", "/x/y"), "/x/y: No space left on device"),
+        (StopSignal(signal.SIGINT), "stopped by Ctrl-C"),
+        (KeyError("x"), "Stallmark ended unexpectedly"),
+    ],
+    ids=["ours", "server", "system", "Ctrl-C", "bug"],
+)
+def test_however_a_later_variant_s_preparation_ends_the_record_before_says_so(monkeypatch, tmp_path, error, because):
+    three = [{"name": name} for name in "ABC"]
+    if isinstance(error, StopSignal | KeyError):
+        with pytest.raises(type(error)):
+            run(monkeypatch, tmp_path, *three, errors={"C": error})
+    else:
+        assert run(monkeypatch, tmp_path, *three, errors={"C": error})[0] == ExperimentEnd(because, True)
+    said = [read_manifest(folder).ended for folder in sorted(tmp_path.glob("*/0*"))]
+    assert said == [None, Ended(before="C", because=because)]
+
+
+def test_of_the_first_variant_there_is_no_record_and_its_error_is_raised(monkeypatch, tmp_path):
+    with pytest.raises(StallmarkError, match="gone"):
+        run(monkeypatch, tmp_path, {"name": "A"}, errors={"A": StallmarkError("The copy is gone.")})
+    assert not list(tmp_path.glob("*/0*"))
+
+
+def test_while_a_later_variant_is_prepared_the_record_before_says_that_for_a_kill_leaves_no_time(monkeypatch, tmp_path):
+    seen = []
+
+    def look(*_: Any) -> PreparedStorage:
+        seen.extend(read_manifest(folder).ended for folder in sorted(tmp_path.glob("*/0*")))
+        return PreparedStorage()
+
+    monkeypatch.setattr(StorageWork, "make", look)
+    finished, _ = run(monkeypatch, tmp_path, *({"name": name, "before": command("")} for name in "AB"))
+    assert finished == ExperimentEnd(None, True) and seen == [Ended(before="B")]
+    assert [read_manifest(folder).ended for folder in sorted(tmp_path.glob("*/0*"))] == [None, None]
+
+
+def test_a_disk_that_is_full_between_two_runs_has_room_for_the_reason(monkeypatch, tmp_path):
+    with small_disk(tmp_path / "disk", 24) as disk:
+
+        def fail(*_: Any) -> PreparedStorage:
+            if list(disk.glob("*/0*")):
+                fill(disk)
+                raise HookFailed("The array is full.")
+            return PreparedStorage()
+
+        monkeypatch.setattr(StorageWork, "make", fail)
+        run(monkeypatch, disk, *({"name": name, "before": command("")} for name in "AB"))
+        [made] = [read_manifest(folder) for folder in disk.glob("*/01-a")]
+        assert made.ended == Ended(before="B", because="The array is full")
 
 
 def test_nothing_is_asked_of_nobody(monkeypatch, tmp_path):

@@ -3,10 +3,12 @@
 import json
 import logging
 import socket
+from contextlib import suppress
 from urllib.error import URLError
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
+from support import malformed
 from support.remote import free_port
 from werkzeug.test import Client
 
@@ -56,14 +58,24 @@ def test_a_name_that_is_not_of_this_machine_is_not_answered(bound, asked, known)
     assert Access(PageAddress(bound, 8089)).knows_host(asked) is known
 
 
-def test_only_the_page_itself_may_stop():
-    access = Access(HERE)
-    host = "localhost:8089"
-    assert access.may_stop(f"http://{host}", access.token, host) and access.may_stop(None, access.token, host)
-    assert not access.may_stop("http://evil.example", access.token, host)
-    assert not access.may_stop("null", access.token, host)
-    for token in (None, "", "x", access.token[:-1]):
-        assert not access.may_stop(f"http://{host}", token, host)
+@pytest.mark.parametrize(
+    ("headers", "own"),
+    [
+        ({}, True),  # a program
+        ({"Origin": "http://localhost:8089", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, True),
+        ({"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, True),  # typed
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, True),  # a link
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, False),  # an image, a script
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, False),  # another port of this machine
+        ({"Origin": "http://evil.example"}, False),
+        ({"Origin": "http://localhost:8090"}, False),
+        ({"Origin": "http://[x"}, False),
+        ({"Origin": "null"}, False),
+        ({"Origin": ""}, False),
+    ],
+)
+def test_the_page_of_another_site_cannot_ask(headers, own):
+    assert Access(HERE).is_own(headers, "localhost:8089") is own
 
 
 class Stub:
@@ -87,11 +99,8 @@ class Stub:
 def test_the_page_its_figures_and_its_metrics_are_there(view):
     here = Stub(view(), "127.0.0.1")
     page = here.get("/")
-    assert (
-        page.status_code == 200
-        and here.token in page.text
-        and "default-src 'none'" in page.headers["Content-Security-Policy"]
-    )
+    assert page.status_code == 200 and "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert not [name for name, _ in page.headers if name.startswith("Access-Control")]
     assert here.get("/state").json["present"] == 3
     assert here.get("/lines/1").json["width"] == 1 and here.get("/lines/4").status_code == 404
     assert "stallmark_transactions_total{" in here.get("/metrics").text
@@ -101,15 +110,21 @@ def test_the_page_its_figures_and_its_metrics_are_there(view):
     assert here.get("/state", host="rebound.example:8089").status_code == 403
 
 
-def test_stopping_needs_the_pages_token_and_no_other_site_can_ask(view):
+def test_stopping_needs_the_token_of_the_printed_address_and_no_other_site_can_ask(view):
     here = Stub(view(), "127.0.0.1")
+    assert here.token not in here.get("/").text  # of whom else is logged in to this machine
+    cookie = here.get(f"/?token={here.token}").headers["Set-Cookie"].partition(";")[0]
+    assert f'content="{here.token}"' in here.get("/", Cookie=cookie).text
     own = "http://localhost:8089"
     assert here.post() == here.post(Origin=own) == here.post(Origin=own, X_Stallmark_Token="guess") == 403
-    assert here.post(Origin="http://evil.example", X_Stallmark_Token=here.token) == 403
+    assert here.post(Origin=own, Cookie=cookie) == 403  # which a browser sends by itself
+    assert here.post(Origin="http://evil.example", Cookie=cookie, X_Stallmark_Token=here.token) == 403
     assert here.get("/stop").status_code == 405 and here.stops == []
+    assert here.get("/state", Origin="http://evil.example").status_code == 403
     assert here.post(Origin=own, X_Stallmark_Token=here.token) == 202 and here.stops == [True]
     reader = Stub(view(), "127.0.0.1", stoppable=False)
-    assert reader.token not in reader.get("/").text and reader.post(X_Stallmark_Token=reader.token) == 403
+    assert reader.post(X_Stallmark_Token=reader.token) == 403
+    assert reader.token not in reader.get("/", Cookie=f"stallmark-8089={reader.token}").text
 
 
 def test_another_address_needs_the_token_which_goes_into_a_cookie(view):
@@ -130,7 +145,8 @@ def test_another_address_needs_the_token_which_goes_into_a_cookie(view):
 def test_the_end_is_told_at_once_to_a_page_that_only_listens(view):
     port = free_port()
     page = LivePage(view(), PageAddress("127.0.0.1", port), stop=lambda: None)
-    with urlopen(f"{page.start()}ended") as events:
+    assert page.start() == f"http://127.0.0.1:{port}/?token={page.access.token}"
+    with urlopen(f"http://127.0.0.1:{port}/ended") as events:
         assert events.readline() == b":\n"
         page.close(False, "the server was gone")
         told = next(line for line in events if line.startswith(b"data: "))
@@ -156,3 +172,27 @@ def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog
             assert answer.status == 200
         page.close(True, "")
     assert page.access.token not in caplog.text + "".join(capfd.readouterr())
+
+
+def test_names_in_answers_do_not_act(view, monkeypatch):
+    monkeypatch.setattr("stallmark.live.server.state", lambda seen: {"said": "a\x1b\u202e<b>ü"})
+    monkeypatch.setattr("stallmark.live.server.metrics.exposition", lambda seen: "a\x1b\u202e ü\n".encode())
+    here = Stub(view(), "127.0.0.1")
+    assert here.get("/state").json == {"said": "a\x1b�<b>ü"}
+    assert here.get("/metrics").text == "a␛� ü\n"
+
+
+def test_requests_that_are_none_neither_end_nor_stop_it_and_say_nothing(view, capfd):
+    port, stops = free_port(), []
+    page = LivePage(view(), PageAddress("127.0.0.1", port), stop=lambda: stops.append(True))
+    page.start()
+    for request in malformed.requests(seed=5, count=60, host=f"127.0.0.1:{port}"):
+        with socket.create_connection(("127.0.0.1", port)) as visitor, suppress(ConnectionError):
+            visitor.sendall(request)
+            visitor.shutdown(socket.SHUT_WR)
+            while visitor.recv(1 << 16):
+                pass
+    with urlopen(f"http://127.0.0.1:{port}/state") as answer:
+        assert answer.status == 200
+    page.close(True, "")
+    assert stops == [] and "".join(capfd.readouterr()) == ""

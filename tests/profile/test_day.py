@@ -11,7 +11,8 @@ from support.production import CORES, COUNTERS, DAY, FILES, HOUR, MIDNIGHT, WAIT
 
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure, seconds_of
+from stallmark.analysis.profile.placed import seconds_of
+from stallmark.analysis.profile.rates import Measure
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.profile.collection import Collection
 from stallmark.record.profile.folder import read_profile

@@ -29,7 +29,7 @@ def make(folder: Path, *, closed: bool = True) -> Path:
     writer = RecordWriter(folder, a_manifest())
     writer.add_table("server_io", COLLECTED)
     some = histogram.encode(pa.array(LATENCIES_US).to_numpy())
-    for second, name in ((1, "trade_order"), (2, 'a "quoted", one')):
+    for second, name in ((1, "trade_order"), (2, '=a "quoted", one')):
         row = dict.fromkeys(TABLES["transactions"].names, 0) | {"second": second, "load": "brokerage"}
         row |= {"transaction": name, "committed": 3}
         row |= histogram.columns("latency", some) | histogram.columns("service", histogram.EMPTY)
@@ -54,7 +54,7 @@ def test_every_table_and_value(tmp_path: Path, closed: bool):
     }  # fmt: skip
     found = rows_of(into / "transactions.csv")
     assert [(row["second"], row["transaction"], row["committed"]) for row in found] == [
-        ("1", "trade_order", "3"), ("2", 'a "quoted", one', "3"),
+        ("1", "trade_order", "3"), ("2", '\'=a "quoted", one', "3"),
     ]  # fmt: skip
     assert [row["reads"] for row in rows_of(into / "server_io.csv")] == [""]
     assert json.loads((into / "manifest.json").read_text())["format"] == 2

@@ -5,15 +5,20 @@ import csv
 import pytest
 from support import report_summaries as given
 from support.browser import browser
+from support.profiles import write_made_profile
+from support.sizings import a_replay, write_sizing_of
 from support.synthetic import Truth, make_run
 from support.synthetic_queries import make_query_run
 from support.waiting import TIMEOUT_S
 
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.profile.demand import demand_of
+from stallmark.analysis.sizing.summary import size
 from stallmark.record.reader import find_records
 from stallmark.report import write_report
 from stallmark.report.comparison.page import write_comparison
+from stallmark.report.sizing.page import write_sizing_report
 
 __all__ = ["browser"]
 
@@ -35,7 +40,7 @@ def files(tmp_path_factory, brokerage_runs):
         "ramp": given.user_ramp(),
         "devices": given.devices(transactions=4),
         "brokerage": brokerage_runs,
-        "hostile": given.experiment([given.run([given.step(variant="<script>window.hurt=1</script>" * 4)])]),
+        "hostile": given.experiment([given.run([given.step(variant="=<script>window.hurt=1</script>" * 4)])]),
     }
     pages = {name: write_report(one, folder / f"{name}.html").as_uri() for name, one in made.items()}
     for number, name in enumerate(("bare device, a long name", "b", "c", "d")):
@@ -44,7 +49,21 @@ def files(tmp_path_factory, brokerage_runs):
     runs = summarise(find_records([folder / name for name in ("bare device, a long name", "b", "c", "d")]))
     compared = write_comparison(runs, compare_runs(runs.runs), folder / "comparison.html")
     queries = write_report(summarise(find_records([folder / "queries"])), folder / "queries.html")
-    return pages | {"comparison": compared.as_uri(), "queries": queries.as_uri()}
+    sizing = write_sizing_report(sized(folder), folder / "sizing.html")
+    return pages | {"comparison": compared.as_uri(), "queries": queries.as_uri(), "sizing": sizing.as_uri()}
+
+
+def sized(folder):
+    """Two candidates and the hardware of today: one name is long, one hostile, and the times of one lie far apart."""
+    profile = write_made_profile(folder / "profile", 120)
+    demand = demand_of(profile)
+    names = ("a new array with a name that is long", "<script>window.hurt=1</script>")
+    replays = (a_replay((1.5, 1.6)), a_replay((0.7, 0.75), light_ms=0.1))
+    made = [
+        write_sizing_of(folder / f"candidate {number}", demand, name, replay=replay, cost=9000.0)
+        for number, (name, replay) in enumerate(zip(names, replays, strict=True))
+    ]
+    return size(profile, made, today=write_sizing_of(folder / "old", demand, "old", replay=(1.0, 1.1)))
 
 
 @pytest.fixture(scope="module")
@@ -125,13 +144,23 @@ UNREADABLE = """() => [...document.querySelectorAll(".chart, svg.picture")].flat
 })"""
 
 
-@pytest.mark.parametrize("name", ["pool", "ramp", "brokerage", "comparison", "queries"])
+@pytest.mark.parametrize("name", ["pool", "ramp", "brokerage", "comparison", "queries", "sizing"])
 def test_no_words_in_a_chart_are_cut_or_lie_over_others_at_any_width(opened, name):
     for width in (420, 1400):
         page = opened(name, width=width)
         page.evaluate(OPEN)
         page.wait_for_function(FITS)
         assert page.evaluate(UNREADABLE) == []
+
+
+def test_the_page_of_a_sizing_fits_every_width_and_begins_with_the_answer(opened):
+    for width in (420, 1400):
+        page = opened("sizing", width=width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        tops = page.evaluate("""["#answer .answer", "#answer table", "#chart-latency", "#untested"].map(
+            s => document.querySelector(s).getBoundingClientRect().top)""")
+        assert tops == sorted(tops) and tops[1] < 900
+    assert page.evaluate("window.hurt") is None
 
 
 def test_points_stand_where_their_values_are(opened):
@@ -232,6 +261,14 @@ def test_every_chart_is_saved_as_svg_png_and_csv(opened, of):
     if of == "tps":
         tps = dict(zip((row[0] for row in rows), (row[1] for row in rows), strict=True))
         assert (tps["cap 100%"], tps["cap 5%"]) == ("2968", "412")  # no thousands separators
+
+
+def test_a_name_that_is_a_formula_is_none_in_a_saved_csv(opened):
+    page = opened("hostile")
+    with page.expect_download() as downloaded:
+        page.click("#figure-picture [data-save=csv]")
+    rows = list(csv.reader(downloaded.value.path().read_text("utf-8-sig").splitlines()))
+    assert [row for row in rows if row[0].startswith("'=<script>")]
 
 
 def test_a_link_into_the_folded_evidence_opens_it(opened):

@@ -23,7 +23,7 @@ from stallmark.report.page import render
 from stallmark.report.terminal import table
 from stallmark.report.text.terms import term
 
-HURT = "<script>window.hurt=1</script>|`*"
+HURT = "<script>window.hurt=1</script>|`*![](http://evil.example/)@all\x1b[31m\u202e"
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,8 @@ def test_names_are_text_and_nothing_else(sound):
     summary, found = compared(sound, **{HURT: [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]})
     html = render_comparison(summary, found)
     assert "<script>window" not in html and "&lt;script&gt;window" in html
-    assert "<script>" not in summary_for_a_ticket(found)
+    ticket = summary_for_a_ticket(found)
+    assert not [acts for acts in ("<script>", "![", "http://", "@all", "\x1b", "\u202e") if acts in ticket]
     assert all(row.count(" | ") == 5 for row in summary_for_a_ticket(found).splitlines() if row.startswith("| **"))
 
 

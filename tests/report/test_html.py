@@ -21,6 +21,7 @@ from stallmark.report import write_report
 from stallmark.report.columns import marks
 from stallmark.report.page import TEMPLATES, figure_groups, render
 from stallmark.report.sections.agreement import agreement
+from stallmark.report.slide import write_slide
 from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
@@ -176,6 +177,15 @@ def test_hostile_names_are_text_and_nothing_else():
     assert HOSTILE in unescape(read.text)
     drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
     assert "<script" not in drawn and "<img" not in drawn
+
+
+def test_names_that_act_on_a_terminal_or_turn_the_reading_are_shown_in_page_charts_and_summary(tmp_path):
+    name = "cap \x1b[31m\u202e5%"
+    experiment = given.experiment([given.run([given.step(variant=name), given.step(variant="b")])], title=name)
+    drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
+    pages = [write_report(experiment, tmp_path / "a.html"), write_slide(experiment, tmp_path / "a.svg")]
+    for text in (drawn, *(one.read_text() for one in pages)):
+        assert "cap ␛[31m�5%" in text and "\x1b" not in text and "\u202e" not in text
 
 
 def test_the_script_that_draws_is_of_the_release_that_describes_the_charts():

@@ -46,4 +46,4 @@ def test_numbers_that_fit_nowhere_are_wrapped():
 
 def test_markdown_has_no_mark_up_but_its_own():
     table = Table(["a|b", "n"], [[Cell("<b>\nx", "main"), "1"]])
-    assert in_markdown(table) == ["| a\\|b | n |", "|---|---:|", "| **&lt;b> x** | 1 |"]
+    assert in_markdown(table) == ["| a\\|b | n |", "|---|---:|", "| **&lt;b&gt; x** | 1 |"]

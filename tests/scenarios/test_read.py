@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,67 @@ def test_an_error_names_the_line_and_the_way_out(read, path, old, new, sentence)
     assert said.endswith((".", "?")) and not said.endswith("..")
 
 
+DEEP = "[" * 250_000
+LAUGHS = "\n".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 20)}]" for a, b in pairwise("abcdefghi"))
+ENDLESS = {
+    f"name: {DEEP}": ", line 1: it is nested more than 20 deep",
+    "name: x\nneeds: " + "{a: " * 5000: ", line 2: it is nested more than 20 deep",
+    "? " * 5000: ", line 1: it is nested more than 20 deep",
+    "name: &a\n  <<: *a": ", line 2: *a refers to what it is a part of",
+    "name: &a [1, *a]": ", line 1: *a refers to what it is a part of",
+    f"a: &a [{'1, ' * 20}]\n{LAUGHS}": ", line 3: it has more than 5,000 values",
+    "variants:\n" + "- {name: x}\n" * 60_000: ": it has more than 262,144 characters",
+    "variants:\n" + "- a\n" * 60_000: ", line 4999: it has more than 5,000 values",
+    f"users: {'1' * 5001}": ", line 1: a number of 5,001 digits",
+    f"users: 0x{'f' * 5001}": ", line 1: a number of 5,003 digits",
+    "name: !!int abc": ", line 1: tag:yaml.org,2002:int is a tag",
+    "name: 2026-02-30": ": it holds what looks like a date or a number and is none",
+    "a: &a 1\nb: &a 2": ", line 2: &a is there twice",
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS, ids=list(ENDLESS.values()))
+def test_yaml_without_end_is_refused_at_once_in_a_file_and_in_an_override(read, path, text, recwarn):
+    path.write_text(text)
+    with pytest.raises(StallmarkError) as refused:
+        read_any_scenario(str(path))
+    assert str(refused.value).startswith(f"{path}{ENDLESS[text]}") and len(str(refused.value)) < 500
+    path.write_text(locate("demo").read_text())
+    with pytest.raises(StallmarkError) as refused:
+        read_any_scenario(str(path), [f"needs={text}"])
+    assert str(refused.value).startswith("--set needs=") and len(str(refused.value)) < 500
+    assert not list(recwarn)
+
+
+def test_what_is_there_twice_by_a_reference_is_read(path):
+    text = re.sub("^title: .*", "title: &said A word", locate("demo").read_text(), flags=re.MULTILINE)
+    path.write_text(re.sub("^needs: .*", "needs: *said", text, flags=re.MULTILINE))
+    assert read_any_scenario(str(path)).needs == "A word"
+
+
+LONG = "x" * 300
+MANY = "[" + ", ".join(f"{{name: v{number}}}" for number in range(101)) + "]"
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (f"name={LONG}", f"name must have at most 60 characters, not '{'x' * 100}…'."),
+        (f"variants={MANY}", "variants must have at most 100 items, not a list."),
+        (".".join("a" * 25) + "=1", "it names more than 20 keys within each other."),
+    ],
+)
+def test_what_is_too_long_is_refused_at_once(read, override, said):
+    with pytest.raises(StallmarkError) as refused:
+        read(sets=(override,))
+    assert str(refused.value).endswith(said) and len(str(refused.value)) < 400
+
+
+def test_a_scenario_whose_name_no_file_can_have_is_not_there():
+    with pytest.raises(StallmarkError, match=f"'{'x' * 100}…' is neither a file nor a scenario"):
+        read_scenario(LONG)
+
+
 def test_every_mistake_is_named_at_once(read):
     with pytest.raises(StallmarkError) as refused:
         read("measure: 10s", "measure: 10", "reset: restore", "reset: no")
@@ -132,7 +194,7 @@ def test_a_file_without_a_mapping_is_no_scenario(path, content):
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"name: \x00\n", b"\x89PNG\r\n\x1a\n"])
 def test_a_file_that_is_no_text_is_said_to_be_none(path, content):
     path.write_bytes(content)
-    with pytest.raises(StallmarkError, match=r"is not (a text file|YAML: it holds characters)"):
+    with pytest.raises(StallmarkError, match=r"is not (a text file|YAML .it holds characters)"):
         read_scenario(str(path))
 
 
@@ -172,7 +234,7 @@ def test_an_override_may_make_what_the_file_does_not_have(read):
         ("measure=", "measure: 'None' is no duration"),
         ("mesure=3s", "unknown key mesure: did you mean measure?"),
         ("emulated_array.data.read_ms=x", "emulated_array.data.read_ms must be a number, not 'x'."),
-        ("users=[1,", "'[1,' is not YAML; put it in quotes."),
+        ("users=[1,", "this is not YAML ("),
         ("variants.7.name=x", "7 is no item of this list: write a number from 0 to 1."),
         ("variants.slow.name=x", "slow is no item of this list: write a number from 0 to 1."),
         ("title.size=3", "there is nothing inside a single value to set size in."),

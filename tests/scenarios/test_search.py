@@ -96,3 +96,40 @@ def test_what_does_not_fit_is_refused_in_one_sentence(overrides, said):
         read(*overrides)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_all_loads_with_a_rate_are_multiplied_together():
+    mail = "mail: {workload: mail, scale: {mailboxes: 60}, users: 6, arrivals: {kind: poisson, rate: 40}}"
+    bank = "bank: {workload: bank, scale: {branches: 10}, users: 8, arrivals: {kind: poisson, rate: 100}}"
+    scan, beside = (
+        "scan: {raw: scan}",
+        "brokerage: {workload: brokerage, scale: {customers: 2000, days: 0.1}, users: 2}",
+    )
+    loads = [f"loads={{{mail}, {bank}, {scan}, {beside}}}", "alone=false", "slo=oltp"]
+    scenario = read(*loads, "search={of: load, from: 0.5, to: 8}", name="io-blender-emulated")
+    variant = scenario.variants[0]
+    [step] = scenario.steps_of(variant)
+    assert step.name == "0.5 ×" and step.counts == {"mail": 6, "bank": 8, "scan": 1, "brokerage": 2}
+    rates = {spec.name: spec.arrivals.rate for spec in load_specs(scenario, variant)}
+    assert rates == {"mail": 20, "bank": 50, "brokerage": None}
+    plan = search_plan(scenario, variant)
+    assert plan and plan.load is None and plan.rates == {"mail": 40, "bank": 100} and plan.read_ms == 20
+    work = of_load(scenario, variant)
+    assert work.search and (work.search.load, work.search.of) == (None, "load")
+    assert {load.name: load.rate for load in work.loads if load.kind == "users"} == {
+        "mail": 40,
+        "bank": 100,
+        "brokerage": None,
+    }
+    assert sessions(scenario, variant, 1)[0] == 16
+    assert type(scenario).model_validate(scenario.model_dump(mode="json")) == scenario
+    for wrong, said in [
+        ("search={of: users, from: 1, to: 8}", "belongs in a load"),
+        ("search={of: load, from: 0.5, to: 8}", "leave out cells and alone"),
+    ]:
+        with pytest.raises(StallmarkError, match=said):
+            read(loads[0], "alone=true", "slo=oltp", wrong, name="io-blender-emulated")
+    with pytest.raises(StallmarkError, match="none of variant"):
+        closed = loads[0].replace(", arrivals: {kind: poisson, rate: 40}", "")
+        closed = closed.replace(", arrivals: {kind: poisson, rate: 100}", "")
+        read(closed, *loads[1:], "search={of: load, from: 0.5, to: 8}", name="io-blender-emulated")

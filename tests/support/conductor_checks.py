@@ -5,30 +5,42 @@ from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches
 import time
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 from gevent import monkey
+from gevent.pool import Group
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import WorkerNode
 
+from stallmark.driver.cluster import worker
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors
+from stallmark.driver.load import LoadSpec
 from stallmark.driver.machines import ExpectedMachines, RunFacts
 from stallmark.driver.messages import (
+    Bye,
+    ExecutorDied,
     ExecutorSilent,
+    ExecutorsReady,
+    Finished,
+    Go,
     Join,
     MachineFacts,
     MachineLost,
     MessagesLost,
+    NotUnderstood,
     Quit,
     Rate,
     Refused,
     Report,
+    SessionLost,
+    StartUser,
     Stopped,
     UsersElsewhere,
     UsersHere,
@@ -36,9 +48,10 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.driver.rows import Rows, TransactionRow
+from stallmark.driver.rows import ErrorRow, Rows, TransactionRow, UserRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
+from support import malformed
 
 BANK, MAIL = conductor.user_class(0), conductor.user_class(1)
 
@@ -140,6 +153,7 @@ def test_reports_are_passed_on_as_they_came():
 
 
 FACTS = RunFacts("0.1")
+LOADS = [LoadSpec(name, "bank", {}, {"transfer": 1}, (1,), seed=1, call_timeout_s=1) for name in ("bank", "mail")]
 
 
 class Net:
@@ -150,8 +164,12 @@ class Net:
         self.delivered: list[OurMessage] = []
         self.sent: list[tuple[str, OurMessage]] = []
         expected = ExpectedMachines(count, "127.0.0.1", 0, FACTS, within_s)
-        self.master = Master(environment, expected, self.delivered.append)
+        self.master = Master(environment, expected, LOADS, self.delivered.append)
         self.master.server.send_to_client = self._send
+
+    def hear(self, id: str, kind: str, data: object = None) -> None:
+        """Take a message as it comes over the connection."""
+        self.master.take([id.encode(), Message(kind, data, id).serialize()], "192.0.2.7")
 
     def _send(self, message: Message) -> None:
         if message.type == STALLMARK:
@@ -269,3 +287,102 @@ def test_every_machine_knows_how_many_users_the_others_have(net):
     here.say("a", 3, UsersHere(1, 9))
     here.say("c", 2, UsersHere(0, 2))
     assert here.sent[-3:] == [(id, UsersElsewhere(0, users)) for id, users in zip("abc", (2, 6, 4), strict=True)]
+
+
+def test_what_is_no_message_is_left_out_and_its_sender_said_once(net):
+    here = net(1)
+    here.join("a")
+    here.together()
+    for sent in malformed.frames(7, 300):
+        here.master.take([b"stranger", *sent], "192.0.2.9")
+        here.master.take([b"a", *sent], "192.0.2.7")
+    number = here.master._machines["a"].number
+    here.master._machines["a"].number = 1
+    here.master.take([b"a", b"\xc1"], "192.0.2.7")
+    assert number == 0 and here.delivered == [
+        NotUnderstood(one) for one in ("192.0.2.9", "192.0.2.7", "load machine 1")
+    ]
+    assert list(here.master.clients) == ["a"]
+    here.say("a", 2, ExecutorSilent())
+    assert here.delivered[-1] == ExecutorSilent(1)
+
+
+ROW = hdr.encode(np.array([1000], np.int64))
+HALF = type(ROW)(ROW.gaps, ROW.counts[:-1])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        UsersHere(2, 4),
+        UsersHere(-1, 4),
+        SessionLost("wages", 1, "gone"),
+        Bye("wages", 0, 0, 0),
+        ExecutorDied(["bank", "wages"], 7, 1),
+        ExecutorsReady(1, [1]),
+        Join("a", FACTS, MachineFacts()),
+        Finished(),
+        StartUser(0, 1),
+        Report.of(Rows([TransactionRow(0, "wages", "transfer", 1, 0, 0, 0, 1, 1, ROW, ROW)])),
+        Report.of(Rows(users=[UserRow(0, "bank", 2, 0)])),
+        Report(msgspec.Raw(msgspec.msgpack.encode([[[0, "bank", "t", 1, 0, 0, 0, 1, 1, ROW, HALF]], [], [], [], []]))),
+        Report(msgspec.Raw(msgspec.msgpack.encode([[], [], [[0, "bank", "t", "odd", "1", 1, 1, ""]], [], []]))),
+        Report.of(Rows(users=[UserRow(2**63, "bank", 1, 0)])),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_in_this_run_is_left_out(message, net):
+    here = net(1)
+    here.join("a")
+    here.together()
+    here.master._machines["a"].number = 1
+    here.hear("a", STALLMARK, {"body": encode(message), "count": 2})
+    assert here.delivered == [NotUnderstood("load machine 1")]
+    fine = Report.of(Rows(users=[UserRow(0, "bank", 1, 0)], errors=[ErrorRow(0, "mail", "t", "other", "1", 1, 1, "")]))
+    here.hear("a", STALLMARK, {"body": encode(fine), "count": 2})
+    assert here.delivered[1:] == [fine]
+
+
+def test_what_a_load_machine_says_of_itself_is_understood(net):
+    here = net(1)
+    here.hear("a", "client_ready", "2.47.0")
+    here.hear("a", STALLMARK, {"body": encode(Join("a", FACTS, MachineFacts(cores=2))), "count": 1})
+    here.hear("a", "heartbeat", {"state": "running", "current_cpu_usage": 3, "current_memory_usage": 9, "new": 1})
+    here.hear("a", "stats", {"user_classes_count": {"Load0": 3}, "user_count": 3, "stats": [], "errors": {}})
+    assert here.delivered == [] and here.master.clients["a"].state == "running" and here.master.user_count == 3
+    here.hear("a", "quit")
+    assert not here.master.clients
+
+
+def test_a_machine_that_came_and_left_does_not_make_a_later_loss_go_untold(net):
+    here = net(1)
+    here.join("early")
+    here.hear("early", "quit")
+    assert not here.master._still_here()
+    here.join("a")
+    here.together()
+    here.hear("a", "quit")
+    here.master._tell_of_lost()
+    assert list(map(type, here.delivered)) == [MachineLost]
+
+
+def test_a_worker_leaves_out_what_no_master_sends():
+    heard, left_out = [], []
+    runner = worker._Runner.__new__(worker._Runner)
+    runner._hear, runner._leave_out = heard.append, lambda: left_out.append(True)
+    runner.environment, runner.client_id, runner.greenlet = Environment(user_classes=[BANK]), "me", Group()
+    sent = list(malformed.frames(8, 300))
+    for one in sent:
+        runner.take(one)
+    unknown = {
+        "timestamp": 1,
+        "user_classes_count": {"Load7": 1},
+        "host": None,
+        "stop_timeout": 0,
+        "parsed_options": {},
+    }
+    runner.take([Message("spawn", unknown, "me").serialize()])
+    runner.take([Message(STALLMARK, {"body": encode(Join("a", FACTS, MachineFacts()))}, "me").serialize()])
+    assert len(left_out) == len(sent) + 2 and heard == []
+    runner.take([Message(STALLMARK, {"body": encode(Go(5))}, "me").serialize()])
+    assert heard == [Go(5)]

@@ -16,7 +16,6 @@ class ArrayKind(Kind):
     SIZE_UNKNOWN = "array_size_unknown"
     FLASH_WARMING = "flash_warming_up"
     SMALL_PROBE = "probe_fits_into_an_array"
-    ENDED = "experiment_ended_early"
     NOT_PRECONDITIONED = "not_preconditioned"
     DRIFTED = "storage_changed"
 
@@ -28,8 +27,6 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     yield from _small_probes(runs)
     yield from on_one_disk(runs)
     for run in runs:
-        if ended := run.manifest.ended:
-            yield caution(ArrayKind.ENDED, before=ended.before, said=" ".join(ended.because.split()))
         if mixed := mixed_up(run):
             yield mixed
         conditioned = run.manifest.precondition

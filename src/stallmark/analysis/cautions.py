@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.array_cautions import array_cautions
+from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.run import RunSummary
@@ -42,6 +43,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
     """Return the cautions. Runs of queries have their own statistics: their phases last as long as the queries."""
     statistics = [] if any(run.queries for run in runs) else _statistics(runs)
     return [
+        *ends(run.manifest for run in runs),
         *_emulation(runs),
         *array_cautions(runs),
         *server_cautions(runs),

@@ -1,4 +1,5 @@
-"""The rule by which `stallmark report` fails in CI: `--fail-if "ceiling below 200 users"`, or "below 500 per second".
+"""The rule by which `stallmark report` fails in CI: `--fail-if "ceiling below 200 users"`, "below 500 per second", or
+"below 1.5 times the load".
 
 It is judged by what every run that searched for a ceiling found. Where a search found none, it fails as well: a load is
 carried by runs that show it, not by runs that cannot.
@@ -13,14 +14,15 @@ from stallmark.analysis.finding import Finding
 from stallmark.errors import StallmarkError
 from stallmark.report.text.ceiling import level
 
-_RULE = re.compile(r"\s*ceiling\s+below\s+(\d+(?:\.\d+)?)\s+(users?|per\s+second)\s*", re.IGNORECASE)
-EXAMPLE = "write ceiling below 200 users, or ceiling below 500 per second"
+_RULE = re.compile(r"\s*ceiling\s+below\s+(\d+(?:\.\d+)?)\s+(users?|per\s+second|times\s+the\s+load)\s*", re.IGNORECASE)
+EXAMPLE = "write ceiling below 200 users, ceiling below 500 per second, or ceiling below 1.5 times the load"
+_OF = {"u": "users", "p": "rate", "t": "load"}
 _OF_A_RUN = tuple(kind for kind in ANSWERS if kind not in (CeilingKind.REPEATS, CeilingKind.RATIO))
 
 
 @dataclass(frozen=True)
 class CeilingRule:
-    """`least`: the users, or the rate, that must be carried."""
+    """`least`: the users, the rate, or the multiple of the load, that must be carried."""
 
     least: float
     of: str
@@ -29,7 +31,7 @@ class CeilingRule:
     def parse(cls, text: str) -> "CeilingRule":
         if not (found := _RULE.fullmatch(text)):
             raise StallmarkError(f"--fail-if {text!r} is not understood: {EXAMPLE}.")
-        return cls(float(found.group(1)), "users" if found.group(2).lower().startswith("user") else "rate")
+        return cls(float(found.group(1)), _OF[found.group(2)[0].lower()])
 
     def reason(self, findings: Sequence[Finding]) -> str | None:
         """Return why CI must fail; None where it need not."""

@@ -1,23 +1,36 @@
 """Output, exit codes, and the options for a server and a workload that commands share."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape as escape
+from rich.segment import Segment
 from rich.table import Table
 
 from stallmark.errors import StallmarkError, mistake
+from stallmark.escape import visible
 from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
 CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED = 1, 3, 4, 5, 70
+CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 
-out = Console(emoji=False)  # ":x:" in a path is no picture
-err = Console(stderr=True, emoji=False)
+
+class Terminal(Console):
+    """A console on which every character shows, whoever chose it: none moves the cursor or changes the colours."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+out = Terminal(emoji=False)  # ":x:" in a path is no picture
+err = Terminal(stderr=True, emoji=False)
 
 
 class Command(click.Command):
@@ -51,15 +64,6 @@ def item(mark: str, markup: str) -> None:
     grid.add_column()
     grid.add_row(mark, markup)
     out.print(grid, highlight=False)
-
-
-def system_sentence(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}."
-
-
-def escape(text: str) -> str:
-    return text.replace("[", r"\[")
 
 
 def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:

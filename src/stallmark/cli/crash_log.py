@@ -14,8 +14,9 @@ import stallmark
 from stallmark.redact import without_secrets
 
 
-def write(error: Exception) -> Path:
-    """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one."""
+def write(error: BaseException) -> Path | None:
+    """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one. None
+    where neither can."""
     at = datetime.now(UTC)
     text = without_secrets(
         f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"
@@ -31,4 +32,4 @@ def write(error: Exception) -> Path:
             return path
         except OSError:
             continue
-    raise error
+    return None

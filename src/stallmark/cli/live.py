@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import Command, err, escape, experiment_options, tell, web_option
-from stallmark.experiment.stopping import StopSignal
+from stallmark.errors import StallmarkError
+from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 @web_option(default="8089", help="The port; another address of this machine needs a token, which is said.")
 def live(folder: Path | None, out_dir: Path, web: "PageAddress") -> None:
     """Show an experiment in a browser, from its records: also one that was started without --web."""
-    from stallmark.experiment.status import newest
+    from stallmark.experiment.status import experiment_of, newest
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
 
-    page = LivePage(View(folder or newest(out_dir)), web)
+    folder = folder or newest(out_dir)
+    shown = experiment_of(folder)
+    if shown is None:
+        raise StallmarkError(f"{folder} has no run of a stand-in yet: `stallmark status` says how far its replay is.")
+    page = LivePage(View(shown), web)
     tell(err, escape(f"Live page: {page.start()} (Ctrl-C ends it, and leaves the experiment alone)"))
     with suppress(StopSignal):
         threading.Event().wait()

@@ -1,20 +1,19 @@
 """The command `stallmark`."""
 
-import sys
 from typing import Any
 
 import click
 
-from stallmark.cli import crash_log
 from stallmark.cli.array import array
 from stallmark.cli.attach import attach
 from stallmark.cli.build import build
 from stallmark.cli.check import check
-from stallmark.cli.common import FAILED, UNEXPECTED, Group, err, escape, system_sentence, tell
+from stallmark.cli.common import Group
 from stallmark.cli.compare import compare
 from stallmark.cli.copies import copies
 from stallmark.cli.db import db
 from stallmark.cli.doctor import doctor
+from stallmark.cli.ending import one_sentence
 from stallmark.cli.export import export
 from stallmark.cli.list_scenarios import list_scenarios
 from stallmark.cli.live import live
@@ -28,16 +27,16 @@ from stallmark.cli.runs import runs
 from stallmark.cli.schema import schema
 from stallmark.cli.selftest.command import selftest
 from stallmark.cli.server.commands import server
+from stallmark.cli.size import size
 from stallmark.cli.status import status
 from stallmark.cli.whatif import whatif
 from stallmark.cli.worker import worker
-from stallmark.errors import CallFailed, StallmarkError, in_words
-from stallmark.experiment.stopping import StopSignal, listen
+from stallmark.stopping import listen
 
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, db, build, check),
     "Measure": (run, status, live, probe, profile, attach),
-    "Judge": (report, compare, plan, whatif, runs, export),
+    "Judge": (report, compare, size, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }
 
@@ -52,29 +51,8 @@ class _Commands(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         listen()
-        try:
+        with one_sentence():
             return super().invoke(ctx)
-        except (StallmarkError, CallFailed) as error:
-            tell(err, f"[bold red]Error:[/] {escape(in_words(error))}")
-            sys.exit(FAILED)
-        except BrokenPipeError:
-            raise
-        except OSError as error:  # a full disk, a folder without rights
-            tell(err, f"[bold red]Error:[/] {escape(system_sentence(error))}")
-            sys.exit(FAILED)
-        except StopSignal as stopped:
-            left = " ".join(getattr(stopped, "__notes__", ()))
-            kept = f" is kept. {left}" if left else " is kept; servers and settings are as before."
-            sentence = f"{stopped}. What was done{kept}"
-            tell(err, escape(sentence[0].upper() + sentence[1:]))
-            sys.exit(stopped.exit_code)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            log = crash_log.write(error)
-            mistake = f"a bug in Stallmark ({type(error).__name__}). Look through {log} and send it to us."
-            tell(err, f"[bold red]Error:[/] {escape(mistake)}")
-            sys.exit(UNEXPECTED)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -83,8 +61,9 @@ def main() -> None:
     """Show what storage and memory do to a real database.
 
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
-    4 the run is incomplete or its result never committed, 5 a threshold was not kept, or a comparison is as --fail-if
-    says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C.
+    4 the run is incomplete or its result never committed, 5 a threshold was not kept, no candidate carries a load, or
+    a comparison is as --fail-if says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C, 129 or 143 by
+    another signal, 141 nobody read the output on.
     """
 
 

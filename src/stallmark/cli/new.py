@@ -18,17 +18,15 @@ OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
 @click.option("--from", "source", default="buffer-pool", show_default=True, help="The scenario to begin with.")
 def new(file: Path, source: str) -> None:
     """Write a scenario to FILE, to be changed: a copy of one of `stallmark list`."""
-    from ruamel.yaml import YAML
-
     from stallmark.scenarios.json_schema import FILE
     from stallmark.scenarios.model import SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
-    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") or "mine"
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
     read_any_scenario(source)  # one that is wrong is refused before there is a file
     given = locate(source).read_text(encoding="utf-8-sig").splitlines()
     lines = [line for line in given if not line.startswith("# yaml-language-server:")]
-    written = name if isinstance(YAML(typ="safe").load(name), str) else f'"{name}"'  # 2026, true: no text in YAML
+    written = f'"{name}"' if name in ("true", "false", "null") or not name[0].isalpha() else name
     text = re.sub(r"^name:.*$", f"name: {written}", "\n".join(lines), count=1, flags=re.MULTILINE)
     text = re.sub(OF_THE_SHIPPED, "", text, flags=re.MULTILINE)
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
 ) -> None:  # fmt: skip
-    """Make the report of run records, or of a server's profile, from what was recorded alone."""
+    """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.cli.ceiling_rule import CeilingRule
     from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.profile.folder import is_profile
+    from stallmark.record.sizing.folder import is_sizing
     from stallmark.report.file import refuse_target
 
     failing = None if rule is None else (CeilingRule if "ceiling" in rule.lower() else EnoughRule).parse(rule)
@@ -44,16 +46,24 @@ def report(
         from stallmark.report.slide import refuse_slide
 
         refuse_slide(slide)
-    if len(runs) == 1 and is_profile(runs[0]):
-        if slide:
-            raise StallmarkError("A profile has no summary for a slide.")
-        if failing:
-            raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and a profile has none: omit it.")
-        show_profile(runs[0], target or runs[0] / "report.html", as_json)
-        return
-    if profiles := [one for one in runs if is_profile(one)]:
-        raise StallmarkError(f"{profiles[0]} is the profile of a server: make a report of it alone.")
+    for kind, shown in (("profile", is_profile), ("sizing", is_sizing)):
+        if apart := [one for one in runs if shown(one)]:
+            _refuse_beside(kind, apart[0], len(runs), slide, failing)
+            show = show_profile if kind == "profile" else show_candidate
+            show(runs[0], target or runs[0] / "report.html", as_json)
+            return
     show_report(runs, target or runs[0] / "report.html", as_json, slide, failing)
+
+
+def _refuse_beside(kind: str, folder: Path, count: int, slide: Path | None, failing: object) -> None:
+    """Raise StallmarkError for what a report of a profile, or of a sizing, has not."""
+    if count > 1:
+        more = "" if kind == "profile" else ", or give several sizings to `stallmark size`"
+        raise StallmarkError(f"{folder} is a {kind}: make a report of it alone{more}.")
+    if slide:
+        raise StallmarkError(f"A {kind} has no summary for a slide.")
+    if failing:
+        raise StallmarkError(f"--fail-if is of a curve of memory or a ceiling of runs, and this is a {kind}: omit it.")
 
 
 def show_report(

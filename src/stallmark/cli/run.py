@@ -15,7 +15,6 @@ from stallmark.cli.common import (
     err,
     escape,
     json_option,
-    system_sentence,
     target_options,
     tell,
     web_option,
@@ -23,9 +22,9 @@ from stallmark.cli.common import (
 from stallmark.cli.report import show_report
 from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.driver.machines import ExpectedMachines
-from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
+from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import StopSignal, ask
+from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
     from stallmark.live.access import PageAddress
@@ -49,6 +48,10 @@ if TYPE_CHECKING:
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
+@click.option(
+    "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    help="Of a sizing: the profile whose load the server and its storage are to carry.",
+)  # fmt: skip
 @web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
 @click.option(
     "--expect-workers", type=click.IntRange(1), metavar="N",
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, web: "PageAddress | None", expect_workers: int | None,
+    resume: Path | None, profile: Path | None, web: "PageAddress | None", expect_workers: int | None,
     master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
@@ -68,7 +71,7 @@ def run(
     from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
     from stallmark.scenarios.devices import on_devices
-    from stallmark.scenarios.model import ProbeScenario
+    from stallmark.scenarios.model import ProbeScenario, SizingScenario
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = Show(err), None
@@ -84,6 +87,18 @@ def run(
         model = read_any_scenario(scenario, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
+    expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+    if profile and not isinstance(model, SizingScenario):
+        raise StallmarkError(f"{model.name} is no sizing, and --profile is of one: leave it out, or run `sizing`.")
+    if isinstance(model, SizingScenario):
+        if profile is None:
+            raise StallmarkError(f"{model.name} sizes for the load of a profile: name its folder with --profile.")
+        if devices or web:
+            raise StallmarkError("A sizing is of one place and has no live page: leave --device and --web out.")
+        from stallmark.cli.run_sizing import run_sizing
+
+        run_sizing(model, profile, target, out_dir, show, expected, as_json)
+        return
     if isinstance(model, ProbeScenario):
         if devices:
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
@@ -100,26 +115,24 @@ def run(
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
             runner = Runner(model, engine, out_dir, show, expected, begun)
             if web:
                 page = _show_live(runner.folder, model, web, show)
             try:
                 finished = runner.run()
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
-                because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
+                because = in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
-                    show.enter(Phase.REPORTING)
-                    try:
-                        show_report([runner.folder], runner.folder / "report.html", as_json)
-                    except (StallmarkError, OSError) as of_report:  # why it ended matters more
-                        show.say(f"There is no report: {of_report}")
+                    _report_if_possible(runner.folder, show, as_json)
                     _say_how_to_resume(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
-        show.enter(Phase.REPORTING)
-        kept = show_report([runner.folder], runner.folder / "report.html", as_json)
+        if because:
+            _report_if_possible(runner.folder, show, as_json)
+        else:
+            show.enter(Phase.REPORTING)
+            kept = show_report([runner.folder], runner.folder / "report.html", as_json)
     except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
@@ -138,6 +151,15 @@ def run(
         sys.exit(VERDICT)
 
 
+def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
+    """Make the report of an experiment that ended early, for a reason that may keep the report from being made too."""
+    show.enter(Phase.REPORTING)
+    try:
+        show_report([folder], folder / "report.html", as_json)
+    except (StallmarkError, OSError) as error:
+        show.say(f"There is no report: {as_sentence(as_reason(error))}")
+
+
 def _show_live(folder: Path, model: "AnyScenario", web: "PageAddress", show: Show) -> "LivePage":
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
@@ -152,5 +174,7 @@ def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     from stallmark.record.reader import find_records
     from stallmark.report.text import live
 
-    made = [record.manifest for record in find_records(with_records(folder))]
+    if not (places := with_records(folder)):  # somebody has removed them
+        return
+    made = [record.manifest for record in find_records(places)]
     tell(err, escape(live.go_on(command(folder, model.contents, made))))

@@ -1,6 +1,7 @@
 """`stallmark status`: how far an experiment is."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from stallmark.cli.common import Command, escape, experiment_options, json_optio
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
+    from stallmark.record.sizing.manifest import Sizing
 
 
 @click.command(cls=Command)
@@ -19,15 +21,27 @@ if TYPE_CHECKING:
 @json_option
 def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     """Say how far an experiment is: from its records, also on another machine that sees their folder."""
-    from stallmark.experiment.status import newest
+    from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
+    from stallmark.record.sizing.folder import is_sizing, read_sizing
 
-    found = read_status(folder or newest(out_dir))
+    folder = folder or newest(out_dir)
+    sizing = read_sizing(folder) if is_sizing(folder) else None
+    experiment = experiment_of(folder)
+    found = read_status(experiment) if experiment else None
     if as_json:
-        click.echo(json.dumps(asdict(found), default=str, allow_nan=False))
-    else:
-        for sentence in _sentences(found):
-            tell(out, escape(sentence))
+        parts = {"sizing": sizing.model_dump(mode="json")} if sizing else {}
+        click.echo(json.dumps(parts | (asdict(found) if found else {}), default=str, allow_nan=False))
+        return
+    for sentence in [*(_of_sizing(sizing, folder) if sizing else ()), *(_sentences(found) if found else ())]:
+        tell(out, escape(sentence))
+
+
+def _of_sizing(found: "Sizing", folder: Path) -> Iterator[str]:
+    from stallmark.report.text.sizing import progress
+
+    yield f"{found.candidate.name} ({folder}), begun {format.minute(found.started)}"
+    yield progress(found)
 
 
 def _sentences(found: "Status"):

@@ -28,11 +28,12 @@ import psutil
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import later
+from stallmark.processes import how_ended
 from stallmark.record.manifest.storage import HookResult
 from stallmark.redact import environment, without_secrets
 from stallmark.report.text import live
 from stallmark.scenarios.model import Hook
+from stallmark.stopping import later
 
 MOST_OUTPUT = 4000
 """Characters of a command's output that are kept: its end, where it says what went wrong."""
@@ -157,7 +158,7 @@ def _run(which: str, command: Sequence[str], timeout_s: float) -> str:
             raise
         said = _text(output)
     if code:
-        how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+        how = f"it {how_ended(code)}"
         raise HookFailed(f"{which} failed ({how}){_with_output(said)}")
     return said
 

@@ -21,6 +21,8 @@ from stallmark.scenarios.service_level import described, transactions_of
 def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> list[LoadSpec]:
     """Return the loads of a variant that have users; each cell of one is a load of its own."""
     steps, seed = scenario.steps_of(variant), scenario.contents.seed
+    searched = scenario.searched_of(variant)
+    first = searched.search.from_ if searched and searched.rates else 1.0
     specs = []
     for name, load in scenario.loads_of(variant).items():
         if not isinstance(load, UsersLoad):
@@ -36,7 +38,7 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
             at_most=load.most_users,
             seed=seed,
             call_timeout_s=load.call_timeout,
-            arrivals=load.arrival_plan(),
+            arrivals=load.arrival_plan().times(first),
             background_per_user=load.background_per_user(),
             locality=load.locality,
             repeat=repeat,
@@ -72,20 +74,18 @@ def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | N
 
 
 def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
-    """Return the plan of the load whose ceiling is searched for; None where there is none."""
-    if not (named := scenario.searched_of(variant)):
+    """Return the plan of the search for a ceiling; None where there is none."""
+    if not (searched := scenario.searched_of(variant)):
         return None
-    name, load, search = named
-    slo = load.slo or scenario.slo
-    assert slo
     return SearchPlan(
-        name,
-        search.asked(),
-        described(slo).read_ms,
-        tuple(_limit(Rule.parse(text)) for text in transactions_of(slo)),
+        searched.load,
+        searched.search.asked(),
+        described(searched.slo).read_ms,
+        tuple(_limit(Rule.parse(text)) for text in transactions_of(searched.slo)),
         scenario.ramp,
         scenario.longest_warm_up_s,
         scenario.measure,
+        searched.rates,
     )
 
 
@@ -97,8 +97,8 @@ def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
     background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
-    searched = scenario.searched_of(variant)
-    more = searched[1].most_users - searched[1].counts[0] if searched else 0
+    searched = [load for load in loads.values() if isinstance(load, UsersLoad) and load.search]
+    more = sum(load.most_users - load.counts[0] for load in searched)
     users = max(step.users for step in scenario.timeline(variant).steps) + more
     streams = max(
         sum(count for name, count in step.counts.items() if isinstance(loads[name], StreamsLoad)) for step in steps

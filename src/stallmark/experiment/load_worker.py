@@ -16,6 +16,7 @@ from stallmark.driver.messages import (
     Joined,
     MachineFacts,
     MasterLost,
+    NotUnderstood,
     Quit,
     Refused,
     Unable,
@@ -26,11 +27,12 @@ from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import later
 from stallmark.loaders import ledger
-from stallmark.processes import kill
+from stallmark.processes import code_of, how_ended, kill
 from stallmark.record import machine
+from stallmark.stopping import later
 
+EXIT_WITHIN_S = 5  # for a load driver whose channel has closed: it is ending
 FAREWELL_S = 20  # executors give their users 12 s
 
 
@@ -64,7 +66,9 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
             channel.send(WorkerOrder(host, port, engine.spec()))
             unknown = _serve_one(channel, engine, host, show, unknown)
         except Closed:
-            raise StallmarkError("The load driver ended by itself; its message stands above.") from None
+            code = code_of(process, EXIT_WITHIN_S)
+            above = "; its message stands above" if (code or 0) > 0 else ""
+            raise StallmarkError(f"The load driver {how_ended(code)}{above}.") from None
         finally:
             with later():
                 _end(channel)
@@ -84,13 +88,16 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
                 channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine.facts()))))
             case Refused(_, why):
                 raise StallmarkError(f"The run refused this machine: {why}.")
-            case Unable():
-                raise StallmarkError("The executors could not start here; their message stands above.")
+            case Unable(pid, code):
+                above = "; its message stands above" if (code or 0) > 0 else ""
+                raise StallmarkError(f"The load could not start here: executor process {pid} {how_ended(code)}{above}.")
             case Joined(number, machines):
                 show.say(f"This is load machine {number} of {machines}.")
             case Begun():
                 begun = True
                 show.say("The run has begun.")
+            case NotUnderstood(sender):
+                show.say(f"What {sender} sent was no message of Stallmark: it was left out.")
             case MasterLost() if begun:
                 show.say("The master went away: the load here was ended.")
             case Finished():

@@ -9,6 +9,7 @@ import psutil
 
 from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
 from stallmark.errors import StallmarkError
+from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
 from stallmark.record.manifest.scenario import Scenario, Variant
@@ -36,12 +37,21 @@ class RawRunner:
         self._show = show
         self.folder = experiment_folder(out, scenario.name)
         self._experiment = self.folder.name
+        self._note = EndNote()
+        self._last: Path | None = None
 
     def run(self) -> None:
         """Probe every variant. Raise StallmarkError for what cannot be measured; records made until then are whole."""
         self._refuse_impossible()
-        for sequence, variant in enumerate(self._scenario.variants, 1):
-            self._probe(sequence, variant)
+        try:
+            for sequence, variant in enumerate(self._scenario.variants, 1):
+                self._note.preparing(self._last, variant.name)
+                self._probe(sequence, variant)
+        except BaseException as error:
+            self._note.ended(error)
+            raise
+        finally:
+            self._note.free()
 
     def _refuse_impossible(self) -> None:
         for variant in self._scenario.variants:
@@ -59,9 +69,11 @@ class RawRunner:
         where = variant.folder or self._home / "probe"
         with shown_file(self._show, title, where, asked.size_bytes) as file, self._devices(variant, where) as devices:
             steps = asked.steps()
+            self._note.opened()
+            self._last = folder_of(self.folder, sequence, variant.name)
             with self._show.bar(f"{title}: probing", asked.seconds * len(steps)):
                 record_probe(
-                    folder_of(self.folder, sequence, variant.name),
+                    self._last,
                     ProbePlace(
                         self._experiment,
                         sequence,

@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from stallmark.experiment.manifest import Place, PreparedStorage, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
@@ -34,17 +33,19 @@ from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.schema.deploy import schemas_of
+from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
 
 WATCH_EVERY_S = 15.0
+SETTLED_AFTER_S, SETTLED_WITHIN_S = 0.5, 10.0
 
 
 class AnyRun(ABC):
     """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `check` is the check
-    that raises StallmarkError when the server is no longer held for us. `notes`, and the storage
-    as `prepared`, go into the record. It `began` then (time.monotonic), by default now."""
+    that raises StallmarkError when the server is no longer held for us. `notes`, and the storage as `prepared`, go into
+    the record; `opened` is called when that is there. It `began` then (time.monotonic), by default now."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class AnyRun(ABC):
         notes: Sequence[str],
         storage: StorageWork,
         prepared: PreparedStorage,
+        opened: Callable[[], None],
         show: Show,
         began: float | None = None,
     ):
@@ -76,6 +78,7 @@ class AnyRun(ABC):
         self._watch = Watch(check)
         self._storage = storage
         self._prepared = prepared
+        self._opened = opened
         self._show = show
         self._began = time.monotonic() if began is None else began
         self._notes = list(notes)
@@ -98,9 +101,11 @@ class AnyRun(ABC):
         """Execute the run; return why it is incomplete, None when it is whole. The record is closed in any case."""
         with self._show.bar(f"{self._title}: preparing", None, Phase.PREPARING):
             memory = self._prepare()
-        writer = self._open_record(memory)
+        writer = self._writer = self._open_record(memory)
         reason: str | None = "Stallmark ended unexpectedly"
+        stop: StopSignal | None = None
         try:
+            self._opened()
             self._probe(writer, "before")
             took = Took(prepare_s=_since(self._began))
             writer.update(took=took)
@@ -113,15 +118,20 @@ class AnyRun(ABC):
                 finally:
                     self._check(writer)
                 writer.update(took=took.changed(end_s=_since(began)))
+            elif writer.manifest.unheard.executors:
+                with suppress(StallmarkError, CallFailed):  # the server may be gone too
+                    self._count_settled(writer)
         except StopSignal as stopped:
-            reason = str(stopped)
+            stop, reason = stopped, str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
             reason = as_reason(error)
         finally:
             with later():
-                writer.close(reason)
-        return reason
+                closed = writer.close(reason)
+            if stop and closed != reason:
+                stop.add_note(f"The record is not whole: {closed}.")
+        return closed
 
     def _prepare(self) -> Memory:
         engine, scenario = self._engine, self._scenario
@@ -227,7 +237,7 @@ class AnyRun(ABC):
             (folder / name).write_text(text, encoding="utf-8")
 
     def _check_server(self) -> None:
-        if why := self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
+        if why := self._writer.failed or self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:
@@ -235,7 +245,24 @@ class AnyRun(ABC):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]
-        made = writer.manifest
+        self._count(writer)
+        writer.update(
+            conditions=[Condition(**vars(finding)) for finding in findings],
+            database=writer.manifest.database.changed(bytes_after=several.bytes_used(self._engine)),
+        )
+        self.conditions_hold = all(finding.holds is not False for finding in findings)
+
+    def _count_settled(self, writer: RecordWriter) -> None:
+        """Count once nobody commits any more: executors whose conductor was killed take a moment to notice."""
+        until, before = time.monotonic() + SETTLED_WITHIN_S, None
+        self._count(writer)
+        while writer.manifest.workload.counted != before and time.monotonic() < until:
+            before = writer.manifest.workload.counted
+            time.sleep(SETTLED_AFTER_S)
+            self._count(writer)
+
+    def _count(self, writer: RecordWriter) -> None:
+        """Put into the manifest what is counted in the database now that the load is over."""
         after = {part.name: counted(self._engine.database_of(part.name), part) for part in self._workload.parts}
 
         def at_end(workload: Workload) -> Workload:
@@ -243,14 +270,8 @@ class AnyRun(ABC):
             numbers = {name: one.changed(after=known.get(name)) for name, one in workload.counted.items()}
             return workload.changed(counted=numbers)
 
-        checked = _of_each(made, at_end)
-        writer.update(
-            conditions=[Condition(**vars(finding)) for finding in findings],
-            workload=checked.workload,
-            loads=checked.loads,
-            database=made.database.changed(bytes_after=several.bytes_used(self._engine)),
-        )
-        self.conditions_hold = all(finding.holds is not False for finding in findings)
+        checked = _of_each(writer.manifest, at_end)
+        writer.update(workload=checked.workload, loads=checked.loads)
 
 
 def _of_each(made: Manifest, change: Callable[[Workload], Workload]) -> Manifest:

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,10 @@ from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import NotGivenBack, StallmarkError, as_reason
+from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.course import Course
+from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
@@ -35,7 +35,6 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.run import AnyRun
-from stallmark.experiment.stopping import StopSignal, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -43,9 +42,10 @@ from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
 from stallmark.record.folder_lock import alone
 from stallmark.record.reader import Record
-from stallmark.record.writer import experiment_folder, folder_of, note_end
+from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.report.text import takes
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
+from stallmark.stopping import later
 from stallmark.transactions import find_workload
 
 
@@ -136,56 +136,59 @@ class Runner:
             done, resumed_after_s = self._begun.records, self._begun.gap_s()
         if self._expected:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
-        holds, there, prepared, last = all(map(_consistent, done.values())), None, PreparedStorage(), self.folder
+        holds, there, prepared = all(map(_consistent, done.values())), None, PreparedStorage()
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
-        if done:
-            last = done[max(done)].folder
-        course = Course(self._scenario, asked, done)
-        for turn in course:
-            number, planned = turn.number, turn.planned
-            check()
-            self._show.enter(Phase.PREPARING, number)
-            began = time.monotonic()
-            if not self._scenario.same_storage(planned.variant, there):
-                try:
+        last = done[max(done)].folder if done else None
+        course, note = Course(self._scenario, asked, done), EndNote()
+        try:
+            for turn in course:
+                number, planned = turn.number, turn.planned
+                note.preparing(last, planned.variant.name)
+                check()
+                self._show.enter(Phase.PREPARING, number)
+                began = time.monotonic()
+                if not self._scenario.same_storage(planned.variant, there):
                     there, prepared = planned.variant, storage.make(planned.variant)
-                except (StallmarkError, StopSignal) as failed:  # a hook, an operator, or an array that is full
-                    if last == self.folder:  # there is no record yet that could say so
-                        raise
-                    because = as_reason(failed)
-                    with suppress(OSError, StallmarkError):  # why it ended is said in any case
-                        note_end(last, planned.variant.name, because)
-                    if isinstance(failed, StopSignal):
-                        raise
-                    return ExperimentEnd(because, holds)
-            if self._begun:
-                self._begun.make_room(number)
-            last = folder_of(self.folder, number, planned.variant.name)
-            run = self._make(
-                planned.variant,
-                folder=last,
-                place=Place(
-                    self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s, turn.chosen
-                ),
-                title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
-                loaded=loaded,
-                original_pool_bytes=original_pool_bytes,
-                check=check,
-                notes=said,
-                storage=storage,
-                prepared=prepared,
-                show=self._show,
-                began=began,
-            )
-            resumed_after_s = None
-            reason = run.go()
-            holds = holds and run.conditions_hold
-            if reason:
-                return ExperimentEnd(reason, holds)
-            took_s[number] = time.monotonic() - began
-            course.add(number, last)
-            if to_make := course.left():
-                self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), turn.of))
+                if self._begun:
+                    self._begun.make_room(number)
+                last = folder_of(self.folder, number, planned.variant.name)
+                run = self._make(
+                    planned.variant,
+                    folder=last,
+                    place=Place(
+                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s,
+                        turn.chosen,
+                    ),
+                    title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
+                    loaded=loaded,
+                    original_pool_bytes=original_pool_bytes,
+                    check=check,
+                    notes=said,
+                    storage=storage,
+                    prepared=prepared,
+                    opened=note.opened,
+                    show=self._show,
+                    began=began,
+                )  # fmt: skip
+                resumed_after_s = None
+                reason = run.go()
+                holds = holds and run.conditions_hold
+                if reason:
+                    return ExperimentEnd(reason, holds)
+                took_s[number] = time.monotonic() - began
+                course.add(number, last)
+                if to_make := course.left():
+                    self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), turn.of))
+        except (StallmarkError, CallFailed, OSError) as failed:  # a hook, a restore, an operator, a disk that is full
+            if not note.applies:  # there is no record yet that could say so
+                raise
+            note.ended(failed)
+            return ExperimentEnd(as_reason(failed), holds)
+        except BaseException as failed:
+            note.ended(failed)
+            raise
+        finally:
+            note.free()
         return ExperimentEnd(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:

@@ -17,6 +17,8 @@ from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record, find_records
+from stallmark.record.sizing.folder import FILE as SIZING
+from stallmark.record.sizing.folder import is_sizing
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.run_order import PlannedRun
 
@@ -75,11 +77,21 @@ class Status:
 
 
 def newest(out: Path) -> Path:
-    """Return the folder of the experiment begun last in `out`; raise StallmarkError where there is none."""
+    """Return the folder of the experiment, or of the sizing, begun last in `out`; raise StallmarkError where there is
+    none."""
     folders = {path.parent.parent for path in out.glob("*/*/manifest.json") if path.parent.parent != out}
+    folders |= {path.parent for path in out.glob(f"*/{SIZING}")}
     if not folders:
         raise StallmarkError(f"{out} holds no experiment: name the folder of one, or of all with --out.")
     return max(folders, key=lambda folder: folder.name)
+
+
+def experiment_of(folder: Path) -> Path | None:
+    """Return the folder of an experiment itself; of a sizing, that of its stand-in begun last, None before there is
+    one."""
+    if not is_sizing(folder):
+        return folder
+    return newest(folder) if any(folder.glob("*/*/manifest.json")) else None
 
 
 def status(folder: Path) -> Status:
@@ -140,8 +152,8 @@ def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, 
         return State.SILENT if silent_s > SILENT_S else State.RUNNING, None, silent_s
     if whole == planned:
         return State.COMPLETE, None, None
-    if last.manifest.ended:
-        return State.ENDED, last.manifest.ended.because, None
+    if (ended := last.manifest.ended) and ended.because:
+        return State.ENDED, ended.because, None
     if last.incomplete_because:
         return State.ENDED, last.incomplete_because, None
     return State.BETWEEN, None, max(0.0, time.time() - (last.folder / "manifest.json").stat().st_mtime)

@@ -71,10 +71,10 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
 
 
 def _search(scenario: TimedScenario, variant: Variant) -> Search | None:
-    if not (named := scenario.searched_of(variant)):
+    if not (searched := scenario.searched_of(variant)):
         return None
-    name, _, search = named
-    return Search(load=name, of=search.of, low=search.from_, high=search.to, tolerance=search.tolerance)
+    search = searched.search
+    return Search(load=searched.load, of=search.of, low=search.from_, high=search.to, tolerance=search.tolerance)
 
 
 def _load(

@@ -1,13 +1,15 @@
 """Access to the live page: where it listens, whom it answers, and whose word it takes to stop.
 
-On this machine alone it needs no password. A page of another site could still have the browser ask it, by a name that
-resolves to this machine (DNS rebinding) or by a form: so the name that was asked for must be one of this machine, and
-what stops needs the token that only the page itself holds. On another address everybody needs the token.
+A page of another site could have the browser ask, by a name that resolves to this machine (DNS rebinding), by a form or
+by a script. So the name that was asked for must be one of this machine, and a page that asks must be ours. To see the
+experiment needs no more on this machine, elsewhere the token of the address that was printed. To stop it needs that
+token everywhere: others may be logged in to this machine.
 """
 
 import hmac
 import secrets
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -68,9 +70,13 @@ class Access:
         bearer = (authorization or "").removeprefix("Bearer ")
         return self.address.is_here or self.fits(cookie) or self.fits(bearer)
 
-    def may_stop(self, origin: str | None, token: str | None, host: str) -> bool:
-        """Tell whether a request comes from the page itself: with its token, and from nowhere else."""
-        return self.fits(token) and (origin is None or urlsplit(origin).netloc == host)
+    def is_own(self, headers: Mapping[str, str], host: str) -> bool:
+        """Tell whether no other site's page makes the request, but our own, a program, or somebody who follows a link.
+        Browsers say which (Origin, Fetch Metadata)."""
+        origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
+        if origin is not None and origin.partition("://")[2] != host:
+            return False
+        return site in ("none", "same-origin") or headers.get("Sec-Fetch-Mode") == "navigate"
 
     def fits(self, token: str | None) -> bool:
         return hmac.compare_digest((token or "").encode(), self.token.encode())

@@ -11,6 +11,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response as AnyResponse
 
 from stallmark.errors import StallmarkError
+from stallmark.escape import visible
 from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live.access import Access, PageAddress
@@ -25,10 +26,15 @@ ALIVE_EVERY_S, FAREWELL_S = 15.0, 5.0
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+
+_OF_THE_RUN = ("text/html", "application/json", "text/plain")
+"""The types of answers that hold names, which people and servers have chosen."""
 
 
 class Ending:
@@ -69,6 +75,7 @@ class LivePage:
     def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
         self.access, self._view, self._ending = Access(address), view, Ending()
+        self._stoppable = stop is not None
         app = make_app(view, self.access, self._ending, stop)
         try:
             self._server: BaseWSGIServer = make_server(
@@ -80,10 +87,11 @@ class LivePage:
         self._thread = threading.Thread(target=self._server.serve_forever, name="live page", daemon=True)
 
     def start(self) -> str:
-        """Serve it from now on. Return the URL to open, which holds the token where one is needed."""
+        """Serve it from now on. Return the URL to open, which holds the token where seeing or stopping needs one."""
         self._thread.start()
         address = self.access.address
-        return address.url if address.is_here else f"{address.url}?token={self.access.token}"
+        needed = self._stoppable or not address.is_here
+        return f"{address.url}?token={self.access.token}" if needed else address.url
 
     def close(self, complete: bool, because: str) -> None:
         """Let the pages that are open know how it ended, and serve them no longer."""
@@ -100,16 +108,17 @@ class LivePage:
         for _ in seen.runs:  # each look reads one more to its end
             seen = self._view.look()
         drawn = {number: lines(run) for number, run in seen.runs.items() if run.sums}
-        return json.dumps(state(seen) | {"ended": drawn})
+        return visible(json.dumps(state(seen) | {"ended": drawn}, ensure_ascii=False))
 
 
 def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None] | None) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder="page")
+    app.json.ensure_ascii = False  # type: ignore[attr-defined]  # for `visible`
     cookie = f"stallmark-{access.address.port}"
 
     @app.before_request
     def admit() -> AnyResponse | None:
-        if not access.knows_host(request.host):
+        if not access.knows_host(request.host) or not access.is_own(dict(request.headers), request.host):
             abort(403)
         if access.fits(request.args.get("token")):
             answer = redirect("/")
@@ -123,11 +132,13 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
     def protect(answer: Response) -> Response:
         for name, value in _HEADERS.items():
             answer.headers.setdefault(name, value)
+        if answer.mimetype in _OF_THE_RUN:
+            answer.set_data(visible(answer.get_data(as_text=True)))
         return answer
 
     @app.get("/")
     def page() -> str:
-        token = access.token if stop else ""
+        token = access.token if stop and access.fits(request.cookies.get(cookie)) else ""
         return render_template("live.html", text=text, means=MEANS, token=token, scenario=view.scenario)
 
     @app.get("/<name>.<any(css, js):kind>")
@@ -158,8 +169,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
 
     @app.post("/stop")
     def stop_it() -> tuple[str, int]:
-        token, origin = request.headers.get("X-Stallmark-Token"), request.headers.get("Origin")
-        if stop is None or not access.may_stop(origin, token, request.host):
+        if stop is None or not access.fits(request.headers.get("X-Stallmark-Token")):
             abort(403)
         stop()
         return "", 202

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from stallmark.errors import StallmarkError
+from stallmark.escape import FIGURE, FORMULA
 from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, spread
 from stallmark.record.reader import Record
@@ -67,7 +69,7 @@ def _bucket_columns(kind: str) -> Sequence[pa.Field]:
 def _write(record: Record, name: str, schema: pa.Schema, target: Path) -> Path:
     with pa_csv.CSVWriter(target, schema) as writer:
         for batch in record.raw_batches(name, schema.names):
-            writer.write_table(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
+            writer.write_table(_without_formulas(pa.Table.from_batches([batch]).select(schema.names).cast(schema)))
     return target
 
 
@@ -81,5 +83,17 @@ def _write_histogram(record: Record, name: str, kind: str, schema: pa.Schema, ta
                 raise StallmarkError(f"{record.folder}: {damaged}.") from None
             columns = [batch.column(one).take(pa.array(rows)) for one in keys]
             filled = pa.table([*columns, pa.array(VALUES_US[buckets]), pa.array(counts)], names=schema.names)
-            writer.write_table(filled.cast(schema))
+            writer.write_table(_without_formulas(filled.cast(schema)))
     return target
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table of whose texts a spreadsheet takes none for a formula: names in a database may be anybody's."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            texts = table[at]
+            figures = pc.match_substring_regex(texts, FIGURE)
+            formulas = pc.and_(pc.match_substring_regex(texts, FORMULA), pc.invert(figures))
+            harmless = pc.if_else(formulas, pc.binary_join_element_wise("'", texts, ""), texts)
+            table = table.set_column(at, field, harmless)
+    return table

@@ -50,10 +50,15 @@ def as_model(kind: type[Model], found: Any, path: Path, *, remedy: str) -> Model
 
 def write_whole(path: Path, model: BaseModel) -> None:
     """Replace a file whole or not at all: it may be read at any moment."""
+    with replacing(path) as file:
+        file.write(as_text(model).encode())
+
+
+def as_text(model: BaseModel) -> str:
+    """Return the content of such a file: the model, and the checksum of its values."""
     text = model.model_dump_json(indent=2)
     found = checksum(pydantic_core.from_json(text))
-    with replacing(path) as file:
-        file.write(f'{text[:-2]},\n  "{CHECKSUM}": "{found}"\n}}\n'.encode())
+    return f'{text[:-2]},\n  "{CHECKSUM}": "{found}"\n}}\n'
 
 
 def checksum(content: dict[str, Any]) -> str:

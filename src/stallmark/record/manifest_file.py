@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from stallmark.errors import StallmarkError
-from stallmark.record.json_file import as_model, read_json, write_whole
+from stallmark.errors import StallmarkError, named
+from stallmark.record.json_file import as_model, as_text, read_json, write_whole
 from stallmark.record.manifest import FORMAT, Manifest
 
 FILE = "manifest.json"
@@ -27,5 +27,18 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest whole or not at all: it may be read at any moment."""
-    write_whole(folder / FILE, manifest)
+    """Replace the manifest whole or not at all: it may be read at any moment. In a folder that takes no new file any
+    more, its file is written over.
+
+    Raise OSError, which names the file.
+    """
+    path = folder / FILE
+    try:
+        try:
+            write_whole(path, manifest)
+        except PermissionError:
+            with path.open("r+") as file:
+                file.write(as_text(manifest))
+                file.truncate()
+    except OSError as error:
+        raise named(error, path) from None

@@ -69,7 +69,7 @@ class LoadRecord(Record):
 def _of_load(manifest: Manifest, name: str) -> Manifest:
     load = _named(manifest, name)
     assert load.workload
-    search = manifest.search if manifest.search and manifest.search.load == name else None
+    search = manifest.search if manifest.search and manifest.search.load in (name, None) else None
     because = manifest.incomplete_because
     if because == ended_early(manifest.loads) or load.ended_because:
         because = load.ended_because
@@ -97,8 +97,9 @@ def _named(manifest: Manifest, load: str) -> Load:
 
 def _rate(step: Step, load: Load, search: Search | None) -> float | None:
     """Return the rate that a step was measured at: it may have one of its own."""
-    if search and search.of == "rate" and step.searched:
-        return step.searched.level
+    if search and search.of != "users" and step.searched:
+        level = step.searched.level
+        return level if search.of == "rate" else None if load.rate is None else load.rate * level
     return step.steered.rate if step.steered else load.rate
 
 

@@ -35,6 +35,9 @@ class _Source:
     """Of a stream."""
 
 
+_OTHER_KINDS = {"profile.json": "profile", "sizing.json": "sizing"}
+
+
 class Record:
     """A record opened for reading, complete or cut short."""
 
@@ -57,7 +60,7 @@ class Record:
     @property
     def incomplete_because(self) -> str | None:
         if self.manifest.status == "running":
-            return "the run was cut: Stallmark was killed before it could close the record"
+            return "the run was cut: Stallmark was killed before it could close the record, or could not write it"
         return self.manifest.incomplete_because
 
     def tables(self) -> list[str]:
@@ -144,7 +147,8 @@ class Record:
         if not _NAME.fullmatch(name):
             raise StallmarkError(f"{self.folder} is damaged ({name!r} is no name of a table): leave this record out.")
         parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
-        if self._is_of(name) and find(parquet, self.manifest.tables.get(name)):
+        tables = self.manifest.tables
+        if self.manifest.status != "running" and self._is_of(name) and find(parquet, tables.get(name)):
             return _Source(parquet)
         try:
             extent = whole_extent(stream)
@@ -152,10 +156,12 @@ class Record:
                 return _Source(stream, extent.rows, extent)
         except FileNotFoundError:
             pass
-        if self.manifest.status == "running" and find(parquet, None):  # the run has closed it meanwhile
-            return _Source(parquet)
-        if is_file(sums_of(stream)):
-            raise StallmarkError(f"{stream} is missing, its checksums are there: restore it, or leave this record out.")
+        if is_file(parquet):  # the run has closed this table, maybe meanwhile
+            tables = read_manifest(self.folder).tables
+            if (name in tables or not tables) and find(parquet, tables.get(name)):
+                return _Source(parquet)
+        if name in tables or is_file(sums_of(stream)):
+            raise StallmarkError(f"{stream} is missing, and was there: restore it, or leave this record out.")
         return None
 
     def _is_of(self, name: str) -> bool:
@@ -220,8 +226,10 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         if not path.exists():
             raise StallmarkError(f"{path} does not exist.")
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
+        if not here and (kind := _other_kind(path)):
+            raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
         for folder in {file.parent for kind in _TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
-            if path not in here and not (folder / "profile.json").exists():
+            if path not in here and not _other_kind(folder):
                 raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")
         for folder in here:
             if not folder.resolve().is_relative_to(path.resolve()):
@@ -235,6 +243,11 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         if runs.setdefault(_identity(record), record) is not record:
             record.refuse_damage()
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
+
+
+def _other_kind(folder: Path) -> str | None:
+    """Return the name of what is no run and has a folder of its own; None where it is neither."""
+    return next((kind for file, kind in _OTHER_KINDS.items() if (folder / file).is_file()), None)
 
 
 def _identity(record: Record) -> Any:

@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.errors import StallmarkError, as_reason
+from stallmark.errors import StallmarkError, as_reason, named
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Ended
-from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.record.manifest_file import write_manifest
+from stallmark.record.reserve import Reserve
 from stallmark.record.schema import TABLES
 from stallmark.record.stream import StreamWriter, read_stream, remove
 from stallmark.record.table_file import writing, written
@@ -35,6 +35,7 @@ class RecordWriter:
         self._schemas: dict[str, pa.Schema] = {}
         self._rows: dict[str, int] = {}
         self._failed: dict[str, str] = {}
+        self._reserve = Reserve(folder)
         self.save_manifest()  # tables without a manifest are what is left of a record
         for name, schema in tables.items():
             self.add_table(name, schema)
@@ -56,8 +57,9 @@ class RecordWriter:
         try:
             self._streams[name].write(batch)
         except OSError as error:
-            self._failed[name] = str(error)
-            raise
+            error = named(error, self.folder / f"{name}.arrows")
+            self._failed[name] = as_reason(error)
+            raise error from None
         self._rows[name] += len(rows)
 
     def update(self, **fields: Any) -> None:
@@ -71,20 +73,35 @@ class RecordWriter:
     def save_manifest(self) -> None:
         write_manifest(self.folder, self.manifest)
 
-    def close(self, incomplete_because: str | None = None) -> None:
-        """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete."""
+    @property
+    def failed(self) -> str | None:
+        """Return which table could not be written, and why; None as long as all could."""
+        return next((f"table {name} could not be written whole ({why})" for name, why in self._failed.items()), None)
+
+    def close(self, incomplete_because: str | None = None) -> str | None:
+        """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete.
+
+        Return why it is, which is written down first, in space that was kept for that; None where it is complete.
+        """
+        self._reserve.free()
+        if because := incomplete_because or self.failed:
+            self._end(because)
         for name in self._streams:
             try:
                 self._close_table(name)
             except OSError as error:
-                self._failed.setdefault(name, str(error))
+                self._failed.setdefault(name, as_reason(error))
         self._streams.clear()
-        if self._failed and not incomplete_because:
-            name, why = next(iter(self._failed.items()))
-            incomplete_because = f"table {name} could not be written whole ({why})"
-        status = "incomplete" if incomplete_because else "complete"
-        self.update(status=status, incomplete_because=incomplete_because)
-        self.save_manifest()
+        return self._end(because or self.failed)
+
+    def _end(self, because: str | None) -> str | None:
+        """Write down that the record is at its end, and why. Return that, and what kept it from being written down."""
+        self.update(status="incomplete" if because else "complete", incomplete_because=because)
+        try:
+            self.save_manifest()
+        except OSError as error:
+            return "; ".join(filter(None, (because, f"its record could not be closed ({as_reason(error)})")))
+        return because
 
     def _close_table(self, name: str) -> None:
         self._streams[name].close()
@@ -99,11 +116,6 @@ class RecordWriter:
         self.update(tables=self.manifest.tables | {name: written(target)})
         self.save_manifest()  # a reader, and a kill, may come at any moment
         remove(source)
-
-
-def note_end(folder: Path, before: str, because: str) -> None:
-    """Record in an experiment's last run that no other followed, though variant `before` was to, and why."""
-    write_manifest(folder, read_manifest(folder).changed(ended=Ended(before=before, because=because)))
 
 
 def experiment_folder(out: Path, name: str) -> Path:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.escape import visible
 from stallmark.record.files import replacing
 
 
@@ -19,9 +20,9 @@ def refuse_target(target: Path, replace: bool = True) -> None:
 
 
 def write_whole(content: str | bytes, target: Path) -> Path:
-    """Write to `target` (created with its folders, replaced whole) and return it."""
+    """Write to `target` (created with its folders, replaced whole) and return it. In a text each character shows."""
     refuse_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(visible(content).encode() if isinstance(content, str) else content)
     return target

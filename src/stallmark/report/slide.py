@@ -10,6 +10,7 @@ from markupsafe import Markup
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.errors import StallmarkError
+from stallmark.escape import visible
 from stallmark.report.file import refuse_target, write_whole
 from stallmark.report.loads.picture import drawing as loads_drawing
 from stallmark.report.loads.picture import picture_of_loads
@@ -57,7 +58,7 @@ def slide(experiment: ExperimentSummary) -> str:
 
 def _write(drawn: str, target: Path) -> Path:
     refuse_slide(target)
-    return write_whole(drawn if target.suffix.lower() == ".svg" else _png(drawn), target)
+    return write_whole(drawn if target.suffix.lower() == ".svg" else _png(visible(drawn)), target)
 
 
 def _slide(experiment: ExperimentSummary, draw: Callable[[int], tuple[list[dict], int]]) -> str:

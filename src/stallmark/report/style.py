@@ -12,6 +12,8 @@ from functools import cache
 
 import plotly.graph_objects as go
 
+from stallmark.escape import visible
+
 COLOURS = ("#0b6fb8", "#d2570a", "#3f8f3f", "#d94f8a", "#2f9bb3", "#7a6a5c", "#b0559b", "#7d8590")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -65,7 +67,7 @@ def dash_of(repeat: int) -> str:
 
 def plain(text: object, limit: int | None = None) -> str:
     """Return text for inside a chart, where Plotly would read mark-up; cut to `limit` characters."""
-    text = str(text)
+    text = visible(str(text))
     if limit and len(text) > limit:
         text = text[: limit - 1].rstrip() + "…"
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

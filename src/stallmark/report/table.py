@@ -10,6 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from stallmark import format
+from stallmark.escape import markdown
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text.device import EMULATED, described, injected
 from stallmark.report.text.reading import not_shown, percentile_missing
@@ -157,13 +158,8 @@ def in_markdown(table: Table) -> list[str]:
 
 
 def _in_cell(cell: str | Cell) -> str:
-    text = plain_markdown(str(cell)).replace("|", "\\|")
+    text = markdown(str(cell))
     return f"**{text}**" if isinstance(cell, Cell) and cell.kind == "main" else text
-
-
-def plain_markdown(text: str) -> str:
-    """Return text for Markdown without HTML tags and line breaks: names are chosen by people."""
-    return text.replace("<", "&lt;").replace("\n", " ")
 
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")

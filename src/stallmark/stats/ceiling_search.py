@@ -1,11 +1,11 @@
 """The search for the highest level of a load that keeps a service level: a pure function of what was seen.
 
-Levels are users or a rate. They double until one breaks the service level, then the gap between the highest that held
-and the lowest that broke is halved (as a ratio) until it is within the tolerance. The answer is confirmed: the level
-above must break again, and the level itself must hold right after that. So a server that is slow to recover from too
-much load is given the lower ceiling, which it also carries after too much. Where a level was seen to hold as often as
-to break, it is seen once more. A level that is still in the balance then is not carried. Whatever a repeat turns over
-is searched anew from the levels on both sides of it.
+Levels are users, a rate, or multiples of a load. They double until one breaks the service level, then the gap between
+the highest that held and the lowest that broke is halved (as a ratio) until it is within the tolerance. The answer is
+confirmed: the level above must break again, and the level itself must hold right after that. So a server that is slow
+to recover from too much load is given the lower ceiling, which it also carries after too much. Where a level was seen
+to hold as often as to break, it is seen once more. A level that is still in the balance then is not carried. Whatever a
+repeat turns over is searched anew from the levels on both sides of it.
 """
 
 import math
@@ -44,16 +44,17 @@ class Outcome(StrEnum):
 @dataclass(frozen=True)
 class Asked:
     """The search that is asked for: from `low` to `high`, to within the `tolerance`, a share. `whole`: levels are whole
-    numbers."""
+    numbers; `multiple`: they are multiples of a load."""
 
     low: float
     high: float
     tolerance: float
     whole: bool
+    multiple: bool = False
 
     def name_of(self, level: float) -> str:
-        """Return the name of a step at this level: whole ones are users, others are rates."""
-        return f"{level:g} users" if self.whole else f"{level:g} per second"
+        """Return the name of a step at this level: whole ones are users, others rates or multiples."""
+        return f"{level:g} ×" if self.multiple else f"{level:g} users" if self.whole else f"{level:g} per second"
 
     @property
     def most_levels(self) -> int:
@@ -94,7 +95,7 @@ def search(asked: Asked, seen: Sequence[Seen]) -> Next | Ceiling:
     """Return the level to try next, or the answer."""
     if not seen:
         return Next(asked.low, Why.FIRST)
-    holds, breaks = _bracket(seen)
+    holds, breaks = bracket(seen)
     if len(seen) >= asked.most_levels:
         return Ceiling(Outcome.UNCONFIRMED, holds, breaks)
     if even := [level for level in sorted({one.level for one in seen}) if _in_balance(seen, level)]:
@@ -116,7 +117,7 @@ def search(asked: Asked, seen: Sequence[Seen]) -> Next | Ceiling:
     return Next(holds, Why.CEILING) if overloaded and _confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
 
 
-def _bracket(seen: Sequence[Seen]) -> tuple[float | None, float | None]:
+def bracket(seen: Sequence[Seen]) -> tuple[float | None, float | None]:
     """Return the highest level that holds below every one that breaks, and the lowest of these."""
     levels = sorted({one.level for one in seen})
     breaks = next((level for level in levels if _balance(seen, level) <= 0), None)

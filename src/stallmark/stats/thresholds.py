@@ -28,6 +28,10 @@ CLOCKS_APART_MS = 50
 """To within which the clocks of load machines must be known: a second of one machine is else noticeably not that
 of another."""
 
+UNREPORTED_S = 2.0
+"""Executors report whole seconds, four times a second: with a lost one go up to 1.25 s, and more on a machine that
+keeps it from reporting."""
+
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
 FOREIGN_IO = 0.05
@@ -409,3 +413,6 @@ CEILING_LONGEST = 3
 """A level that is too close to the limit to decide, or of which too little was seen, is measured up to so many times as
 long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is so near the ceiling that it may
 count as either."""
+MATCHED_WITHIN = 0.1
+"""A load that stands in for a server comes so near to each quantity that its profile tells. Two trials of one load
+differed by up to 7 % in their writes, because a checkpoint falls into one and not into the other."""

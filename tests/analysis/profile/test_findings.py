@@ -1,11 +1,12 @@
 """The findings on a profile, and what is not said where it is false. Intervals are made by hand."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pytest
+from support.profiles import AT, DATA, GIB, LENGTH, write_made_profile
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.kinds import ProfileKind
@@ -13,41 +14,17 @@ from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.analysis.profile.windows import busiest
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import FILE_IO, SERVER, WAITS, Intervals
-from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session
-
-AT = datetime(2026, 3, 2, tzinfo=UTC)
-LENGTH = 15
-GIB = 2.0**30
-DATA = {"reads": 150.0, "read_bytes": 150 * 8192.0, "read_stall_ms": 900.0}
-DATA |= {"writes": 50.0, "write_bytes": 50 * 8192.0, "write_stall_ms": 100.0, "size_bytes": 100 * GIB}
-LOG = {"reads": 0.0, "writes": 600.0, "write_bytes": 600 * 4096.0, "write_stall_ms": 300.0, "size_bytes": 4 * GIB}
+from stallmark.record.profile.manifest import Gap, ProfiledServer
 
 Make = Callable[..., ProfileSummary]
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Make:
-    """Makes profiles of so many intervals. `file_io` and `server` take the number of an interval, `left_out` are those
-    in which nothing was seen."""
+    """Makes profiles of so many intervals."""
 
-    def make(count: int = 240, left_out=(), file_io=lambda n: {"data": DATA, "log": LOG}, server=lambda n: {},
-             waits=lambda n: (),
-             **manifest) -> ProfileSummary:  # fmt: skip
-        rows: dict[str, list] = {"file_io": [], "server": [], "waits": []}
-        for number in (one for one in range(count) if one not in left_out):
-            begin = AT + timedelta(seconds=LENGTH * number)
-            times = {"start": begin, "end": begin + timedelta(seconds=LENGTH)}
-            rows["file_io"] += [times | {"file_class": name} | values for name, values in file_io(number).items()]
-            rows["server"].append(times | server(number))
-            rows["waits"] += [times | one for one in waits(number)]
-        schemas = {"file_io": FILE_IO, "server": SERVER, "waits": WAITS}
-        tables = {name: pa.Table.from_pylist(some, schemas[name]) for name, some in rows.items()}
-        about = {"source": "perfmon", "started": AT.isoformat(), "interval_s": LENGTH}
-        about |= {"sessions": (Session(started=AT.isoformat(), end="imported"),)}
-        write_imported(tmp_path / "p", ProfileManifest(**(about | manifest)), Intervals(**tables))
-        return summarise_profile(tmp_path / "p")
+    def make(count: int = 240, **options: Any) -> ProfileSummary:
+        return summarise_profile(write_made_profile(tmp_path / "p", count, **options))
 
     return make
 

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
-from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.attach.align import Span, align
+from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -226,10 +229,10 @@ def test_counters_that_are_not_there(name):
         ("   \n", "is empty"),
         ("just words\nand more\n", "No column of .* holds times"),
         ("a,b\n1,2\n", r"name it with --time-column \(there is a, b\)"),
-        (b"\x07\0\0\0binary\0", "is no text: convert a binary log with `relog"),
+        (b"\x07\0\0\0binary\0", "is no text: convert Perfmon's with `relog"),
         ('{"points": []}', "is in no format known here"),
         ("<xml/>", "is in no format known here"),
-        ('{"sysstat": {"hosts": []}}', "has no statistics"),
+        ('{"sysstat": {"hosts": []}}', "it has no samples"),
         ('{"sysstat": {"hosts": [{"statistics": [', "holds no measurements"),
         ('"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\n', "holds no sample"),
         # As a newsgroup's answer has it, with a letter lost.
@@ -244,5 +247,48 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, content, sentenc
 
 
 def test_a_format_that_is_said_is_not_guessed():
-    with pytest.raises(StallmarkError, match="has no statistics"):
+    with pytest.raises(StallmarkError, match="it has no samples"):
         formats.read(Wanted(SAMPLES / "svc_volumes.csv"), "iostat")
+
+
+def test_values_are_kept_of_the_samples_that_are_asked_for_alone():
+    for name in ("iostat.json", "sadf.json", "typeperf_disk.csv"):
+        _, whole = formats.read(Wanted(SAMPLES / name))
+        _, times = formats.read(Wanted(SAMPLES / name), None, NOTHING)
+        assert times.stamps == whole.stamps and times.series == []
+        places = np.arange(len(whole.stamps)) == len(whole.stamps) - 1
+        _, last = formats.read(Wanted(SAMPLES / name), None, Kept(places))
+        wanted = {(one.counter, one.instance): one.values[-1] for one in whole.series if one.at[-1] == places.argmax()}
+        assert {(one.counter, one.instance): float(one.values[0]) for one in last.series} == wanted != {}
+        assert all(one.at.tolist() == [places.argmax()] for one in last.series)
+
+
+def test_a_csv_that_is_too_large_to_be_held_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("stallmark.record.attach.table._LARGEST", 10)
+    with pytest.raises(StallmarkError, match="more than 10 characters"):
+        formats.read(Wanted(SAMPLES / "svc_volumes.csv"))
+
+
+def test_more_counters_than_there_can_be_are_refused(monkeypatch):
+    monkeypatch.setattr("stallmark.record.attach.measurements.MOST_COUNTERS", 2)
+    with pytest.raises(StallmarkError, match="more than 2 counters"):
+        formats.read(Wanted(SAMPLES / "iostat.json"))
+
+
+WHOLE = [path.read_bytes() for path in sorted(SAMPLES.iterdir()) if path.suffix != ".md"]
+NOISE = st.binary(max_size=12) | st.sampled_from([b"1" * 5000, b"[" * 3000, b"null", b"1e999", b"NaN", b'"', b"\r"])
+
+
+@pytest.mark.thorough
+@settings(max_examples=150, deadline=None)
+@given(whole=st.sampled_from(WHOLE), cut=st.floats(0.2, 1), at=st.floats(0, 1), gone=st.integers(0, 20), noise=NOISE)
+def test_what_is_cut_or_damaged_is_read_or_refused_in_a_sentence(tmp_path_factory, whole, cut, at, gone, noise):
+    damaged = whole[: int(len(whole) * cut)]
+    place = int(len(damaged) * at)
+    file = tmp_path_factory.mktemp("damaged") / "file"
+    file.write_bytes(damaged[:place] + noise + damaged[place + gone :])
+    try:
+        measured = formats.read(Wanted(file))[1]
+        align(measured, Wanted(file), "UTC", 0.0, [Span(0, 4e9)])
+    except StallmarkError as error:
+        assert "\n" not in str(error)

@@ -82,6 +82,36 @@ def test_what_is_cut_or_damaged_is_imported_or_refused_in_a_sentence(tmp_path_fa
         assert "\n" not in str(error) and not (folder / "profile").exists()
 
 
+ONE_LINE = "x" * (1 << 24)
+REPORT = "03/02/2026 10:00:01 AM\nDevice r/s\nsda 1.00\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + ONE_LINE, "a line of more than 16,777,216"),
+        ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "2026-03-02T10:00:00Z", ' + ONE_LINE, "is damaged"),
+        ("Device r/s\n" + "".join(f"sd{number} 1.00\n" for number in range(2001)), "more than 2,000 devices"),
+        (
+            "\n".join(["__name__,device,timestamp,value", *(f"a,{n},1772445600,1" for n in range(20_002))]),
+            "20,000 series",
+        ),
+    ],
+    ids=["line", "object", "devices", "series"],
+)
+def test_what_would_take_all_memory_is_refused(import_texts, text, said):
+    if text.startswith("Device"):
+        text = f"Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n{REPORT}03/02/2026 10:00:16 AM\n{text}\n"
+    with pytest.raises(StallmarkError, match=said):
+        import_texts(text, zone="UTC", dates="month-first")
+
+
+def test_more_samples_than_are_held_are_refused(import_texts, monkeypatch):
+    monkeypatch.setattr("stallmark.record.imports.recording.MOST_SPANS", 3)
+    with pytest.raises(StallmarkError, match="more than 3 samples"):
+        import_texts(recorders.iostat_text(MOMENTS))
+
+
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a'; DROP TABLE x;--", "[red]sda[/]", "\u202esda", "é"])
 def test_hostile_names_of_devices_are_names(import_texts, name):
     moments = [Moment(one.at, {name: one.devices["sda"]}) for one in MOMENTS]

@@ -5,12 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
-from stallmark.analysis.ceiling.summary import Ceiling, by_variant
+from stallmark.analysis.ceiling.summary import Ceiling, by_variant, of_repeats
 from stallmark.analysis.compare.metrics import ratio_of
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.stats import student
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 
@@ -71,7 +68,7 @@ def _one(one: Ceiling, variant: str | None, repeat: int | None) -> Finding:
         per_s=one.tps,
         primary=one.levels[0].step.throughput.primary if one.levels else None,
         limits=_limits(one),
-        missed=_missed(one),
+        missed=missed(one),
         limit=step.bottleneck.device_verdict if step else None,
     )
 
@@ -87,26 +84,22 @@ def _most_limits(one: Ceiling) -> Sequence[Any]:
     return max((level.seen.limits for level in one.levels), key=len)
 
 
-def _missed(one: Ceiling) -> list[list[Any]]:
+def missed(one: Ceiling) -> list[list[Any]]:
     """Return the limits that the lowest level that breaks did not keep, as `_limits`; a backlog has no limit."""
     broken = [level.seen for level in one.levels if level.seen.level == one.breaks and level.seen.verdict != "held"]
-    missed = dict.fromkeys(
+    limits = dict.fromkeys(
         (limit.of, limit.transaction, limit.percentile, limit.limit_ms)
         for seen in broken
         for limit in seen.limits
         if limit.value is not None and limit.value > limit.limit
     )
     backlog = [["backlog", None, None, None]] if any(seen.backlog for seen in broken) else []
-    return [*backlog, *map(list, missed)]
+    return [*backlog, *map(list, limits)]
 
 
 def _repeats(same: Sequence[Ceiling], variant: str | None) -> Finding:
     """Return the ceiling over repeats: the geometric mean, with its interval by Student's t of the runs."""
-    logs = np.log([middle for one in same if (middle := one.middle)])
-    low, high = (float(np.exp(end)) for end in student.paired(np.zeros(len(logs)), logs).interval())
-    low = min(low, *(one.holds for one in same if one.holds))  # no run knows its ceiling better than its two levels
-    high = max(high, *(one.breaks for one in same if one.breaks))
-    mean = float(np.exp(logs.mean()))
+    mean, low, high = of_repeats([(one.holds, one.breaks) for one in same if one.holds and one.breaks])
     rates = [one.tps for one in same if one.tps is not None]
     return info(
         CeilingKind.REPEATS,

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from stallmark.analysis.points import group
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.search import LevelSeen
+from stallmark.stats import student
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Ceiling:
 
     variant: str
     repeat: int
-    of: Literal["users", "rate"]
+    of: Literal["users", "rate", "load"]
     low: float  # asked
     high: float
     tolerance: float
@@ -64,6 +67,15 @@ def ceilings(runs: Sequence[RunSummary]) -> list[Ceiling]:
 
 def by_variant(found: Sequence[Ceiling]) -> list[list[Ceiling]]:
     return group(found, lambda one: one.variant)
+
+
+def of_repeats(levels: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the ceiling over repeats, of which each held one level and broke the next: the geometric mean, with its
+    interval by Student's t of the runs. No run knows its ceiling better than its two levels."""
+    logs = np.log([math.sqrt(holds * breaks) for holds, breaks in levels])
+    ends = [float(np.exp(end)) for end in student.paired(np.zeros(len(logs)), logs).interval()] if len(logs) > 1 else []
+    low, high = min([*ends, *(holds for holds, _ in levels)]), max([*ends, *(breaks for _, breaks in levels)])
+    return float(np.exp(logs.mean())), low, high
 
 
 def _of_run(run: RunSummary) -> Iterator[Ceiling]:

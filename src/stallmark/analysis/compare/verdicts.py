@@ -54,6 +54,7 @@ from stallmark.analysis.compare.summary import (
     WithinRun,
     check,
 )
+from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -80,6 +81,7 @@ def compare_runs(
         for run in runs
         if not run.steps or run.incomplete_because
     ]
+    left_out += ends(run.manifest for run in runs)
     if not whole:
         because = f": {runs[0].incomplete_because}" if runs and runs[0].incomplete_because else ""
         raise StallmarkError(f"There is nothing to compare: no run was measured to its end{because}.")

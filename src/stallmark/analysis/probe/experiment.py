@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.saturation import Saturation, overall, saturations
@@ -139,6 +140,7 @@ def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 
 def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
+    yield from ends(run.manifest for run in runs)
     if 1 < len(runs) == len({_name(run.manifest, run.result) for run in runs}):
         yield caution(ProbeKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:

@@ -8,7 +8,8 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Rates, seconds_of
+from stallmark.analysis.profile.placed import seconds_of
+from stallmark.analysis.profile.rates import Rates
 from stallmark.analysis.profile.sample_clock import Samples
 from stallmark.record.profile.intervals import Intervals
 from stallmark.record.profile.manifest import GAP, ProfileManifest

@@ -21,10 +21,10 @@ def memory(
     data = next((one for one in classes if one.file_class is FileClass.DATA), None)
     if data is None or data.reads is None or not data.seen_s:
         return
-    pool_bytes = _pool_bytes(manifest, intervals)
-    fits = bool(pool_bytes and data.size_bytes and data.size_bytes <= pool_bytes)
+    pool = pool_bytes(manifest, intervals)
+    fits = bool(pool and data.size_bytes and data.size_bytes <= pool)
     if fits:
-        yield info(ProfileKind.FITS, data_bytes=data.size_bytes, pool_bytes=pool_bytes)
+        yield info(ProfileKind.FITS, data_bytes=data.size_bytes, pool_bytes=pool)
     if data.reads / data.seen_s < NO_READS_PER_S:
         yield info(ProfileKind.NO_READS, reads_per_s=data.reads / data.seen_s)
         return
@@ -38,18 +38,18 @@ def memory(
     )
     if fits:
         return
-    if pool_bytes and data.read_bytes:
+    if pool and data.read_bytes:
         life = known_states(intervals, "page_life_expectancy_s")
         yield info(
             ProfileKind.POOL_TURNOVER,
-            pool_bytes=pool_bytes,
-            turnover_s=pool_bytes / (data.read_bytes / data.seen_s),
+            pool_bytes=pool,
+            turnover_s=pool / (data.read_bytes / data.seen_s),
             least_life_s=float(life.min()) if len(life) else None,
         )
     yield info(ProfileKind.MEMORY_NOT_KNOWN)
 
 
-def _pool_bytes(manifest: ProfileManifest, intervals: Intervals) -> float | None:
+def pool_bytes(manifest: ProfileManifest, intervals: Intervals) -> float | None:
     """Return the size of the buffer pool: the pages it held last, or its size as the server is set."""
     held = known_states(intervals, "database_pages_bytes")
     return float(held[-1]) if len(held) else manifest.server.pool_bytes

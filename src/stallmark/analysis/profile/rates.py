@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from stallmark.analysis.profile.placed import Placed
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
 
@@ -102,69 +101,28 @@ class Slots:
     values: Mapping[Measure, np.ndarray]
 
 
-def seconds_of(column: pa.ChunkedArray) -> np.ndarray:
-    """Return times as seconds since 1970."""
-    return column.cast(pa.int64()).to_numpy() / 1e6
-
-
 def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
     """Return the rates of a profile. A measure of which nothing is known in any interval is left out."""
-    spans = pa.concat_tables([table.select(["start", "end"]) for table in (intervals.file_io, intervals.server)])
-    start, first = np.unique(seconds_of(spans.column("start")), return_index=True)
-    end = seconds_of(spans.column("end"))[first]
-    seconds = end - start
-    of_class = {name: _Class(intervals.file_io, name, start) for name in FileClass}
-    data, log = of_class[FileClass.DATA], of_class[FileClass.LOG]
+    placed = Placed(intervals)
+    seconds, cores = placed.seconds, manifest.server.cores
 
-    def server(name: str, scale: float = 1.0) -> np.ndarray:
-        return _placed(intervals.server, name, start) / scale
+    def took(of: FileClass, stall: str, ios: str) -> Counted:
+        return Counted(placed.of_class(of, stall), placed.of_class(of, ios))
 
-    def everywhere(*columns: str, scale: float = 1.0) -> np.ndarray:
-        there = [one for one in of_class.values() if one.is_there]
-        return _total([one[column] for one in there for column in columns], start) / scale
-
-    cores = manifest.server.cores
-    log_bytes = log["write_bytes"] if np.isfinite(log["write_bytes"]).any() else server("log_bytes")
-    log_writes = log["writes"] if np.isfinite(log["writes"]).any() else server("log_flushes")
     found = {
-        Measure.IOS: Counted(everywhere("reads", "writes"), seconds),
-        Measure.READS: Counted(everywhere("reads"), seconds),
-        Measure.WRITES: Counted(everywhere("writes"), seconds),
-        Measure.READ_MB: Counted(everywhere("read_bytes", scale=_MB), seconds),
-        Measure.WRITE_MB: Counted(everywhere("write_bytes", scale=_MB), seconds),
-        Measure.READ_MS: Counted(data["read_stall_ms"], data["reads"]),
-        Measure.WRITE_MS: Counted(data["write_stall_ms"], data["writes"]),
-        Measure.LOG_WRITES: Counted(log_writes, seconds),
-        Measure.LOG_MB: Counted(log_bytes / _MB, seconds),
-        Measure.LOG_MS: Counted(log["write_stall_ms"], log["writes"]),
-        Measure.TRANSACTIONS: Counted(server("transactions"), seconds),
-        Measure.BATCHES: Counted(server("batches"), seconds),
-        Measure.CPU: Counted(server("cpu_s"), seconds * cores if cores else np.full(len(start), np.nan)),
-        Measure.CONNECTIONS: Counted(server("connections") * seconds, seconds),
+        Measure.IOS: Counted(placed.total("reads", "writes"), seconds),
+        Measure.READS: Counted(placed.total("reads"), seconds),
+        Measure.WRITES: Counted(placed.total("writes"), seconds),
+        Measure.READ_MB: Counted(placed.total("read_bytes") / _MB, seconds),
+        Measure.WRITE_MB: Counted(placed.total("write_bytes") / _MB, seconds),
+        Measure.READ_MS: took(FileClass.DATA, "read_stall_ms", "reads"),
+        Measure.WRITE_MS: took(FileClass.DATA, "write_stall_ms", "writes"),
+        Measure.LOG_WRITES: Counted(placed.log("writes", "log_flushes"), seconds),
+        Measure.LOG_MB: Counted(placed.log("write_bytes", "log_bytes") / _MB, seconds),
+        Measure.LOG_MS: took(FileClass.LOG, "write_stall_ms", "writes"),
+        Measure.TRANSACTIONS: Counted(placed.server("transactions"), seconds),
+        Measure.BATCHES: Counted(placed.server("batches"), seconds),
+        Measure.CPU: Counted(placed.server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
+        Measure.CONNECTIONS: Counted(placed.server("connections") * seconds, seconds),
     }
-    return Rates(start, end, {name: one for name, one in found.items() if one.is_known})
-
-
-class _Class:
-    """The columns of a class of file, placed on the starts of all intervals."""
-
-    def __init__(self, file_io: pa.Table, name: str, start: np.ndarray):
-        self._rows = file_io.filter(pc.equal(file_io.column("file_class"), name))
-        self._start = start
-        self.is_there = self._rows.num_rows > 0
-
-    def __getitem__(self, column: str) -> np.ndarray:
-        return _placed(self._rows, column, self._start)
-
-
-def _placed(rows: pa.Table, column: str, start: np.ndarray) -> np.ndarray:
-    found = np.full(len(start), np.nan)
-    places = np.searchsorted(start, seconds_of(rows.column("start")))
-    found[places] = rows.column(column).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _total(columns: list[np.ndarray], start: np.ndarray) -> np.ndarray:
-    """Return a sum, NaN where a part is; a part that is never known is left out."""
-    known = [column for column in columns if np.isfinite(column).any()]
-    return np.sum(known, axis=0) if known else np.full(len(start), np.nan)
+    return Rates(placed.start, placed.end, {name: one for name, one in found.items() if one.is_known})

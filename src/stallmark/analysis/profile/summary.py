@@ -95,11 +95,12 @@ def _percentiles(minutes: Slots) -> dict[Measure, dict[str, float | None]]:
     found = {}
     for measure, values in minutes.values.items():
         known = np.sort(values[np.isfinite(values)])
-        found[measure] = {name: _percentile(known, share) for name, share in PERCENTILES.items()}
+        found[measure] = {name: percentile_of(known, share) for name, share in PERCENTILES.items()}
     return found
 
 
-def _percentile(known: np.ndarray, share: float) -> float | None:
+def percentile_of(known: np.ndarray, share: float) -> float | None:
+    """Return a percentile of sorted minutes; None where too few of them lie beyond it."""
     if not len(known) or (share < 100 and len(known) * (100 - share) / 100 < _SAMPLE_BEYOND):
         return None
     return float(known[min(len(known) - 1, int(np.ceil(len(known) * share / 100)) - 1)])

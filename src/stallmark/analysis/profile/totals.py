@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.analysis.profile.rates import seconds_of
+from stallmark.analysis.profile.placed import seconds_of
 from stallmark.record.profile.intervals import FileClass, Intervals
 
 

@@ -1,6 +1,6 @@
 """The busiest windows of a profile: where a measure was highest for a quarter of an hour."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +24,14 @@ class Window:
 
 
 def busiest(
-    rates: Rates, measure: Measure = Measure.IOS, length_s: float = WINDOW_S, count: int = WINDOWS
+    rates: Rates,
+    measure: Measure = Measure.IOS,
+    length_s: float = WINDOW_S,
+    count: int = WINDOWS,
+    apart: Sequence[Window] = (),
 ) -> list[Window]:
-    """Return the windows with the highest rate, highest first, of which no two overlap. A profile shorter than one has
-    none. Each begins where an interval does."""
+    """Return the windows with the highest rate, highest first. No two overlap, nor does one with those of `apart`. A
+    profile shorter than one has none. Each begins where an interval does."""
     if measure not in rates.counted or not len(rates.start):
         return []
     counted = rates.counted[measure]
@@ -46,7 +50,7 @@ def busiest(
         if len(found) == count or not np.isfinite(rate[place]):
             break
         begin, end = float(rates.start[place]), float(rates.start[place]) + length_s
-        if all(end <= one.begin or begin >= one.end for one in found):
+        if all(end <= one.begin or begin >= one.end for one in (*apart, *found)):
             inside = rates.between(begin, end)
             values = {name: one.mean() for name, one in inside.counted.items()}
             found.append(Window(begin, end, float(seen_s[place]), values))

@@ -1,11 +1,12 @@
 """Findings about a run as a whole that no figure shows: what was not measured, not begun, or not heard of again."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import CLOCKS_APART_MS
+from stallmark.stats.thresholds import CLOCKS_APART_MS, UNREPORTED_S
 
 
 class RunKind(Kind):
@@ -16,12 +17,13 @@ class RunKind(Kind):
     DEFERRED_WAITED = "deferred_transactions_waited_at_the_end"
     UNFINISHED = "transactions_did_not_end"
     EXECUTORS_SILENT = "executors_silent"
+    EXECUTORS_LOST = "executors_lost"
     MAINTENANCE_FAILED = "maintenance_failed"
 
 
 def run_notes(record: Record) -> list[Finding]:
     manifest = record.manifest
-    return [*_load(manifest), *_maintenance(record), *_collectors(manifest)]
+    return [*_load(manifest), *_lost(record), *_maintenance(record), *_collectors(manifest)]
 
 
 def _load(manifest: Manifest) -> Iterator[Finding]:
@@ -36,6 +38,23 @@ def _load(manifest: Manifest) -> Iterator[Finding]:
         yield info(RunKind.DEFERRED_WAITED, transactions=count, cleared_by_next=manifest.workload.opening is not None)
     if count := manifest.unheard.silent:
         yield caution(RunKind.EXECUTORS_SILENT, executors=count)
+
+
+def _lost(record: Record) -> Iterator[Finding]:
+    """Say how many executors were lost, and of each transaction that the database counts how many commits nobody has
+    reported."""
+    made = record.manifest
+    if not made.unheard.lost:
+        return
+    seen: Counter[str] = Counter()
+    for batch in record.batches("transactions", ["transaction", "committed"]):
+        for name, committed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            seen[name] += committed
+    counted = {name: one.after - one.before for name, one in made.workload.counted.items() if one.after is not None}
+    more = {name: number - seen[name] for name, number in counted.items()}
+    yield caution(
+        RunKind.EXECUTORS_LOST, executors=made.unheard.lost, within_s=UNREPORTED_S, unreported=more if counted else None
+    )
 
 
 def _maintenance(record: Record) -> Iterator[Finding]:

@@ -253,15 +253,15 @@ def completed(
     whole run.
 
     Some may have an unknown outcome: the connection was lost during the commit, or they did not end ("unfinished" of
-    `unheard`). Not judged where "silent" executors were killed before their last report, nor where there were none.
-    Of several types the one is told that is furthest off.
+    `unheard`). Where executors were lost, or killed before their last report, there may be more: only too few are wrong
+    then. Not judged where there were none. Of several types the one is told that is furthest off.
     """
 
     def of(name: str, numbers: Counted) -> Gate:
         seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
-        silent = unheard.silent
+        silent = unheard.executors
         found = None if numbers.after is None else numbers.after - numbers.before
-        judged = found is not None and not silent and bool(found or seen)
+        judged = found is not None and (found < seen or not silent) and bool(found or seen)
         return Gate(
             GateKind.COMPLETED,
             value=float(found - seen) if found is not None and judged else None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import Command, err, json_option, target_options
+from stallmark.escape import markdown
 from stallmark.experiment.progress import Show
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, ca
         click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
     else:
         for name, fact in result.facts.items():
-            click.echo(f"- {name}: {fact}")
+            click.echo(f"- {name}: {markdown(str(fact))}")
         click.echo("\n| check | result | |\n|---|---|---|")
         for check in result.checks:
-            click.echo(f"| {check.what} | {check.state} | {check.said.replace('|', '/')} |")
+            click.echo(f"| {check.what} | {check.state} | {markdown(check.said)} |")
         click.echo("")
     sys.exit(result.exit_code)

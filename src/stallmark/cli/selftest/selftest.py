@@ -14,10 +14,10 @@ from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_n
 from stallmark.engines.base import Engine
 from stallmark.engines.examined import Availability
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import later
 from stallmark.experiment.target import Target
 from stallmark.record import machine
 from stallmark.redact import Redactor
+from stallmark.stopping import later
 
 _BANNER = {"mssql": "SELECT @@VERSION", "postgresql": "SELECT version()"}
 _LOGIN = {"mssql": "SELECT CAST(ORIGINAL_LOGIN() AS nvarchar(128)) AS login", "postgresql": "SELECT session_user"}

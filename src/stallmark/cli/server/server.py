@@ -37,7 +37,7 @@ from stallmark.engines.mssql import sql
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import later
+from stallmark.stopping import later
 
 LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
 READY_WITHIN_S = 300

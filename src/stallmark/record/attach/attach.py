@@ -16,7 +16,7 @@ import pyarrow as pa
 from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
-from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
 from stallmark.record.manifest.course import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
@@ -48,10 +48,11 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
 
     Raise StallmarkError before anything is written.
     """
-    format, measured = formats.read(wanted, request.format)
+    format, measured = formats.read(wanted, request.format, NOTHING)
     name = request.name or measured.host or wanted.file.stem
     spans = [_span(record) for record in records]
     aligned = align(measured, wanted, request.zone, request.offset_s, spans)
+    _, measured = formats.read(wanted, format, Kept(_near(aligned, spans)))
     shares = []
     for record, span in zip(records, spans, strict=True):
         if aligned.span.overlaps(span):
@@ -98,6 +99,13 @@ def _span(record: Record) -> Span:
     return Span(begin, begin + (recorded_seconds(record) or planned))
 
 
+def _near(aligned: Aligned, runs: Sequence[Span]) -> np.ndarray:
+    """Return which samples lie in one of the runs, or in the margin around it: a mask."""
+    margin = MARGIN_S + aligned.interval_s
+    within = [(aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin) for run in runs]
+    return np.logical_or.reduce(within)
+
+
 def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[str, Any], Span, int] | None:
     """Return the rows of one run with a margin around it, the span of the samples within the run, and their number.
 
@@ -106,8 +114,7 @@ def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[st
     inside = (aligned.utc >= run.begin) & (aligned.utc <= run.end)
     if not inside.any():
         return None
-    margin = MARGIN_S + aligned.interval_s
-    near = (aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin)
+    near = _near(aligned, [run])
     rows: dict[str, Any] = {field.name: [] for field in EXTERNAL}
     for series in measured.series:
         keep = near[series.at]

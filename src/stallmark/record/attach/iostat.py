@@ -10,7 +10,7 @@ Leave -m out.
 
 from stallmark.errors import StallmarkError
 from stallmark.record.attach import sysstat
-from stallmark.record.attach.measurements import Columns, Measurements, Wanted
+from stallmark.record.attach.measurements import Columns, Kept, Measurements, Wanted
 
 _UNITS = {
     "rkB/s": "KiB/s", "wkB/s": "KiB/s", "dkB/s": "KiB/s", "kB_read/s": "KiB/s", "kB_wrtn/s": "KiB/s",
@@ -23,10 +23,10 @@ _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _UNTIMED = "{} has no times: run iostat with -t, as in `iostat -x -t -o JSON 1`."
 
 
-def read(text: str, wanted: Wanted) -> Measurements:
+def read(wanted: Wanted, kept: Kept) -> Measurements:
     stamps: list[str] = []
-    columns, names = Columns(), []
-    for number, sample in enumerate(sysstat.samples(text, wanted)):
+    columns, names = Columns(kept), []
+    for number, sample in enumerate(sysstat.samples(wanted)):
         if not isinstance(sample.get("timestamp"), str):
             raise StallmarkError(_UNTIMED.format(wanted.file))
         if number == 0:
@@ -41,7 +41,6 @@ def read(text: str, wanted: Wanted) -> Measurements:
                 if wanted.has(f"{device} {key}"):
                     unit = _UNITS.get(key, "1/s" if key.endswith("/s") else "")
                     columns.add(len(stamps) - 1, key, device, unit, float(value))
-    series = columns.series()
-    wanted.refuse_nothing(series, names)
+    wanted.refuse_nothing(bool(columns), names)
     left_out = "the first report, which may cover the time since the machine was started"
-    return Measurements(stamps, series, host=sysstat.host(text), notes=[left_out])
+    return Measurements(stamps, columns.series(), host=sysstat.host(wanted), notes=[left_out])

@@ -1,15 +1,18 @@
 """The common form of all formats: series of one counter each, over the times as the file writes them."""
 
 import fnmatch
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
 
+MOST_COUNTERS = 50_000
 _NAMED = 6  # counters named in a refusal
 
 
@@ -49,8 +52,8 @@ class Wanted:
         """Tell whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
         return not self.counters or any(_contains(name, pattern) for pattern in self.counters)
 
-    def refuse_nothing(self, found: Sequence[ExternalSeries], names: Iterable[str]) -> None:
-        """Raise StallmarkError where no series was found among the counters called `names`."""
+    def refuse_nothing(self, found: bool, names: Iterable[str]) -> None:
+        """Raise StallmarkError where nothing was `found` among the counters called `names`."""
         if found:
             return
         if not (there := list(dict.fromkeys(names))):
@@ -62,22 +65,53 @@ class Wanted:
         raise StallmarkError(f"{self.file} has no value in the counters asked for.")
 
 
+@cache
 def _contains(name: str, pattern: str) -> bool:
     # A bracket is part of a counter's name more often than a set of characters.
     plain = pattern.lower().replace("[", "[[]")
     return fnmatch.fnmatchcase(name.lower(), f"*{plain}*")
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The samples whose values are kept, by their places in the file's times: a mask, or None for all."""
+
+    places: np.ndarray | None = None
+
+    def has(self, place: int) -> bool:
+        return self.places is None or (place < len(self.places) and bool(self.places[place]))
+
+    def of(self, at: np.ndarray) -> np.ndarray:
+        """Return which of the places are kept."""
+        if self.places is None:
+            return np.ones(len(at), bool)
+        known = at < len(self.places)
+        known[known] = self.places[at[known]]
+        return known
+
+
+NOTHING = Kept(np.zeros(0, bool))
+"""For a first reading, which finds out when the samples were taken."""
+
+
 class Columns:
     """Series collected sample by sample, where a file holds one object per sample."""
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str, str], tuple[list[int], list[float]]] = {}
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._found: dict[tuple[str, str, str], tuple[array, array]] = {}
+
+    def __bool__(self) -> bool:
+        """Tell whether there was any value, kept or not."""
+        return bool(self._found)
 
     def add(self, place: int, counter: str, instance: str, unit: str, value: float) -> None:
-        at, values = self._found.setdefault((counter, instance, unit), ([], []))
-        at.append(place)
-        values.append(value)
+        at, values = self._found.setdefault((counter, instance, unit), (array("q"), array("d")))
+        if len(self._found) > MOST_COUNTERS:
+            raise StallmarkError(f"There are more than {MOST_COUNTERS:,} counters: name those you want with --counter.")
+        if self._kept.has(place):
+            at.append(place)
+            values.append(value)
 
     def series(self) -> list[ExternalSeries]:
-        return [ExternalSeries(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items()]
+        return [ExternalSeries(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items() if at]

@@ -10,16 +10,17 @@ time stands at the end of what a rate or a mean covers.
 """
 
 import csv
-import io
 import re
+from collections.abc import Iterator
 from datetime import timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from stallmark.errors import StallmarkError
-from stallmark.record.attach.measurements import ExternalSeries, Measurements, Wanted
+from stallmark.errors import StallmarkError, as_reason
+from stallmark.record.attach.measurements import ExternalSeries, Kept, Measurements, Wanted
+from stallmark.record.text_stream import AsUtf8, lines_in, opened
 
 HEAD = re.compile(r'"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d+)\)")
@@ -33,44 +34,58 @@ _UNITS = (  # by a counter's name; the first match counts
 )
 
 
-def read(text: str, wanted: Wanted) -> Measurements:
+def read(wanted: Wanted, kept: Kept) -> Measurements:
     """Return the counters asked for; raise StallmarkError for a file without samples or with values that are
     no numbers."""
-    text = text.lstrip("\r\n")
-    delimiter = "\t" if text.lstrip('"').startswith("(PDH-TSV") else ","
-    rows = csv.reader(io.StringIO(text[: 1 << 24]), delimiter=delimiter)
-    header, sample = next(rows, []), next(rows, [])
-    if len(sample) < 2:
-        raise StallmarkError(f"{wanted.file} holds no sample.")
-    # A log may end its header with a comment, which is in no row.
-    paths = {column: path for column, path in enumerate(header[: len(sample)]) if _PATH.fullmatch(path)}
-    chosen = [column for column, path in paths.items() if wanted.has(path)]
-    table = _table(text, delimiter, len(sample), chosen, wanted)
-    series = []
-    for column in chosen:
-        values = table[str(column)].to_numpy()
-        at = np.flatnonzero(np.isfinite(values))
-        if len(at):
-            series.append(_series(paths[column], at, values[at]))
-    wanted.refuse_nothing(series, paths.values())
+    with opened(wanted.file) as text:
+        lines = (line for line in lines_in(wanted.file, text) if line.strip())
+        first, sample = next(lines, ""), next(lines, "")
+        delimiter = "\t" if first.lstrip().lstrip('"').startswith("(PDH-TSV") else ","
+        header, cells = (_cells(line, delimiter, wanted) for line in (first, sample))
+        if len(cells) < 2:
+            raise StallmarkError(f"{wanted.file} holds no sample.")
+        # A log may end its header with a comment, which is in no row.
+        paths = {column: path for column, path in enumerate(header[: len(cells)]) if _PATH.fullmatch(path)}
+        chosen = [column for column, path in paths.items() if wanted.has(path)]
+        stamps: list[str] = []
+        found: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for batch in _batches(AsUtf8(text, sample), delimiter, len(cells), chosen, wanted):
+            for column in chosen:
+                values = batch.column(str(column)).to_numpy(zero_copy_only=False)
+                at = np.flatnonzero(np.isfinite(values))
+                if len(at):
+                    at_kept = at[kept.of(at + len(stamps))]
+                    found.setdefault(column, []).append((at_kept + len(stamps), values[at_kept]))
+            stamps += batch.column("0").to_pylist()
+    wanted.refuse_nothing(bool(found), paths.values())
+    series = [_series(paths[column], *map(np.concatenate, zip(*parts, strict=True))) for column, parts in found.items()]
     zone = _ZONE.match(header[0])
-    bias = int(zone["bias"]) if zone else 0
+    bias = int(zone["bias"]) if zone and len(zone["bias"]) < 6 else 0
     return Measurements(
-        table["0"].to_pylist(),
-        series,
-        timezone(timedelta(minutes=-bias)) if zone else None,
+        stamps,
+        [one for one in series if len(one.at)],
+        timezone(timedelta(minutes=-bias)) if zone and abs(bias) < 24 * 60 else None,
         f"bias {bias} min, {zone['name']}" if zone else "",
         next((one.host for one in series), ""),
     )
 
 
-def _table(text: str, delimiter: str, width: int, chosen: list[int], wanted: Wanted) -> pa.Table:
-    names = [str(column) for column in range(width)]
+def _cells(line: str, delimiter: str, wanted: Wanted) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise _unreadable(wanted, error) from None
+
+
+def _batches(source: AsUtf8, delimiter: str, width: int, chosen: list[int], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Yield the times and the numbers of the columns chosen, some rows at a time."""
     numbers = {str(column): pa.float64() for column in chosen}
     try:
-        return pa.csv.read_csv(
-            io.BytesIO(text.encode()),
-            pa.csv.ReadOptions(column_names=names, skip_rows=1),
+        yield from pa.csv.open_csv(
+            source,
+            pa.csv.ReadOptions(
+                column_names=[str(column) for column in range(width)], use_threads=False, block_size=1 << 22
+            ),
             # `typeperf` ends with "The command completed successfully."
             pa.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=lambda row: "skip"),
             pa.csv.ConvertOptions(
@@ -78,7 +93,11 @@ def _table(text: str, delimiter: str, width: int, chosen: list[int], wanted: Wan
             ),
         )
     except pa.ArrowInvalid as error:
-        raise StallmarkError(f"{wanted.file} cannot be read as Perfmon's CSV: {error}.") from None
+        raise _unreadable(wanted, error) from None
+
+
+def _unreadable(wanted: Wanted, error: Exception) -> StallmarkError:
+    return StallmarkError(f"{wanted.file} cannot be read as Perfmon's CSV: {as_reason(error)}.")
 
 
 def _series(path: str, at: np.ndarray, values: np.ndarray) -> ExternalSeries:

@@ -10,7 +10,7 @@ from typing import Any
 
 from stallmark.errors import StallmarkError
 from stallmark.record.attach import sysstat
-from stallmark.record.attach.measurements import Columns, Measurements, Wanted
+from stallmark.record.attach.measurements import Columns, Kept, Measurements, Wanted
 
 _UNITS = {
     "disk tps": "1/s", "disk rkB": "KiB/s", "disk wkB": "KiB/s", "disk dkB": "KiB/s", "disk await": "ms",
@@ -20,15 +20,15 @@ _UNITS = {
 _SINCE_START = 10**8  # seconds, more than three years: what older versions write for an interval they do not know
 
 
-def read(text: str, wanted: Wanted) -> Measurements:
+def read(wanted: Wanted, kept: Kept) -> Measurements:
     stamps: list[str] = []
-    columns, names = Columns(), []
+    columns, names = Columns(kept), []
     zones = set()
-    for sample in sysstat.samples(text, wanted):
+    for sample in sysstat.samples(wanted):
         when = sample.get("timestamp")
-        if not isinstance(when, dict) or not when.get("date"):
+        if not isinstance(when, dict) or not (when.get("date") and when.get("time")):
             continue  # a restart or a comment
-        if int(when.get("interval") or 0) > _SINCE_START:
+        if not isinstance(seconds := when.get("interval") or 0, int | float) or seconds > _SINCE_START:
             continue
         zones.add(str(when.get("tz") or ("UTC" if when.get("utc") else "")))
         stamps.append(f"{when['date']} {when['time']}")
@@ -38,12 +38,11 @@ def read(text: str, wanted: Wanted) -> Measurements:
             if wanted.has(label):
                 unit = _UNITS.get(counter, "%" if counter.startswith("cpu-load") else "")
                 columns.add(len(stamps) - 1, counter, instance, unit, value)
-    series = columns.series()
-    wanted.refuse_nothing(series, names)
+    wanted.refuse_nothing(bool(columns), names)
     if len(zones) > 1:
         raise StallmarkError(f"{wanted.file} mixes times of {' and '.join(sorted(zones))}: write it anew.")
     zone = zones.pop()
-    return Measurements(stamps, series, UTC if zone == "UTC" else None, zone, sysstat.host(text))
+    return Measurements(stamps, columns.series(), UTC if zone == "UTC" else None, zone, sysstat.host(wanted))
 
 
 def _flat(node: dict[str, Any], *path: str) -> Iterator[tuple[str, str, float]]:

@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.measurements import ExternalSeries, Measurements, Wanted
+from stallmark.record.attach.measurements import ExternalSeries, Kept, Measurements, Wanted
 from stallmark.record.attach.times import is_epoch, is_time
+from stallmark.record.text_stream import opened
 
+_LARGEST = 1 << 26  # characters
 _LINES = 60  # the header is searched for in the first so many
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none"])
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
@@ -55,8 +57,14 @@ class _Layout:
     times: tuple[int, ...]  # one column, or date and time
 
 
-def read(text: str, wanted: Wanted) -> Measurements:
-    lines = [line for line in text.splitlines() if line.strip()]
+def read(wanted: Wanted, kept: Kept) -> Measurements:
+    """Return the columns of numbers. What tells rows of one time apart is known from all of them: `kept` does not
+    matter. Raise StallmarkError."""
+    with opened(wanted.file) as text:
+        content = text.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise StallmarkError(f"{wanted.file} has more than {_LARGEST:,} characters: cut it to the time of the run.")
+    lines = [line for line in content.splitlines() if line.strip()]
     layout = _layout(lines, wanted)
     table = _cells(lines[layout.line + 1 :], layout, wanted)
     stamps = _stamps(table, layout)
@@ -76,7 +84,7 @@ def read(text: str, wanted: Wanted) -> Measurements:
             known = rows[np.isfinite(values[rows])]
             if len(known) and wanted.has(names[-1]):
                 series.append(ExternalSeries(name, label, unit, at[known], values[known]))
-    wanted.refuse_nothing(series, names)
+    wanted.refuse_nothing(bool(series), names)
     left_out = [layout.header[column] for column in texts if column != instance]
     notes = [f"columns that hold text: {', '.join(left_out)}"] if left_out else []
     return Measurements(each.tolist(), series, notes=notes)

@@ -7,11 +7,13 @@ device-mapper and RAID devices would count their disks' I/O twice.
 import re
 from collections.abc import Iterable, Mapping
 
+from stallmark.errors import StallmarkError
 from stallmark.record.imports.recording import Recording, Wanted
 from stallmark.record.profile.intervals import FileClass
 
 IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
 Io = Mapping[str, float | None]
+MOST_DEVICES = 2_000
 ALL_DISKS = "all disks"
 """The name under which a tool sums up the disks of a machine."""
 
@@ -35,9 +37,22 @@ class Devices:
         self._doubtful: list[tuple[int, frozenset[FileClass]]] = []
 
     def meet(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self._seen:
-                self._meet(name)
+        """Note which devices there are. Raise StallmarkError for more than a machine can have."""
+        new = dict.fromkeys(name for name in names if name not in self._seen)
+        if not new:
+            return
+        self._seen |= new.keys()
+        self._recording.devices |= new.keys()
+        if len(self._seen) > MOST_DEVICES:
+            raise StallmarkError(f"More than {MOST_DEVICES:,} devices: the file is damaged, or of many machines.")
+        if self._given:
+            for name in new:
+                self._look_up(name)
+            return
+        whole = [one for one in self._seen if _WHOLE.fullmatch(one)]
+        rest = [one for one in self._seen if not _NO_DISK.fullmatch(one) and not _PARTITION.fullmatch(one)]
+        self.counted = dict.fromkeys(sorted(whole or rest), FileClass.DEVICE)
+        self._left_out = self._seen - self.counted.keys()
 
     def fold(self, present: Mapping[str, Io]) -> dict[str, float | None]:
         """Return the rates of each class: the sums over its devices. None where a device's is not known. They are the
@@ -78,17 +93,10 @@ class Devices:
             some = ", ".join(sorted(self._left_out)[:8]) + (", …" if len(self._left_out) > 8 else "")
             self._recording.note(f"{name}: not counted are {some}.")
 
-    def _meet(self, name: str) -> None:
-        self._seen.add(name)
-        self._recording.devices.add(name)
-        if self._given:
-            if (given := self._given.get(name.lower())) is not None:
-                self._recording.mapped.add(given[0])
-                self.counted[name] = given[1]
-            else:
-                self._left_out.add(name)
-            return
-        whole = [one for one in self._seen if _WHOLE.fullmatch(one)]
-        rest = [one for one in self._seen if not _NO_DISK.fullmatch(one) and not _PARTITION.fullmatch(one)]
-        self.counted = dict.fromkeys(sorted(whole or rest), FileClass.DEVICE)
-        self._left_out = self._seen - self.counted.keys()
+    def _look_up(self, name: str) -> None:
+        """Count a device for what it was said to hold."""
+        if (given := self._given.get(name.lower())) is not None:
+            self._recording.mapped.add(given[0])
+            self.counted[name] = given[1]
+        else:
+            self._left_out.add(name)

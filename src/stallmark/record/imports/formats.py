@@ -7,8 +7,8 @@ from pathlib import Path
 from stallmark.errors import StallmarkError
 from stallmark.record.imports import iostat, iostat_json, perfmon, prometheus, prometheus_csv, sadf, sadf_json, sar
 from stallmark.record.imports.recording import Recording, Wanted
-from stallmark.record.imports.text import head_of
 from stallmark.record.profile.manifest import Source
+from stallmark.record.text_stream import head_of
 
 
 @dataclass(frozen=True)

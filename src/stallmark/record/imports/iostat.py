@@ -15,7 +15,7 @@ from stallmark.record.attach.times import is_time
 from stallmark.record.imports.clock import Clock, order_of
 from stallmark.record.imports.devices import Devices, Io
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, finite_or_none, product
-from stallmark.record.imports.text import lines_of
+from stallmark.record.text_stream import lines_of
 
 HEAD = re.compile(r"\s*Linux \S+ \((?P<host>[^)]*)\)\s+(?P<date>\S+)(?:\s+_\S+_)?(?:\s+\((?P<cores>\d+) CPU\))?")
 _KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0

@@ -12,7 +12,7 @@ from stallmark.record.imports.clock import Clock, order_of
 from stallmark.record.imports.devices import Devices, Io
 from stallmark.record.imports.iostat import add_sample, busy_share, device_io, stamps_of
 from stallmark.record.imports.recording import Recording, Steps, Wanted
-from stallmark.record.imports.text import JsonArray, head_of
+from stallmark.record.text_stream import JsonArray, head_of
 
 ARRAY = re.compile(r'"statistics"\s*:\s*\[')
 NODE = re.compile(r'"nodename"\s*:\s*"((?:[^"\\]|\\.)*)"')

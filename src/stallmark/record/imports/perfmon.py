@@ -19,7 +19,7 @@ from stallmark.record.attach.times import MONTH_FIRST, is_time
 from stallmark.record.imports.clock import Clock
 from stallmark.record.imports.perfmon_plan import Plan
 from stallmark.record.imports.recording import Recording, Steps, Wanted, finite_or_none
-from stallmark.record.imports.text import opened
+from stallmark.record.text_stream import lines_in, opened
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d+)\)")
@@ -67,14 +67,15 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
 def _rows(path: Path) -> Iterator[list[str]]:
     with opened(path) as text:
         first = ""
-        for first in text:
+        lines = lines_in(path, text)
+        for first in lines:
             if first.strip():
                 break
         plain = first.lstrip().lstrip('"')
         delimiter = "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in first else ","
         try:
             yield from (row for row in csv.reader([first], delimiter=delimiter) if row)
-            yield from (row for row in csv.reader(text, delimiter=delimiter) if row)
+            yield from (row for row in csv.reader(lines, delimiter=delimiter) if row)
         except csv.Error as error:
             raise StallmarkError(f"{path} cannot be read as Perfmon's CSV ({error}).") from None
 

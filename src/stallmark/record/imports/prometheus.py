@@ -20,12 +20,13 @@ from stallmark.errors import StallmarkError
 from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.prometheus_metrics import METRICS, Metric
 from stallmark.record.imports.recording import STATES, WHOLE_MACHINE, Recording, Wanted
-from stallmark.record.imports.text import JsonArray, head_of
 from stallmark.record.profile.manifest import GAP
+from stallmark.record.text_stream import JsonArray, head_of
 
 RESULT = re.compile(r'"result"\s*:\s*\[')
 _KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
 _ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
+MOST_SERIES = 20_000
 Labels = Mapping[str, str]
 Series = tuple[Labels, np.ndarray, np.ndarray]
 
@@ -54,6 +55,8 @@ def read_series(path: Path, series: Iterable[Series], recording: Recording, want
     for labels, at, values in series:
         name = labels.get("__name__", "")
         names[name] += 1
+        if names.total() > MOST_SERIES:
+            raise StallmarkError(f"{path} has more than {MOST_SERIES:,} series: ask for one machine's.")
         known = METRICS.get(name, ())
         if known and (instance := labels.get("instance")):
             instances.setdefault(name, set()).add(instance)

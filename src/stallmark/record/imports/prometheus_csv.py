@@ -12,7 +12,7 @@ Times are seconds or milliseconds since 1970, or dates, which are local ones unl
 import csv
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,9 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.attach.times import is_epoch, is_time
 from stallmark.record.imports.clock import Clock, order_of
-from stallmark.record.imports.prometheus import Labels, Series, read_series
+from stallmark.record.imports.prometheus import MOST_SERIES, Labels, Series, read_series
 from stallmark.record.imports.recording import Recording, Wanted
-from stallmark.record.imports.text import head_of, opened
+from stallmark.record.text_stream import head_of, lines_in, opened
 
 _TIME = ("timestamp", "time", "Time", "ts")
 _NAME = ("__name__", "metric", "name")
@@ -46,7 +46,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     cut = 0
     with opened(path) as text:
         try:
-            for number, row in enumerate(csv.reader(text)):
+            for number, row in enumerate(csv.reader(lines_in(path, text))):
                 if not row or number == 0:
                     continue
                 if len(row) != len(header):
@@ -54,6 +54,8 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
                     continue
                 at = to_seconds(row[time])
                 for labels, value in _points(header, row, time):
+                    if len(series) > MOST_SERIES:
+                        raise StallmarkError(f"{path} has more than {MOST_SERIES:,} series: ask for one machine's.")
                     if (number_of := _number(path, value)) is not None:
                         places, values = series.setdefault(tuple(sorted(labels.items())), (array("d"), array("d")))
                         places.append(at)
@@ -85,12 +87,14 @@ def _points(header: Sequence[str], row: Sequence[str], time: int) -> list[tuple[
 def _clock(path: Path, time: int, recording: Recording, wanted: Wanted) -> Callable[[str], float]:
     """Return how to read the times of a file, as its first one shows."""
 
-    def stamps() -> Sequence[str]:
+    def stamps() -> Iterator[str]:
         with opened(path) as text:
-            return [row[time] for row in csv.reader(text) if len(row) > time and is_time(row[time])]
+            for row in csv.reader(lines_in(path, text)):
+                if len(row) > time and is_time(row[time]):
+                    yield row[time]
 
     with opened(path) as text:
-        rows = csv.reader(text)
+        rows = csv.reader(lines_in(path, text))
         next(rows, None)
         first = next((row[time] for row in rows if len(row) > time), "")
     if is_epoch(first.partition(".")[0]):

@@ -8,11 +8,14 @@ from typing import Literal
 
 import numpy as np
 
+from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import SERVER, FileClass
 
 STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
 """Columns of the server that are values at the end of an interval; all others are counts."""
 WHOLE_MACHINE = "CPU time is that of the whole machine."
+MOST_SPANS = 1_000_000
+"""Eleven days of a sample every second: about a GB of memory."""
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
 
 
@@ -36,6 +39,11 @@ class Spans:
         return len(self.end)
 
     def add(self, start: float, end: float, values: Mapping[str, float]) -> None:
+        """Add a row. Raise StallmarkError where there are too many to be held."""
+        if len(self) >= MOST_SPANS:
+            raise StallmarkError(
+                f"There are more than {MOST_SPANS:,} samples: import a part of the time, or what has longer intervals."
+            )
         for name in values.keys() - self.columns.keys():
             self.columns[name] = array("d", [np.nan]) * len(self)
         self.start.append(start)

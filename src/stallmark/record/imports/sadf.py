@@ -15,7 +15,7 @@ from stallmark.record.imports.clock import Clock, order_of
 from stallmark.record.imports.devices import Devices, Io
 from stallmark.record.imports.recording import Recording, Wanted, finite_or_none
 from stallmark.record.imports.sar_tables import Machine, device_io
-from stallmark.record.imports.text import lines_of
+from stallmark.record.text_stream import lines_of
 
 HEAD = re.compile(r"\s*(# hostname;interval;timestamp;|[^;\n]+;-?\d+;[^;\n]+;)")
 ROUNDED_S = 2.0

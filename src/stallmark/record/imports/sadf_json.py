@@ -15,7 +15,7 @@ from stallmark.record.imports.iostat_json import ARRAY, note_host_of_json
 from stallmark.record.imports.recording import Recording, Wanted
 from stallmark.record.imports.sadf import Stated
 from stallmark.record.imports.sar_tables import Machine, Values, device_io
-from stallmark.record.imports.text import JsonArray
+from stallmark.record.text_stream import JsonArray
 
 LOOKS = re.compile(r'"timestamp"\s*:\s*\{|"sysdata-version"|"file-date"')
 _BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"\s*(?:,\s*"utc"\s*:\s*(\d))?')

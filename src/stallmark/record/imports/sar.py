@@ -17,7 +17,7 @@ from stallmark.record.imports.devices import Devices, Io
 from stallmark.record.imports.iostat import HEAD, note_host
 from stallmark.record.imports.recording import Recording, Steps, Wanted, finite_or_none
 from stallmark.record.imports.sar_tables import Machine, device_io
-from stallmark.record.imports.text import head_of, lines_of
+from stallmark.record.text_stream import head_of, lines_of
 
 _ROW = re.compile(r"^(?P<time>\d{1,2}:\d{2}:\d{2})(?:\s+(?P<half>[AaPp][Mm]))?\s+(?P<rest>\S.*)", re.M)
 LOOKS = re.compile(r"^\d{1,2}:\d{2}:\d{2}(?: [AaPp][Mm])?\s+(CPU\s|tps\s|DEV\s|LINUX[ -]RESTART|.*\sDEV\s*$)", re.M)

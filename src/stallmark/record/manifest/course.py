@@ -82,10 +82,17 @@ class ExpectedMachines(ManifestPart):
 
 
 class Unheard(ManifestPart):
-    """The transactions that did not end even when cancelled, and the executors killed before their last report."""
+    """The transactions that did not end even when cancelled; the executors that were killed at the end because their
+    last report did not come (`silent`), and those that ended unasked before (`lost`)."""
 
     unfinished: int = 0
     silent: int = 0
+    lost: int = 0
+
+    @property
+    def executors(self) -> int:
+        """Return how many executors there are of which nobody knows what they did last."""
+        return self.silent + self.lost
 
 
 class LeftWaiting(ManifestPart):
@@ -113,7 +120,8 @@ class External(ManifestPart):
 
 
 class Ended(ManifestPart):
-    """The reason why an experiment ended with this run although variant `before` was to follow."""
+    """The reason why an experiment ended with this run although variant `before` was to follow. `because` is None while
+    that is prepared, and of an experiment that was killed meanwhile."""
 
     before: str
-    because: str
+    because: str | None = None

@@ -27,9 +27,9 @@ class LimitSeen(ManifestPart):
 
 
 class LevelSeen(ManifestPart):
-    """The level of a step of a search: `level` users, or transactions due per second. `tried` is why it was chosen.
-    `verdict` goes by the values where intervals leave it open; it is undecided where too little was seen. `backlog`: it
-    ended early, as ever more arrivals waited."""
+    """The level of a step of a search: `level` users, transactions due per second, or times the load. `tried` is why it
+    was chosen. `verdict` goes by the values where intervals leave it open; it is undecided where too little was seen.
+    `backlog`: it ended early, as ever more arrivals waited."""
 
     level: float
     tried: Literal["first", "double", "halve", "above", "ceiling", "balance"]
@@ -39,11 +39,12 @@ class LevelSeen(ManifestPart):
 
 
 class Search(ManifestPart):
-    """The search of a load, by its name, from level `low` to `high`. The answer, null until it is known: the highest
+    """The search of a load, by its name, or of all whose transactions arrive at a rate (`load` is null), from level
+    `low` to `high`. The answer, null until it is known: the highest
     level that `holds`, null where none does, and the lowest above it that `breaks`, null where none was seen to."""
 
-    load: str
-    of: Literal["users", "rate"]
+    load: str | None
+    of: Literal["users", "rate", "load"]
     low: float
     high: float
     tolerance: float

@@ -42,7 +42,10 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   };
   const decoded = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  const field = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  // A text that a spreadsheet would take for a formula begins with an apostrophe.
+  const harmless = (text) => (/^[=+\-@\t\r]/.test(text) && isNaN(text.replace(/ ?%$/, "")) ? `'${text}` : text);
+  const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const field = (text) => quoted(harmless(text));
   const csv = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
   // A cell as other programs read it: no thousands separators, no dash for what was not measured.
   const cell = (text) => {

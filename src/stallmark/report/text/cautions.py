@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.storage import StorageKind
+from stallmark.analysis.ends import EndKind
 from stallmark.analysis.finding import Finding
 from stallmark.errors import as_reason
 from stallmark.format import duration, listed, number, percent, quoted, size
@@ -184,9 +185,11 @@ def _(file_bytes: int) -> str:
     )
 
 
-@says(ArrayKind.ENDED)
-def _(before: str, said: str) -> str:
-    return f"The experiment ended before “{before}”: {as_reason(said)}."
+@says(EndKind.EXPERIMENT)
+def _(before: str, said: str | None) -> str:
+    if said:
+        return f"The experiment ended before “{before}”: {as_reason(said)}."
+    return f"“{before}” was still being prepared, or Stallmark was killed meanwhile: it has no run here."
 
 
 @says(StorageKind.ONE_DISK)

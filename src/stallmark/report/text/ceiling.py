@@ -36,7 +36,9 @@ def tried(why: str) -> str:
 
 
 def level(of: str, value: float) -> str:
-    """Return a level in words: "240 users", "1,200 per second"."""
+    """Return a level in words: "240 users", "1,200 per second", "1.25 times the load"."""
+    if of == "load":
+        return f"{_plain(value)} times the load"
     return f"{_plain(value)} user{'s' * (value != 1)}" if of == "users" else f"{_plain(value)} per second"
 
 
@@ -110,7 +112,7 @@ def _(
     variant: str | None, of: str, mean: float, low: float, high: float, per_s: float | None, primary: str | None,
     limits: list[list[Any]], runs: int,
 ) -> str:  # fmt: skip
-    unit = "users" if of == "users" else "per second"
+    unit = {"users": "users", "rate": "per second", "load": "times the load"}[of]
     return (
         f"{_whose(variant, None)}arries {mean:.3g} {unit} (95 % interval {low:.3g} to {high:.3g}, {runs} runs)"
         f"{_rate(per_s, primary)} within {_listed(limits)}."
@@ -159,11 +161,17 @@ _LIMITS = {
 _DEVICES = {JudgedDevice.DATA: "the storage of the data", JudgedDevice.LOG: "the log"}
 
 
-def _ends(verdict: Finding | None) -> str:
-    """Return what ends first, where that was told."""
+def limit_of(verdict: Finding | None) -> str | None:
+    """Return what is the limit by the verdict on a device, as a clause; None where that was not told."""
     said = _LIMITS.get(DeviceKind(verdict.kind)) if verdict else None
     device = JudgedDevice(verdict.facts.get("device", JudgedDevice.DATA)) if verdict else JudgedDevice.DATA
-    return f"; beyond it {said.format(_DEVICES[device])}" if said else ""
+    return said.format(_DEVICES[device]) if said else None
+
+
+def _ends(verdict: Finding | None) -> str:
+    """Return what ends first, where that was told."""
+    said = limit_of(verdict)
+    return f"; beyond it {said}" if said else ""
 
 
 def _whose(variant: str | None, repeat: int | None) -> str:

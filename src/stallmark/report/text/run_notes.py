@@ -1,7 +1,10 @@
 """The wording of what happened in a run beside its figures."""
 
+from collections.abc import Mapping
+
 from stallmark.analysis.read.run_notes import RunKind
 from stallmark.errors import as_reason
+from stallmark.format import listed, plural
 from stallmark.report.text import says
 
 
@@ -46,6 +49,16 @@ def _(transactions: int) -> str:
 @says(RunKind.EXECUTORS_SILENT)
 def _(executors: int) -> str:
     return f"{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
+
+
+@says(RunKind.EXECUTORS_LOST)
+def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> str:
+    lost = "1 executor process was" if executors == 1 else f"{executors:,} executor processes were"
+    said = f"{lost} lost, with what {'its' if executors == 1 else 'their'} users did in about the last {within_s:g} s"
+    if unreported is None:
+        return f"{said}: how many commits that were is not known, because the database was not counted afterwards."
+    some = [f"{number:,} {plural(name)}" for name, number in unreported.items()]
+    return f"{said}: the database counts {listed(some)} more than were reported."
 
 
 @says(RunKind.MAINTENANCE_FAILED)

@@ -54,10 +54,7 @@ def measure(
             f"{file.path} is not a file of this probe, and nothing is ever written to it: only read it."
         )
     tool = find_tool(emulated=devices is not None)
-    if devices is not None and all(devices.model(name) is None for name in devices.counters()):
-        raise StallmarkError(
-            "The emulated array is not slow at the moment, and its probe would be one of the real one."
-        )
+    refuse_bare(devices)
     found = []
     for number, asked in enumerate(steps, 1):
         before = _counts(devices)
@@ -68,6 +65,14 @@ def measure(
         found.append(step)
         progress(number, step)
     return tuple(found)
+
+
+def refuse_bare(devices: ProbedArrays | None) -> None:
+    """Raise StallmarkError where emulated arrays are none at the moment."""
+    if devices is not None and all(devices.model(name) is None for name in devices.counters()):
+        raise StallmarkError(
+            "The emulated array is not slow at the moment, and its probe would be one of the real one."
+        )
 
 
 def _counts(devices: ProbedArrays | None) -> dict[str, int]:
@@ -103,12 +108,15 @@ def refuse_memory(folder: Path) -> None:
 def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: ProbedArrays | None) -> ProbeResult:
     """Return the result of a probe: its steps, with tool, file and device."""
     tool = find_tool(emulated=devices is not None)
-    device = behind(file.path) if devices is None else _in_words(devices)
-    array = emulated_array_of(device) if devices is None and device else None
-    if array:
-        device = f"{device}, {array_name(array)}"
-    emulated = devices is not None or array is not None
+    device, emulated = beneath(file.path) if devices is None else (_in_words(devices), True)
     return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps)
+
+
+def beneath(path: Path) -> tuple[str | None, bool]:
+    """Return the device under a file of this machine in words, None where unknown, and whether it is emulated."""
+    device = behind(path)
+    array = emulated_array_of(device) if device else None
+    return (f"{device}, {array_name(array)}", True) if array else (device, False)
 
 
 def _in_words(devices: ProbedArrays) -> str:

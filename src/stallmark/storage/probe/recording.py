@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import stallmark
+from stallmark.errors import as_reason
 from stallmark.record import machine
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.scenario import Scenario, Variant
@@ -61,7 +62,7 @@ def record_probe(
         found = measure(file, steps, seconds, devices, keep)
         reason = None
     except BaseException as error:
-        reason = str(error).rstrip(".") or reason
+        reason = as_reason(error) or reason
         raise
     finally:
         writer.close(reason)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stallmark.errors import StallmarkError
+from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.storage.probe import diskspd, fio
 from stallmark.storage.probe.probe_file import ProbeFile
@@ -116,6 +117,8 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
         process.communicate()
         raise
     if process.returncode:
+        if (by := killed_by(process.returncode)) and not (errors + said).strip():
+            raise StallmarkError(f"{Path(order[0]).stem} was killed by {by}: nothing of this step can be used.")
         raise StallmarkError(_failed(order[0], errors + said))
     return said
 

@@ -23,7 +23,8 @@ def main() -> int:
     order = json.loads(_line())
     fio = subprocess.Popen(order["argv"], env=os.environ | order["environment"], stdin=subprocess.DEVNULL)
     threading.Thread(target=_stop_when_input_ends, args=[fio], daemon=True).start()
-    return fio.wait()
+    code = fio.wait()
+    return code if code >= 0 else 128 - code  # of a signal, as shells hand it on
 
 
 def _line() -> bytes:

@@ -1,77 +1,26 @@
 """The `fio` of one cell of a raw load, while it runs."""
 
-import json
-import os
-import subprocess
-import tempfile
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import kill, start_module
-from stallmark.storage.probe.tool import clean, reason_in
-from stallmark.storage.raw_load.guard import GRACE_S
-from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
-
-_PATIENCE_S = GRACE_S + 5.0
-"""Seconds after which a guard that was told to end is killed."""
+from stallmark.storage.raw_load.guarded import GuardedFio
+from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, parse
 
 
-class RawProcess:
-    """A running fio, with a guard that ends it when we end. `environment` is that of an emulated array, or empty."""
+class RawProcess(GuardedFio):
+    """A running fio, and the work of its seconds by `clock`."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str], operation: str, clock: Callable[[], float]):
         self._operation, self._clock = operation, clock
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._guard = start_module(
-            "stallmark.storage.raw_load.guard",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=clean(os.environ),
-            start_new_session=True,  # Ctrl-C is for Stallmark alone
-        )
-        assert self._guard.stdin and self._guard.stdout
-        self._stdin, self._stdout = self._guard.stdin, self._guard.stdout
-        self._stdin.write(json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
-        self._stdin.flush()
         self._reports: deque[tuple[float, Report]] = deque()
-        self._said: list[str] = []
-        self._stopped: float | None = None
         self._before: tuple[float, Work] | None = None
         self._seconds = Seconds()
-        self._reader = threading.Thread(target=self._read, name="raw-load", daemon=True)
-        self._reader.start()
+        super().__init__(argv, environment)
 
-    @property
-    def ended(self) -> bool:
-        """Tell whether it has ended, and all that it reported was heard."""
-        if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
-            kill(self._guard)
-        return not self._reader.is_alive() and self._guard.poll() is not None
-
-    def stop(self) -> None:
-        """Tell it to end, and do not wait for that."""
-        if self._stopped is None:
-            self._stopped = time.monotonic()
-            self._stdin.close()
-
-    def wait(self) -> None:
-        """Wait until it has ended, once it was told to."""
-        self._reader.join(_PATIENCE_S)
-        while not self.ended:
-            time.sleep(0.05)
-
-    def why(self) -> str:
-        """Return why it ended by itself, as the end of a sentence."""
-        self._errors.seek(0)
-        said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
-        code = self._guard.poll()
-        if not said.strip() and code is not None and (code < 0 or code > 128):  # the signal, as the guard hands it on
-            return "its fio was killed"
-        return as_reason(reason_in(said))
+    def hear(self, document: dict[str, Any]) -> None:
+        report = parse(document, self._operation)
+        self._reports.append((self._clock(), report))
 
     def take(self) -> list[tuple[int, Work]]:
         """Return the work of whole seconds since the last call; after its end, of all that is left."""
@@ -83,16 +32,3 @@ class RawProcess:
                 self._seconds.add(began, t, report.work - before)
                 self._before = t, report.work
         return self._seconds.take(float("inf") if over or self._before is None else self._before[0])
-
-    def _read(self) -> None:
-        """Read reports until there are no more: a thread's work, so that each has the time at which it came."""
-        try:
-            for found in documents(line.decode(errors="replace") for line in self._stdout):
-                if isinstance(found, str):
-                    self._said.append(found)
-                else:
-                    report = parse(found, self._operation)
-                    self._reports.append((self._clock(), report))
-        except (StallmarkError, ValueError) as error:
-            self._said.append(f"error: {error}")
-            self.stop()

@@ -146,7 +146,7 @@ class EmbeddedEngine(PostgresEngine):
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def gone(self) -> str | None:
-        return None if self.server.running else f"the embedded server ended by itself; its log is {self.server.log}"
+        return self.server.gone()
 
     def close(self) -> None:
         self.server.close()

@@ -22,7 +22,7 @@ def main() -> int:
     # The tool stops us by closing the pipe; Ctrl-C and friends are its business, not ours.
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     order = json.loads(sys.stdin.buffer.readline())
     with open(order["log"], "ab") as log:
         server = subprocess.Popen(
@@ -35,9 +35,14 @@ def main() -> int:
         )
     try:
         _until_input_ends_or_exit(server)
+    except SystemExit:
+        _stop(server)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)  # so that it shows who was ended, and how
     finally:
         _stop(server)
-    return server.returncode
+    code = server.returncode
+    return code if code >= 0 else 128 - code  # of a signal, as shells hand it on
 
 
 def _until_input_ends_or_exit(server: subprocess.Popen) -> None:

@@ -7,11 +7,13 @@ import subprocess
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.processes import how_ended, killed_by, of_guarded
 
 MAJOR = 18
 
 _FULL = "No space left on device"
 _WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
+_CHILD = re.compile(r"child process (exited with exit code|was terminated by signal) (\d+)")
 
 
 def binary(name: str) -> Path:
@@ -44,8 +46,14 @@ def as_other_user() -> list[str]:
     return prefix
 
 
-def why_failed(log: str) -> str:
-    """Return the first line of a server's output that says what went wrong, and what to do against a full disk."""
+def why_failed(program: str, code: int | None, log: str) -> str:
+    """Return what went wrong: the signal that killed a program, by the code that Popen has of it, or the first line of
+    its output that says so, and what to do against a full disk."""
+    if killed_by(code):
+        return f"{program} {how_ended(code)}."
+    if child := _CHILD.search(log):  # initdb's, through a shell or not
+        code = of_guarded(int(child[2])) if "code" in child[1] else -int(child[2])
+        return f"the server that {program} had started {how_ended(code)}."
     lines = log.strip().splitlines() or ["it said nothing"]
     found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
     said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."

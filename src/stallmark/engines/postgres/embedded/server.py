@@ -31,6 +31,8 @@ from stallmark.engines.postgres.embedded.ownership import (
 )
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
 from stallmark.errors import StallmarkError
+from stallmark.processes import how_ended, killed_by, of_guarded
+from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
@@ -255,9 +257,10 @@ class EmbeddedServer:
             claim_outside(self.wal_folder, self.folder)
         with appearing(self.data) as draft:
             initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
-            result = subprocess.run(initdb, capture_output=True, text=True)
+            with later():  # a second; one that is interrupted leaves shared memory behind
+                result = subprocess.run(initdb, capture_output=True, text=True, start_new_session=True)
             if result.returncode:
-                reason = why_failed(result.stderr)
+                reason = why_failed("initdb", result.returncode, result.stderr)
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
                 place_wal(draft, self.wal_folder)
@@ -305,12 +308,26 @@ class EmbeddedServer:
         # The eighth line of postmaster.pid is the server's own word on its state.
         while (state := self._state()) == stale or state[7:] != ["ready"]:
             if self._guard.poll() is not None or time.monotonic() > deadline:
+                who, code = self._ended()
                 self.stop()
                 with self.log.open() as log:
                     log.seek(log_start)
-                    reason = why_failed(log.read())
+                    reason = why_failed(who, code, log.read())
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
+
+    def _ended(self) -> tuple[str, int | None]:
+        """Return who ended, the server or its guard, and the code of it as Popen has it; None while they run."""
+        code = self._guard.poll() if self._guard else None
+        return ("its guard", code) if killed_by(code) else ("the server", of_guarded(code))
+
+    def gone(self) -> str | None:
+        """Return how a server that was started has ended by itself; None while it runs."""
+        if self.running:
+            return None
+        who, code = self._ended()
+        how = f"{who} {how_ended(code)}" if killed_by(code) else "it ended by itself"
+        return f"the embedded server is gone: {how}; its log is {self.log}"
 
     def _state(self) -> list[str]:
         try:

@@ -1,6 +1,10 @@
-"""Files of other tools as text, read as a stream: PowerShell redirects as UTF-16, others write a mark in front."""
+"""Files of other tools as text, read as a stream: no more of one is in memory than a line, or an object.
+
+PowerShell redirects as UTF-16, other tools write a mark in front, and those of Windows their own code page.
+"""
 
 import codecs
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -11,7 +15,9 @@ from typing import Any, TextIO
 from stallmark.errors import StallmarkError
 
 _CHUNK = 1 << 20
-_LONGEST = 1 << 27  # characters of one object of a JSON file
+_LONGEST = 1 << 24
+"""Characters of a line, or of one object of a JSON file. A header of Perfmon with all its counters has a million."""
+_DIGITS = 19  # of a whole number; one of more is a number of digits nobody measured
 _GAP = re.compile(r"[\s,]*")
 
 
@@ -29,8 +35,20 @@ def opened(path: Path) -> Iterator[TextIO]:
         )
     if not head.decode(encoding, errors="replace").strip():
         raise StallmarkError(f"{path} is empty.")
-    with path.open(encoding=encoding, errors="replace", newline="") as text:
+    with path.open(encoding=encoding, errors=_AS_WINDOWS if encoding == "utf-8-sig" else "replace", newline="") as text:
         yield text
+
+
+_AS_WINDOWS = "stallmark.windows-1252"
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Decode what is no UTF-8 as the code page of western Windows."""
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", errors="replace"), error.end
+
+
+codecs.register_error(_AS_WINDOWS, _as_windows)
 
 
 def head_of(path: Path, characters: int = 65_536) -> str:
@@ -39,10 +57,34 @@ def head_of(path: Path, characters: int = 65_536) -> str:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, without their ends."""
+    """Yield the lines of a file, without their ends. Raise StallmarkError for one without end."""
     with opened(path) as text:
-        for line in text:
+        for line in lines_in(path, text):
             yield line.rstrip("\r\n")
+
+
+def lines_in(path: Path, text: TextIO) -> Iterator[str]:
+    """Yield the lines of an opened file, with their ends. Raise StallmarkError for one without end."""
+    while line := text.readline(_LONGEST):
+        if len(line) == _LONGEST:
+            raise StallmarkError(f"{path} has a line of more than {_LONGEST:,} characters: it is damaged.")
+        yield line
+
+
+class AsUtf8(io.RawIOBase):
+    """The rest of an opened file as UTF-8, with `first` in front, for those who read bytes."""
+
+    def __init__(self, text: TextIO, first: str = ""):
+        self._text, self._ahead = text, first.encode(errors="replace")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._ahead = self._ahead or self._text.read(_CHUNK).encode(errors="replace")
+        count = min(len(buffer), len(self._ahead))
+        buffer[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+        return count
 
 
 class JsonArray:
@@ -55,12 +97,12 @@ class JsonArray:
         self.rest = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        decoder = json.JSONDecoder()
+        decoder = json.JSONDecoder(parse_int=_whole)
         with opened(self.path) as text:
             buffer = text.read(_CHUNK)
             found = self._begin.search(buffer)
             if found is None:
-                raise StallmarkError(f"{self.path} is JSON of another kind: it has none of the samples expected.")
+                raise StallmarkError(f"{self.path} is no JSON of the kind expected: it has no samples.")
             place, more = found.end(), True
             while True:
                 place = _GAP.match(buffer, place).end()  # type: ignore[union-attr]
@@ -80,3 +122,7 @@ class JsonArray:
                     continue
                 if isinstance(one, dict):
                     yield one
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= _DIGITS else float(digits)

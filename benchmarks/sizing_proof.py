@@ -1,0 +1,189 @@
+"""Does a sizing tell the truth? Arrays drawn from a seed are sized for a profile, then the load is really run on them.
+
+    python -m benchmarks.sizing_proof FOLDER [--seed N] [--arrays 3]     (from the root of the repository)
+
+Production is a brokerage and a bank on emulated disks A, with users who come and go as over a day. A second process,
+which knows nothing of either, profiles the server. Candidates are other kinds of arrays: disks, flash, and disks with a
+slow log, one of which at least carries 1.5 times the load and one of which does not. `run sizing` measures each, and
+`size` predicts its headroom. Then the users of production, times a multiple that rises step by step, run on each array:
+the real headroom is where the mean read time crosses the limit, between the last step that keeps it and the first that
+does not. A round takes about 15 minutes for production and one array, and 10 for each further one.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.experiment.target import Target
+from stallmark.record.reader import find_records
+from stallmark.scenarios.read import read_scenario
+
+LIMIT_MS = 12
+WITHIN = 0.15
+DAY = (0.2, 0.35, 0.6, 1.0, 0.7, 0.4, 0.25)
+"""The share of the users of the busiest hour, hour by hour."""
+MULTIPLES = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0)
+USERS = {"brokerage": 20, "bank": 20}
+LOADS: dict[str, dict[str, Any]] = {
+    "brokerage": {"workload": "brokerage", "scale": {"customers": 2000, "days": 0.1}, "think_time": {"mean": "1s"}},
+    "bank": {"workload": "bank", "scale": {"branches": 10}, "think_time": {"mean": "500ms"}},
+}
+LOG = {"spindles": 1, "read_ms": 1, "write_ms": 0.5, "sync_ms": 1, "mb_per_s": 150}
+HOUR_S = 75
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    data: dict[str, Any]
+    log: dict[str, Any]
+
+
+def drawn(rng: np.random.Generator) -> tuple[Kind, list[Kind]]:
+    """Return the array of production, and candidates of other kinds: larger disks, fewer disks, and flash."""
+
+    def disks(spindles: int, rpm: int) -> dict[str, Any]:
+        seek_ms = round(float(rng.uniform(3.2, 4.5)), 2)
+        return {"spindles": spindles, "rpm": rpm, "seek_ms": seek_ms, "sync_ms": 1, "mb_per_s": 150}
+
+    flash_ms = round(float(rng.uniform(2, 4)), 2)
+    flash = {
+        "spindles": int(rng.integers(2, 5)),
+        "read_ms": flash_ms,
+        "write_ms": flash_ms,
+        "sync_ms": 1,
+        "mb_per_s": 400,
+    }
+    slow_log = LOG | {"sync_ms": round(float(rng.uniform(2, 5)), 1)}
+    candidates = [
+        Kind("more disks", disks(int(rng.integers(20, 33)), 15000), LOG),
+        Kind("fewer disks", disks(int(rng.integers(5, 9)), 10000), slow_log),
+        Kind("flash", flash, LOG),
+    ]
+    return Kind("A", disks(int(rng.integers(12, 17)), 10000), LOG), candidates
+
+
+def scenario(name: str, array: Kind, users: dict[str, list[int]], measure_s: float) -> dict[str, Any]:
+    """Return the scenario of the load of production on an array, with these users in its steps."""
+    return {
+        **{"name": name, "title": name, "answers": "-", "needs": "-"},
+        "loads": {load: keys | {"users": users[load]} for load, keys in LOADS.items()},
+        **{"ramp": "2s", "warm_up": "8s", "measure": f"{measure_s:g}s", "buffer_pool": "8 %"},
+        **{"start_cache": "prefilled", "reset": "restore", "emulated_array": {"data": array.data, "wal": array.log}},
+        "variants": [{"name": array.name}],
+    }
+
+
+def times(shares: Sequence[float]) -> dict[str, list[int]]:
+    return {load: [max(1, round(users * share)) for share in shares] for load, users in USERS.items()}
+
+
+def stallmark(*words: str, out: Path | None = None) -> str:
+    """Run the command; return what it printed. Exit where it fails, but for a verdict."""
+    command = [sys.executable, "-m", "stallmark.cli.main", *words]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    if finished.returncode not in (0, 5):
+        sys.exit(f"{' '.join(words)} failed:\n{finished.stderr}")
+    return finished.stdout
+
+
+def written(folder: Path, document: dict[str, Any]) -> Path:
+    path = folder / f"{document['name']}.yaml"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def profiled(folder: Path, array: Kind) -> Path:
+    """Run the day of production, and profile it from beside; return the profile."""
+    profile = folder / "profile"
+    path = written(folder, scenario("production", array, times(DAY), HOUR_S))
+    production = subprocess.Popen(
+        [sys.executable, "-m", "stallmark.cli.main", "run", str(path), "--out", str(folder / "runs")],
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "production.log").open("w"),
+    )
+    server = EmbeddedServer(Target().folder(read_scenario(str(path)).contents))
+    url = f"postgresql://stallmark@/postgres?host={quote(str(server.socket_folder))}"
+    while production.poll() is None and "running:" not in (folder / "production.log").read_text():
+        time.sleep(1)
+    day_s = len(DAY) * (HOUR_S + 10)
+    stallmark("profile", "--server", url, "--for", f"{day_s - 20}s", "--out", str(profile))
+    if production.wait():
+        sys.exit(f"Production failed:\n{(folder / 'production.log').read_text()}")
+    return profile
+
+
+def sized(folder: Path, profile: Path, array: Kind) -> Path:
+    """Measure a candidate; return the folder of its sizing."""
+    out = folder / "candidates" / array.name.replace(" ", "-")
+    if not (found := sorted(out.glob("*-sizing-emulated"))):
+        stallmark(
+            "run", "sizing-emulated", "--profile", str(profile), "--out", str(out),
+            "--set", f"candidate.name={array.name}",
+            "--set", f"emulated_array={json.dumps({'data': array.data, 'wal': array.log})}",
+            "--set", f"slo={{read: {LIMIT_MS}ms}}",
+        )  # fmt: skip
+        found = sorted(out.glob("*-sizing-emulated"))
+    return found[-1]
+
+
+def really(folder: Path, array: Kind) -> float | None:
+    """Run production's users on an array, ever more of them; return the multiple at which reads take too long, on the
+    line between the logarithms of two steps. None where even the most are carried."""
+    name = f"really-{array.name.replace(' ', '-')}"
+    if not sorted((folder / "runs").glob(f"*-{name}")):
+        path = written(folder, scenario(name, array, times(MULTIPLES), 30))
+        stallmark("run", str(path), "--out", str(folder / "runs"))
+    records = find_records(sorted((folder / "runs").glob(f"*-{name}"))[-1:])
+    reads = [step.read_ms or 0.0 for step in summarise_loads(records).steps_of_run]
+    return crossing(MULTIPLES, reads, LIMIT_MS)
+
+
+def crossing(levels: Sequence[float], values: Sequence[float], limit: float) -> float | None:
+    """Return where values that rise with the level cross a limit; None where they stay within it. Below the lowest
+    level it is taken to be there."""
+    over = [place for place, value in enumerate(values) if value > limit]
+    if not over:
+        return None
+    if over[0] == 0:
+        return levels[0]
+    (x0, y0), (x1, y1) = ((np.log(levels[at]), np.log(values[at])) for at in (over[0] - 1, over[0]))
+    return float(np.exp(x0 + (x1 - x0) * (np.log(limit) - y0) / (y1 - y0)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--arrays", type=int, choices=(1, 2, 3), default=3)
+    given = parser.parse_args()
+    folder: Path = given.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("STALLMARK_HOME", str(folder / "home"))
+    production, candidates = drawn(np.random.default_rng(given.seed))
+    profile = folder / "profile"
+    if not profile.exists():
+        profiled(folder, production)
+    print(f"seed {given.seed}, production on {production.data}")
+    good = True
+    for array in candidates[: given.arrays]:
+        candidate = sized(folder, profile, array)
+        said = json.loads(stallmark("size", str(profile), "--percentile", "max", "--json", str(candidate)))
+        print(array, json.dumps(said)[:2000], really(folder, array))
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""A scenario that sizes a candidate for a profile: its I/O is replayed, and loads of ours stand in for its database.
+
+loads:                                           # how large, and the most transactions of each at once
+  bank: {workload: bank, scale: {branches: 200}, users: 24}
+  brokerage: {workload: brokerage, scale: {customers: 5000, days: 2}, users: 24}
+search: {of: load, from: 0.25, to: 16}           # multiples of what the profile recorded
+replay: {size: 16GiB}
+candidate: {name: new array, memory: 64GiB, cost: 42000, watts: 900, rack_units: 4}
+
+The rates of the loads are found while it runs: those at which they do what the profile's server did.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from stallmark.quantities import PoolSize, Seconds, Size, write_duration
+from stallmark.record.sizing.manifest import Candidate
+from stallmark.scenarios.load import UsersLoad
+from stallmark.scenarios.loads import LoadsScenario
+from stallmark.scenarios.section import Section
+from stallmark.scenarios.timed import Searched
+from stallmark.scenarios.variant import Variant
+from stallmark.stats.thresholds import CEILING_LONGEST
+from stallmark.storage.probe import LEAST_BYTES
+
+CALIBRATING_USERS = 8
+"""Enough to keep storage busy, and few enough not to wait for each other's locks."""
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Folder = Annotated[str, Field(min_length=1)]
+
+
+class ReplayChoice(Section):
+    """The I/O of the profile's busiest windows on files of its own, one for data and one for the log."""
+
+    size: Size = 16 * 2**30
+    """The size of the file that is read and written in place of the data; more than the array's memory, or its memory
+    answers."""
+    log_size: Size = 2**30
+    """The size of the file that is written in place of the log."""
+    folder: Folder | None = None
+    """Where the file of the data lies; by default where the data of an embedded server lie."""
+    log_folder: Folder | None = None
+    """Where the file of the log lies; by default where the log of an embedded server lies."""
+    window: Annotated[Seconds, Field(ge=30)] = 900.0
+    """The length of a busy window of the profile."""
+    play: Annotated[Seconds, Field(ge=5)] = 900.0
+    """The time in which a window is played at each level. Less than `window` makes bursts shorter than they were."""
+
+    @model_validator(mode="after")
+    def _large_enough(self) -> Self:
+        if min(self.size, self.log_size) < LEAST_BYTES:
+            raise ValueError(f"a file would be gone over in a moment: write {LEAST_BYTES // 2**20}MiB or more")
+        return self
+
+
+class CandidateChoice(Section):
+    """The candidate as its owner describes it."""
+
+    name: Annotated[str, Field(min_length=1, max_length=40)] = "this server"
+    """The candidate's name in the answer."""
+    memory: Size | None = None
+    """The buffer pool that it will have; by default that of the profile's server."""
+    cost: Positive | None = None
+    """Its price, in any currency that is the same for all candidates."""
+    watts: Positive | None = None
+    """The power that it draws."""
+    rack_units: Positive | None = None
+    """The height that it takes in a rack."""
+
+    def described(self) -> Candidate:
+        """Return the candidate for the manifest."""
+        facts = self.model_dump(exclude={"memory"})
+        return Candidate(memory_bytes=self.memory, **facts)
+
+
+class SizingScenario(LoadsScenario):
+    """A candidate gets the load of a profile, and multiples of it, until the service level breaks."""
+
+    replay: ReplayChoice = ReplayChoice()
+    """The profile's I/O as raw load."""
+    candidate: CandidateChoice = CandidateChoice()
+    """The candidate, for the answer."""
+
+    def _refuse_search_of_all(self) -> None:
+        if self.search is None or self.search.of != "load":
+            raise ValueError("a sizing tries multiples of the load: write search: {of: load, from: 0.25, to: 16}")
+        if self.slo is None:
+            raise ValueError("search needs a service level: add slo, such as oltp or {read: 10ms}")
+        if len(self.variants) > 1:
+            raise ValueError("a sizing is of one candidate: leave one variant, and run it again on the other hardware")
+        if self.cells or self.alone:
+            raise ValueError("a sizing makes the steps: leave out cells and alone")
+        for name, load in self.loads.items():
+            if not isinstance(load, UsersLoad):
+                raise ValueError(f"{name} has no rate that could be found: leave loads that execute transactions")
+            if load.arrivals != "closed" or load.think_time or load.profile or len(load.counts) > 1:
+                raise ValueError(f"the rate of {name} is found by the sizing: leave workload, scale, users and mix")
+        self.refuse_curve("a sizing is of one size of memory")
+
+    def searched_of(self, variant: Variant) -> Searched | None:
+        assert self.search and self.slo
+        return Searched(self.search, None, self.slo, dict.fromkeys(self.loads, 1.0))
+
+    def calibration(self, pool: PoolSize | None) -> LoadsScenario:
+        """Return the scenario in which each load runs by itself, in a closed loop: what does a transaction cost?"""
+        few = {name: {"users": min(load.most_users, CALIBRATING_USERS)} for name, load in self._loads()}
+        title = "What a transaction of each load costs"
+        return self._with(few, pool, name="calibration", title=title, alone="only", measure=self._longer)
+
+    def trial(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
+        """Return the scenario in which the loads run at these rates per second; one without a rate rests."""
+        return self._at(
+            rates, pool, name="trial", title="The stand-in at the load of the profile", measure=self._longer
+        )
+
+    def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
+        """Return the scenario in which the highest multiple of these rates is searched for."""
+        assert self.search
+        search = self.search.model_dump(mode="json", by_alias=True)
+        return self._at(rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search)
+
+    @property
+    def _longer(self) -> str:
+        """Return the time for which costs are measured: as long as an undecided level at the most."""
+        return write_duration(CEILING_LONGEST * self.measure)
+
+    def _loads(self) -> list[tuple[str, UsersLoad]]:
+        return [(name, load) for name, load in self.loads.items() if isinstance(load, UsersLoad)]
+
+    def _at(self, rates: Mapping[str, float], pool: PoolSize | None, **keys: Any) -> LoadsScenario:
+        arrivals = {name: {"arrivals": {"kind": "poisson", "rate": rate}} for name, rate in rates.items() if rate > 0}
+        resting = [name for name in self.loads if name not in arrivals]
+        return self._with(arrivals, pool, resting, **keys)
+
+    def _with(
+        self,
+        changes: Mapping[str, dict[str, Any]],
+        pool: PoolSize | None,
+        resting: list[str] | None = None,
+        **keys: Any,
+    ) -> LoadsScenario:
+        document = self.model_dump(mode="json", exclude={"replay", "candidate", "search"})
+        for name, changed in changes.items():
+            document["loads"][name] |= changed
+        document["variants"][0]["without"] = resting or []
+        if pool is not None:
+            document["buffer_pool"] = str(pool)
+        return LoadsScenario.model_validate(document | {"answers": ""} | keys)

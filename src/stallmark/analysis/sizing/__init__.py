@@ -1,0 +1,1 @@
+"""Sizing: the load of a profile against what candidates carried of it."""

@@ -1,0 +1,225 @@
+"""The reach of a candidate: the highest multiple of a profile's load that a replay or a stand-in showed it to carry.
+
+It is what the search found. Under another service level it is judged anew, by the levels that were tried.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from stallmark.analysis.ceiling.findings import missed
+from stallmark.analysis.ceiling.summary import Ceiling, ceilings, of_repeats
+from stallmark.analysis.finding import Finding, info
+from stallmark.analysis.run import summarise_run
+from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.search import LevelSeen, LimitSeen, Verdict
+from stallmark.record.reader import find_records
+from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream
+from stallmark.stats import ceiling_search as search
+
+Method = Literal["replay", "stand_in"]
+BEHIND = 0.05
+"""The share of a stream's I/Os that are late where it is behind, as the replay judges it."""
+WIDE = 2.0
+"""So many times the tolerance of their search apart, two levels say little of what lies between them."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A level that was tried, with the mean time of its reads."""
+
+    level: float
+    read_ms: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a candidate came by one method, in multiples of the busiest windows. It lies between `low`, which was
+    carried (0 where nothing was), and `high`, which was not (None where nothing broke); `middle` is None unless both
+    were found. `runs` that were searched, and of these `unconfirmed` ones that count for nothing. `apart`: two levels
+    that leave much between them, where they are judged anew."""
+
+    method: Method
+    low: float
+    high: float | None
+    middle: float | None
+    runs: int
+    unconfirmed: int
+    points: tuple[Point, ...]
+    ends: Finding | None = None
+    apart: tuple[float, float] | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.low > 0 or self.high is not None
+
+
+def replay_reach(replay: Replay, read_ms: float | None = None) -> Reach:
+    """Return how far the replay came; under another limit on reads, where `read_ms` is given."""
+    tried = [level.changed(limits=_deciding(level, replay.decides)) for level in replay.levels]
+    if read_ms:
+        tried = [level.changed(**_judged(level, read_ms, slower_than(level, read_ms))) for level in tried]
+    outcome, holds, breaks = _bracket(tried) if read_ms else (replay.outcome, replay.holds, replay.breaks)
+    points = [Point(one.level, _reads(one), one.verdict) for one in tried]
+    ends = next((_ends(one) for one in reversed(tried) if one.level == breaks and one.verdict != "held"), None)
+    apart = _apart(holds, breaks, replay.tolerance) if read_ms else None
+    return _reach("replay", [(outcome, holds, breaks)], points, ends, apart)
+
+
+def stand_in_reach(folder: Path, demand: Demand, read_ms: float | None = None) -> Reach:
+    """Return how far the stand-in came, from the folder of its experiment: all of its runs together.
+
+    Its levels are the I/Os of data that were measured, as multiples of those in the busiest window of the `demand`: at
+    level 1 a stand-in comes near the profile, and no nearer.
+    """
+    found = ceilings([summarise_run(record, "run") for record in find_records([folder])])
+    if read_ms:
+        found = [_anew(one, read_ms) for one in found]
+    found = [_measured(one, demand) for one in found]
+    points = [
+        Point(
+            level.seen.level,
+            _read_ms(level.seen) or (level.step.storage.data.read_ms if level.step.storage.data else None),
+            level.seen.verdict,
+        )
+        for one in found
+        for level in one.levels
+    ]
+    apart = next((two for one in found if read_ms and (two := _apart(one.holds, one.breaks, one.tolerance))), None)
+    ends = next((end for one in found if (end := _stand_in_ends(one))), None)
+    return _reach("stand_in", [(one.outcome, one.holds, one.breaks) for one in found], points, ends, apart)
+
+
+_Answer = tuple[Outcome | None, float | None, float | None]
+
+
+def _reach(
+    method: Method,
+    answers: Sequence[_Answer],
+    points: Sequence[Point],
+    ends: Finding | None,
+    apart: tuple[float, float] | None,
+) -> Reach:
+    told = [(holds or 0.0, breaks) for outcome, holds, breaks in answers if outcome in ("found", "at_least", "none")]
+    between = [(holds, breaks) for holds, breaks in told if holds and breaks]
+    middle, low, high = None, 0.0, None
+    if told and len(between) == len(told):
+        middle, low, high = of_repeats(between)
+    elif told:
+        low = min(holds for holds, _ in told)
+        highs = [breaks for _, breaks in told if breaks is not None]
+        high = max(highs) if len(highs) == len(told) else None
+    return Reach(method, low, high, middle, len(answers), len(answers) - len(told), tuple(points), ends, apart)
+
+
+def _deciding(level: ReplayLevel, decides: Decides) -> tuple[LimitSeen, ...]:
+    """Return the limit by which the level was judged: the other was only noted."""
+    return tuple(one for one in level.limits if (one.percentile is None) == (decides == "mean"))
+
+
+def slower_than(level: ReplayLevel, read_ms: float) -> float | None:
+    """Return the share of the reads of a level that took longer; None where that is not known."""
+    counts = [counted for stream in level.streams if stream.name == "reads" for counted in stream.histogram]
+    total = sum(count for _, count in counts)
+    return sum(count for ms, count in counts if ms > read_ms) / total if total else None
+
+
+def _judged(level: LevelSeen, read_ms: float, slower: float | None = None) -> dict[str, object]:
+    """Return the limits and the verdict of a level under another limit on its reads, of which a share was `slower`."""
+    if not any(one.of == "reads" for one in level.limits) and not level.backlog:
+        raise StallmarkError(
+            "A level was measured without a limit on reads: it cannot be judged by one, leave out --slo."
+        )
+    limits = tuple(_against(one, read_ms, slower) if one.of == "reads" else one for one in level.limits)
+    verdicts = {_nearest(one) for one in limits}
+    verdict = next((one for one in ("broke", "undecided") if one in verdicts), "held")
+    return {"limits": limits, "verdict": "broke" if level.backlog else verdict}
+
+
+def _against(seen: LimitSeen, read_ms: float, slower: float | None) -> LimitSeen:
+    if seen.percentile is not None:
+        verdict: Verdict = "undecided" if slower is None else "broke" if slower > seen.limit else "held"
+        return seen.changed(limit_ms=read_ms, value=slower, low=None, high=None, verdict=verdict)
+    if seen.value is None or seen.low is None or seen.high is None:
+        return seen.changed(limit_ms=read_ms, limit=read_ms)
+    verdict = "broke" if seen.low > read_ms else "held" if seen.high < read_ms else "undecided"
+    return seen.changed(limit_ms=read_ms, limit=read_ms, verdict=verdict)
+
+
+def _nearest(seen: LimitSeen) -> Verdict:
+    """Return the verdict of a limit; one in the balance counts by what was seen."""
+    if seen.verdict != "undecided" or seen.value is None:
+        return seen.verdict
+    return "broke" if seen.value > seen.limit else "held"
+
+
+def _bracket(levels: Sequence[LevelSeen]) -> _Answer:
+    """Return the answer that these levels give."""
+    seen = [search.Seen(one.level, search.Verdict(one.verdict)) for one in levels]
+    holds, breaks = search.bracket(seen)
+    outcome: Outcome | None = "found" if holds and breaks else "at_least" if holds else "none" if breaks else None
+    return outcome, holds, breaks
+
+
+def _anew(one: Ceiling, read_ms: float) -> Ceiling:
+    levels = [replace(level, seen=level.seen.changed(**_judged(level.seen, read_ms))) for level in one.levels]
+    outcome, holds, breaks = _bracket([level.seen for level in levels])
+    return replace(one, levels=levels, outcome=outcome, holds=holds, breaks=breaks)
+
+
+def _measured(one: Ceiling, demand: Demand) -> Ceiling:
+    """Return a ceiling whose levels are the I/Os that were done, as multiples of the demand. What belongs to a level of
+    1 is taken from all levels that held: beyond them a server does less than it is asked to."""
+    counted = ("reads", "writes") if demand.log_known else ("reads",)
+    held = [(level.seen.level, level.step.storage.data) for level in one.levels if level.seen.verdict == "held"]
+    asked_s = sum(level * data.seconds for level, data in held if data)
+    ios = sum(getattr(data, name) for _, data in held if data for name in counted)
+    wanted = sum(demand.windows[0].mean(name) for name in counted)
+    if not asked_s or not ios or not wanted:
+        return one
+    scale = ios / asked_s / wanted
+    levels = [replace(level, seen=level.seen.changed(level=level.seen.level * scale)) for level in one.levels]
+    holds, breaks = (None if level is None else level * scale for level in (one.holds, one.breaks))
+    return replace(one, levels=levels, holds=holds, breaks=breaks)
+
+
+def _apart(holds: float | None, breaks: float | None, tolerance: float) -> tuple[float, float] | None:
+    return (holds, breaks) if holds and breaks and breaks > holds * (1 + WIDE * tolerance) else None
+
+
+def _reads(level: ReplayLevel) -> float | None:
+    return next((one.mean_ms for one in level.streams if one.name == "reads"), None)
+
+
+def _read_ms(seen: LevelSeen) -> float | None:
+    return next((one.value for one in seen.limits if one.of == "reads"), None)
+
+
+def _ends(level: ReplayLevel) -> Finding:
+    """Return what ends at the level of a replay that broke: a limit that was missed, or streams that fell behind."""
+    slow = [one for one in level.limits if one.value is not None and one.value > one.limit]
+    behind = [one for one in level.streams if one.wanted and _late(one) > BEHIND] if level.backlog else []
+    return info(
+        SizingKind.REPLAY_ENDS,
+        level=level.level,
+        read_ms=_reads(level) if slow else None,
+        slower=slow[0].value if slow and slow[0].percentile else None,
+        limit_ms=slow[0].limit_ms if slow else None,
+        behind=[one.name for one in sorted(behind, key=_late, reverse=True)],
+        late=max((_late(one) for one in behind), default=None),
+    )
+
+
+def _late(stream: Stream) -> float:
+    return max(stream.late, stream.wanted - stream.ios) / stream.wanted
+
+
+def _stand_in_ends(one: Ceiling) -> Finding | None:
+    if not (step := one.limit_step):
+        return None
+    busy = {"busy_share": step.storage.busy_share, "cpu_share": step.server.cpu_busy_share}
+    facts = {"missed": missed(one), "verdict": step.bottleneck.device_verdict, **busy}
+    return info(SizingKind.STAND_IN_ENDS, level=one.breaks, **facts)

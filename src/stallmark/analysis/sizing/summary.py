@@ -1,0 +1,188 @@
+"""The summary of a sizing: a need, and for each candidate how much more than that it carries."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.profile.demand import mark_of
+from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.sizing import untested
+from stallmark.analysis.sizing.candidate import CandidateAnswer, answer_of, finding_of
+from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.need import Need, need_of
+from stallmark.analysis.sizing.today import against_today
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.folder import read_sizing
+from stallmark.record.sizing.manifest import Demand, Sizing
+
+
+@dataclass(frozen=True)
+class SizingSummary:
+    """A sizing. `answers` has one finding for each candidate, in their order; `profile` is None where only the need of
+    the busiest windows is known."""
+
+    need: Need
+    demand: Demand
+    service_level: ServiceLevelObjective
+    candidates: Sequence[CandidateAnswer]
+    today: CandidateAnswer | None
+    profile: ProfileSummary | None
+    answers: Sequence[Finding]
+    findings: Sequence[Finding]
+    memory: Sequence[Finding]
+    cautions: Sequence[Finding]
+    untested: Sequence[Finding]
+
+    @property
+    def carried(self) -> bool:
+        """Tell whether any candidate carries it."""
+        return any(one.standing == "carries" for one in self.candidates)
+
+    @property
+    def emulated(self) -> bool:
+        return any(one.emulated for one in self.candidates)
+
+
+def summarise_candidate(folder: Path) -> SizingSummary:
+    """Summarise the folder of one candidate, whose need is its profile's busiest windows as they were."""
+    sizing = read_sizing(folder)
+    return _summary([(folder, sizing)], None, None, Need(1.0), None)
+
+
+def size(
+    profile: Path,
+    candidates: Sequence[Path],
+    percentile: str | None = None,
+    growth: float = 1.0,
+    other: ServiceLevelObjective | None = None,
+    today: Path | None = None,
+) -> SizingSummary:
+    """Size candidates for a profile. `other`: the service level to judge by in place of theirs.
+
+    Raise StallmarkError where a candidate was measured for another profile, or some are not to be compared.
+    """
+    found = summarise_profile(profile)
+    read = [(folder, read_sizing(folder)) for folder in candidates]
+    old = None if today is None else (today, read_sizing(today))
+    every = [*read, *([old] if old else [])]
+    for folder, sizing in every:
+        if sizing.demand.profile != mark_of(found.manifest, found.rates):
+            raise StallmarkError(
+                f"{folder} was measured for another profile than {profile}, or before that went on: give the profile "
+                "that it was measured for, or run the sizing again."
+            )
+    _refuse_unlike(every, other)
+    need = need_of(found, read[0][1].demand, percentile, growth)
+    return _summary(read, old, found, need, other)
+
+
+def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObjective | None) -> None:
+    first, sizing = every[0]
+    for folder, one in every[1:]:
+        if other is None and one.service_level != sizing.service_level:
+            raise StallmarkError(
+                f"{first} and {folder} were measured with different service levels: give one with --slo, as 20ms."
+            )
+        if [len(each.pieces) for each in one.demand.windows] != [len(each.pieces) for each in sizing.demand.windows]:
+            raise StallmarkError(
+                f"{first} and {folder} were measured with other windows of the profile: run one of them again."
+            )
+
+
+def _summary(
+    read: Sequence[tuple[Path, Sizing]],
+    old: tuple[Path, Sizing] | None,
+    profile: ProfileSummary | None,
+    need: Need,
+    other: ServiceLevelObjective | None,
+) -> SizingSummary:
+    named = Counter(sizing.candidate.name for _, sizing in read)
+    candidates = [
+        answer_of(folder, one, _name(folder, one, named[one.candidate.name] > 1), need, other) for folder, one in read
+    ]
+    today = answer_of(*old, _name(*old, False), need, other) if old else None
+    if len({one.emulated for one in (*candidates, *([today] if today else []))}) > 1:
+        raise StallmarkError("Some of these are emulated and some are not: they are not compared, give them apart.")
+    first = candidates[0]
+    demand, level = first.sizing.demand, first.service_level
+    return SizingSummary(
+        need=need,
+        demand=demand,
+        service_level=level,
+        candidates=candidates,
+        today=today,
+        profile=profile,
+        answers=[finding_of(one) for one in candidates],
+        findings=list(_findings(need, demand, level, candidates, today, profile)),
+        memory=[*_memory(candidates), *(profile.memory if profile else ())],
+        cautions=[*_below(need, demand), *(one for each in candidates for one in untested.of_candidate(each))],
+        untested=[*untested.of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
+    )
+
+
+def _name(folder: Path, sizing: Sizing, again: bool) -> str:
+    return f"{sizing.candidate.name} ({folder.name})" if again else sizing.candidate.name
+
+
+def _findings(
+    need: Need,
+    demand: Demand,
+    level: ServiceLevelObjective,
+    candidates: Sequence[CandidateAnswer],
+    today: CandidateAnswer | None,
+    profile: ProfileSummary | None,
+) -> Iterator[Finding]:
+    if profile is not None:
+        yield _need(need, demand)
+    for one in candidates:
+        if len(one.reaches) > 1:
+            by = {reach.method: [reach.low, reach.high, reach.middle] for reach in one.reaches}
+            yield info(SizingKind.METHODS, candidate=one.name, multiple=need.multiple, **by)
+        yield from (info(SizingKind.ENDS, candidate=one.name, ends=reach.ends) for reach in one.reaches if reach.ends)
+    yield from _cheapest(candidates)
+    if today is not None:
+        yield from against_today(today, candidates)
+    if demand.read_ms is not None and level.read_ms is not None and demand.read_ms > level.read_ms:
+        yield info(SizingKind.SLOW_TODAY, read_ms=demand.read_ms, limit_ms=level.read_ms)
+
+
+def _below(need: Need, demand: Demand) -> Iterator[Finding]:
+    if need.minutes_per_s and need.window_per_s and need.minutes_per_s < need.window_per_s:
+        facts = {"percentile": need.percentile, "times": need.window_per_s / need.minutes_per_s}
+        yield caution(SizingKind.NEED_BELOW_BUSIEST, **facts, window_s=demand.windows[0].seconds)
+
+
+def _need(need: Need, demand: Demand) -> Finding:
+    facts = {"multiple": need.multiple, "growth": need.growth, "window_per_s": need.window_per_s}
+    facts |= {"window_s": demand.windows[0].seconds, "begin": demand.windows[0].begin}
+    if need.minutes_per_s is not None:
+        return info(SizingKind.NEED, **facts, percentile=need.percentile, minutes_per_s=need.minutes_per_s)
+    return info(SizingKind.NEED_BY_WINDOW, **facts, percentile=need.percentile, minutes=need.minutes)
+
+
+def _cheapest(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
+    carrying = [one for one in candidates if one.standing == "carries"]
+    priced = [(one.sizing.candidate.cost, one) for one in carrying if one.sizing.candidate.cost is not None]
+    if len(carrying) < 2 or not priced:
+        return
+    cost, cheapest = min(priced, key=lambda one: one[0])
+    without = [one.name for one in carrying if one.sizing.candidate.cost is None]
+    yield info(SizingKind.CHEAPEST, candidate=cheapest.name, cost=cost, carrying=len(carrying), without_cost=without)
+
+
+def _memory(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
+    for one in candidates:
+        demand, stand_in = one.sizing.demand, one.sizing.stand_in
+        if demand.pool_bytes is None and one.memory_bytes is None:
+            continue
+        yield info(
+            SizingKind.MEMORY,
+            candidate=one.name,
+            today_bytes=demand.pool_bytes,
+            memory_bytes=one.sizing.candidate.memory_bytes,
+            database_bytes=demand.database_bytes,
+            stand_in_share=stand_in.pool_share if stand_in else None,
+        )

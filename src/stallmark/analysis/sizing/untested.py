@@ -1,0 +1,98 @@
+"""The limits of a sizing: what was not tested, or not as it will be."""
+
+from collections.abc import Iterator, Sequence
+
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.profile.summary import ProfileSummary
+from stallmark.analysis.sizing.candidate import CandidateAnswer
+from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.reach import Method
+from stallmark.stats.thresholds import MATCHED_WITHIN
+
+POOL_WITHIN = 0.1
+SMALLER = 0.9
+
+
+def of_candidate(found: CandidateAnswer) -> Iterator[Finding]:
+    """Yield what was not tested of a candidate."""
+    sizing, name = found.sizing, found.name
+    if sizing.status != "complete":
+        yield caution(SizingKind.UNFINISHED, candidate=name, running=sizing.status == "running", said=sizing.because)
+    if found.replay is None:
+        yield caution(SizingKind.NO_REPLAY, candidate=name)
+    if found.stand_in is None:
+        yield caution(SizingKind.NO_STAND_IN, candidate=name)
+    for reach in (found.replay, found.stand_in):
+        if reach and reach.unconfirmed:
+            facts = {"method": reach.method, "runs": reach.unconfirmed, "of": reach.runs}
+            yield caution(SizingKind.UNCONFIRMED, candidate=name, **facts)
+        if reach and reach.apart:
+            yield caution(SizingKind.GAP, candidate=name, method=reach.method, levels=list(reach.apart))
+    yield from _of_replay(found)
+    yield from _of_stand_in(found)
+
+
+def _of_replay(found: CandidateAnswer) -> Iterator[Finding]:
+    if (replay := found.sizing.replay) is None:
+        return
+    if replay.played < 1:
+        yield caution(SizingKind.COMPRESSED, candidate=found.name, played=replay.played)
+    yield from _smaller(found, "replay", replay.file_bytes)
+    held = [one for one in replay.levels if one.level == replay.holds]
+    slow = [limit for level in held for limit in level.limits if limit.percentile and limit.verdict == "broke"]
+    if slow and replay.decides == "mean" and found.service_level == found.sizing.service_level:
+        facts = {"percentile": slow[-1].percentile, "limit_ms": slow[-1].limit_ms, "slower": slow[-1].value}
+        yield caution(SizingKind.SLOW_PERCENTILE, candidate=found.name, **facts)
+    grouped = [(one.level, stream.grouped) for one in replay.levels for stream in one.streams if stream.grouped > 1]
+    if grouped:
+        yield caution(
+            SizingKind.GROUPED, candidate=found.name, level=min(grouped)[0], grouped=max(n for _, n in grouped)
+        )
+
+
+def _of_stand_in(found: CandidateAnswer) -> Iterator[Finding]:
+    if (stand_in := found.sizing.stand_in) is None:
+        return
+    compared = [(one, one.reached / one.wanted) for one in stand_in.matched if one.wanted and one.reached is not None]
+    if off := [(one.name, ratio) for one, ratio in compared if abs(ratio - 1) > MATCHED_WITHIN]:
+        facts = {"quantities": [name for name, _ in off], "ratios": [ratio for _, ratio in off]}
+        yield caution(SizingKind.UNMATCHED, candidate=found.name, **facts)
+    if lacking := [one.name for one in stand_in.matched if one.wanted is None or one.reached is None]:
+        yield caution(SizingKind.NOT_COMPARED, candidate=found.name, quantities=lacking)
+    yield from _smaller(found, "stand_in", stand_in.data_bytes)
+    data_bytes, pool_bytes = found.sizing.demand.database_bytes, found.memory_bytes
+    if data_bytes and pool_bytes and stand_in.pool_share is not None:
+        share = min(1.0, pool_bytes / data_bytes)
+        if abs(stand_in.pool_share / share - 1) > POOL_WITHIN:
+            yield caution(SizingKind.POOLS_DIFFER, candidate=found.name, shares=[share, stand_in.pool_share])
+
+
+def _by_mean(found: CandidateAnswer) -> bool:
+    replay = found.sizing.replay
+    return found.stand_in is not None or (replay is not None and replay.decides == "mean")
+
+
+def _smaller(found: CandidateAnswer, method: Method, own_bytes: int) -> Iterator[Finding]:
+    database_bytes = found.sizing.demand.database_bytes
+    if database_bytes and own_bytes < SMALLER * database_bytes:
+        facts = {"method": method, "own_bytes": own_bytes, "database_bytes": database_bytes}
+        yield caution(SizingKind.SMALLER, candidate=found.name, **facts)
+
+
+def of_all(candidates: Sequence[CandidateAnswer], growth: float, profile: ProfileSummary | None) -> Iterator[Finding]:
+    """Yield what was not tested of any candidate."""
+    demand = candidates[0].sizing.demand
+    if not demand.log_known:
+        yield caution(SizingKind.LOG_AMONG_DATA)
+    span_s = None if profile is None else profile.end - profile.begin
+    windows = [one.seconds for one in demand.windows]
+    yield info(SizingKind.OTHER_HOURS, windows=len(windows), seconds=sum(windows), span_s=span_s)
+    if growth > 1:
+        yield info(SizingKind.DATA_GROWTH, growth=growth)
+    if any(one.replay for one in candidates):
+        yield info(SizingKind.IO_SIZES)
+        yield info(SizingKind.CACHES)
+    if any(one.stand_in for one in candidates):
+        yield info(SizingKind.OTHER_QUERIES)
+    if any(one.service_level.read_ms is not None and _by_mean(one) for one in candidates):
+        yield info(SizingKind.MEAN_READS)

@@ -1,0 +1,23 @@
+"""The command `stallmark` from its first moment on: Ctrl-C is heard before anything large is imported."""
+
+import sys
+
+from stallmark.stopping import StopSignal, deafen, later, listen
+
+
+def main() -> None:
+    try:
+        listen()
+        with later():  # packages that are being imported may take an interruption for their own absence
+            from stallmark.cli.main import main as command
+        command()
+    except StopSignal as stopped:  # before its command had begun
+        said = f"{stopped}."
+        print(said[0].upper() + said[1:], file=sys.stderr)
+        sys.exit(stopped.exit_code)
+    finally:
+        deafen()  # the interpreter takes a moment to end
+
+
+if __name__ == "__main__":
+    main()

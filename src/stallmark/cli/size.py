@@ -1,0 +1,100 @@
+"""`stallmark size`: which of the candidates carries the load of a profile?"""
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark.cli.common import VERDICT, Command, json_option, out
+from stallmark.errors import StallmarkError
+
+if TYPE_CHECKING:
+    from stallmark.analysis.sizing.summary import SizingSummary
+    from stallmark.record.manifest.storage import ServiceLevelObjective
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise click.BadParameter(f"{value:g} is no growth: write a factor above zero, as 1.5", context, option)
+    return value
+
+
+@click.command(cls=Command)
+@click.argument("profile", type=click.Path(path_type=Path))
+@click.argument("candidates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CANDIDATE...")
+@click.option(
+    "--percentile", type=click.Choice(["p90", "p95", "p99", "max"]),
+    help="Of the profile’s minutes, by I/Os per second [default: its busiest window].",
+)  # fmt: skip
+@click.option(
+    "--growth", type=float, callback=_finite, default=1.0, show_default=True,
+    help="How many times the profile’s load the new hardware is to carry.",
+)  # fmt: skip
+@click.option(
+    "--slo", "level", metavar="LEVEL",
+    help="Judge reads by oltp, dss, mail, or a time as 10ms [default: as they were measured].",
+)  # fmt: skip
+@click.option("--today", type=click.Path(path_type=Path), help="The sizing of the hardware that carries it today.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: sizing.html in CANDIDATE]."
+)
+@json_option
+def size(
+    profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,
+    today: Path | None, target: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first.
+
+    A CANDIDATE is the folder that `stallmark run sizing --profile PROFILE` made on the new hardware. Exit code 5 says
+    that none carries it.
+    """
+    from stallmark.analysis.sizing import summary
+    from stallmark.report.file import refuse_target
+
+    target = target or candidates[0] / "sizing.html"
+    refuse_target(target)
+    found = summary.size(profile, candidates, percentile, growth, _level(level), today)
+    show(found, target, as_json)
+    if not found.carried:
+        sys.exit(VERDICT)
+
+
+def show_candidate(folder: Path, target: Path, as_json: bool) -> None:
+    """Write the report of one candidate to `target`, and print its tables, or JSON."""
+    from stallmark.analysis.sizing.summary import summarise_candidate
+
+    show(summarise_candidate(folder), target, as_json)
+
+
+def show(found: "SizingSummary", target: Path, as_json: bool) -> None:
+    """Write the report to `target`, and print its tables, or JSON."""
+    from stallmark.report.in_json import dumped
+    from stallmark.report.sizing.in_json import sizing_in_json
+    from stallmark.report.sizing.page import write_sizing_report
+    from stallmark.report.sizing.terminal import sizing_table
+
+    write_sizing_report(found, target)
+    if as_json:
+        click.echo(dumped(sizing_in_json(found) | {"report": str(target.resolve())}))
+    else:
+        out.print(sizing_table(found))
+        out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _level(text: str | None) -> "ServiceLevelObjective | None":
+    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, declared
+    from stallmark.quantities import parse_seconds
+
+    if text is None:
+        return None
+    if text in READY_MADE:
+        return declared(text, None, PERCENTILES[0])
+    try:
+        seconds = parse_seconds(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise StallmarkError(f"--slo {text} is no service level: write {', '.join(READY_MADE)} or a time as 10ms.")
+    return declared(None, seconds * 1000, PERCENTILES[0])

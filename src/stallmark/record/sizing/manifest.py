@@ -1,0 +1,167 @@
+"""The manifest of a sizing, `sizing.json`: the demand of a profile, the replay of its I/O, and the stand-in's load.
+
+A level is a multiple of the demand: at 1 the candidate gets the I/O of the profile's busiest windows, at 1.5 half as
+much again. The records of the stand-in lie in folders beside it.
+"""
+
+from typing import Final, Literal
+
+from stallmark.record.manifest.course import Machine
+from stallmark.record.manifest.part import ManifestPart, Moment
+from stallmark.record.manifest.search import LevelSeen
+from stallmark.record.manifest.storage import Devices, ServiceLevelObjective
+
+FORMAT: Final = 1
+StreamName = Literal["reads", "writes", "log"]
+Outcome = Literal["found", "at_least", "none", "unconfirmed"]
+Decides = Literal["mean", "percentile"]
+"""The figure of reads that decides whether a level of the replay holds."""
+
+
+class Piece(ManifestPart):
+    """One interval of a window, per second: reads and writes of data and other files, and writes of the log."""
+
+    seconds: float
+    reads: float
+    read_bytes: float
+    writes: float
+    write_bytes: float
+    log_writes: float
+    log_bytes: float
+
+
+class Window(ManifestPart):
+    """A busy time of the profile, from `begin` on (seconds since 1970). `because`: the measure by which it is the
+    busiest."""
+
+    begin: float
+    because: Literal["ios_per_s", "writes_per_s", "log_writes_per_s"]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(piece.seconds for piece in self.pieces)
+
+    def mean(self, name: str) -> float:
+        """Return what was done per second, of one of the columns of a piece."""
+        return sum(piece.seconds * getattr(piece, name) for piece in self.pieces) / self.seconds
+
+
+class Demand(ManifestPart):
+    """The demand of a profile. The first of the `windows` is the one with the most I/Os. What is per second is of that
+    window; None is not known. `cpu_cores`: processors that the server kept busy. Where writes of the log are not
+    known apart, `log_known` is false, and they are among those of data."""
+
+    profile: str
+    """A short hash of what the profile is of: its start, its server, and its last interval."""
+    windows: tuple[Window, ...]
+    transactions: float | None = None
+    cpu_cores: float | None = None
+    cores: int | None = None
+    pool_bytes: float | None = None
+    database_bytes: float | None = None
+    read_ms: float | None = None
+    log_ms: float | None = None
+    log_known: bool = True
+
+
+class Stream(ManifestPart):
+    """One of the three streams of I/O at one level, over all its windows: what was due, what ended, and how long it
+    took. `late`: I/Os that were issued more than a second after they were due, or never. `histogram`: ms and the number
+    of I/Os that took about as long, shortest first. `grouped`: writes of the log that were due as one, because its
+    device does not take so many one after the other; servers group commits then."""
+
+    name: StreamName
+    wanted: float
+    ios: int
+    bytes: int
+    late: int = 0
+    mean_ms: float | None
+    histogram: tuple[tuple[float, int], ...] = ()
+    grouped: float = 1.0
+
+
+class ReplayLevel(LevelSeen):
+    """A level of the replay. `seconds`: how long its I/O was issued, all windows together. `backlog`: of a stream, too
+    many I/Os were late. `limits`: reads by their mean, and, where `percentile` is named, by the share that took
+    longer."""
+
+    seconds: float
+    streams: tuple[Stream, ...]
+
+
+class Replay(ManifestPart):
+    """The replay of the windows as raw I/O. `how` names the way it was issued, as of a probe. `played`: seconds of the
+    replay per second of the profile; below 1 bursts were shorter than they had been. `decides` names the limit of each
+    level that decided. The answer is null until it is known."""
+
+    tool: str
+    how: str
+    emulated: bool
+    devices: dict[Literal["data", "log"], str | None]
+    file_bytes: int
+    log_file_bytes: int
+    played: float
+    decides: Decides = "mean"
+    low: float
+    high: float
+    tolerance: float
+    levels: tuple[ReplayLevel, ...] = ()
+    outcome: Outcome | None = None
+    holds: float | None = None
+    breaks: float | None = None
+
+
+class Matched(ManifestPart):
+    """One quantity of the demand per second, and what the stand-in's load did of it at level 1. `reached` is null where
+    it was not measured, `wanted` where the profile does not tell it."""
+
+    name: Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
+    wanted: float | None
+    reached: float | None
+
+
+class StandIn(ManifestPart):
+    """The stand-in: loads of the product's own, mixed so that they do what the profile did. `rates`: transactions per
+    second of each load at level 1. The folders are those of experiments beside the manifest. `pool_share`: the buffer
+    pool as a share of the data, in the stand-in as on the candidate."""
+
+    rates: dict[str, float]
+    matched: tuple[Matched, ...]
+    pool_share: float | None
+    data_bytes: int
+    pool_bytes: int | None
+    calibration: str
+    trial: str
+    ceiling: str | None = None
+
+
+class Candidate(ManifestPart):
+    """The candidate as its owner describes it: what it costs, draws and fills; null where nobody said so.
+    `memory_bytes`: the buffer pool that it is to have."""
+
+    name: str
+    memory_bytes: int | None = None
+    cost: float | None = None
+    watts: float | None = None
+    rack_units: float | None = None
+
+
+class Sizing(ManifestPart):
+    """The manifest. `because`: why it ended before it was whole."""
+
+    format: Literal[1] = FORMAT
+    kind: Literal["sizing"] = "sizing"
+    status: Literal["running", "complete", "incomplete"] = "running"
+    because: str | None = None
+    stallmark: str
+    started: Moment
+    ended: Moment | None = None
+    candidate: Candidate
+    demand: Demand
+    service_level: ServiceLevelObjective
+    machine: Machine = Machine()
+    devices: Devices = Devices()
+    engine: str
+    replay: Replay | None = None
+    stand_in: StandIn | None = None

@@ -1,0 +1,314 @@
+"""The wording of a sizing: the need, how much of it candidates carry, and what was not tested."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.sizing.candidate import Standing
+from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.reach import Method
+from stallmark.errors import as_reason
+from stallmark.format import listed, number, percent, plural, quoted, roughly, size, spoken
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.manifest import Sizing
+from stallmark.report.text import clause, says
+from stallmark.report.text.ceiling import limit_of
+from stallmark.report.text.profile import at
+
+TITLE = "Will it carry my load?"
+QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
+CANDIDATES = (
+    "Headroom is the highest load that was carried ÷ the need, from the level that held to the one that broke. The "
+    "lower of replay and stand-in counts. TPS are the profile’s, as many as were carried."
+)
+CHART = (
+    "The load is a multiple of the need: at 1 a candidate gets all that it must carry. Replay: the profile’s I/O as "
+    "raw load. Stand-in: transactions on a database of Stallmark’s, which do as much I/O as the profile’s server did."
+)
+DEMAND = "The profile’s windows that ask for most, as means over the seconds that were seen in them."
+MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
+LEVELS = "Every level that the replay tried. I/Os that were due and those that ended, and the time they took."
+NOT_TESTED = "What was not tested"
+NEED_MARK = "need"
+IN_PRODUCTION = "in production, by the profile"
+EMULATED_CANDIDATES = (
+    "The storage of the candidates is emulated: this is an exercise, and says nothing of a real array."
+)
+UNTESTED = "Each of these can make the real server carry less, or more."
+STANDINGS: Mapping[Standing, str] = {
+    "carries": "carries it",
+    "carries_not": "does not carry it",
+    "open": "open",
+    "unknown": "not known",
+}
+METHODS: Mapping[Method, str] = {"replay": "replay", "stand_in": "stand-in"}
+QUANTITIES: Mapping[str, str] = {
+    "reads": "reads per s",
+    "read_bytes": "read MB/s",
+    "writes": "writes per s",
+    "log_bytes": "log MB/s",
+    "cpu_cores": "CPU cores busy",
+}
+BECAUSE: Mapping[str, str] = {
+    "ios_per_s": "most I/Os",
+    "writes_per_s": "most writes",
+    "log_writes_per_s": "most log writes",
+}
+STREAMS: Mapping[str, str] = {"reads": "reads", "writes": "writes of data", "log": "writes of the log"}
+
+
+def in_times(value: float) -> str:
+    """Write a multiple: 1.32×."""
+    return f"{value:.3g}×"
+
+
+def span(low: float, high: float | None) -> str:
+    """Write where a multiple lies: "1.25 to 1.38", "at least 4", "under 0.5"."""
+    if not low and high is not None:
+        return f"under {high:.3g}"
+    return f"at least {low:.3g}" if high is None else f"{low:.3g} to {high:.3g}"
+
+
+def service_level(level: ServiceLevelObjective) -> str:
+    """Write a service level: "reads within 20 ms (oltp)"."""
+    name = f" ({level.name})" if level.name != "read" else ""
+    reads = [f"reads within {level.read_ms:g} ms{name}"] if level.read_ms is not None else []
+    return listed([*reads, *level.transactions])
+
+
+def progress(found: Sizing) -> str:
+    """Return how far a sizing is."""
+    replay, stand_in = found.replay, found.stand_in
+    levels = len(replay.levels) if replay else 0
+    told = "not begun" if not levels else f"{levels} level{'s' * (levels > 1)}"
+    done = f"replay: {told}{', ended' if replay and replay.outcome else ''}"
+    trial = "not begun" if stand_in is None else "matched" if stand_in.ceiling is None else "searched"
+    why = f" ({as_reason(found.because)})" if found.because else ""
+    return f"The sizing is {found.status}{why}; {done}; stand-in: {trial}."
+
+
+def ends_first(ends: Finding | None) -> str:
+    """Return what ends first, as a clause; nothing where that is not known."""
+    if ends is None:
+        return ""
+    return _replay_ends(ends.facts) if ends.kind is SizingKind.REPLAY_ENDS else _stand_in_ends(ends.facts)
+
+
+def _replay_ends(facts: Mapping[str, Any]) -> str:
+    slow = [f"reads take longer than {facts['limit_ms']:g} ms"] if facts["limit_ms"] is not None else []
+    behind = [f"{listed([STREAMS[one] for one in facts['behind']])} fall behind"] if facts["behind"] else []
+    return listed([*slow, *behind])
+
+
+def _stand_in_ends(facts: Mapping[str, Any]) -> str:
+    said = [_missed(*one) for one in facts["missed"]]
+    limit = limit_of(facts["verdict"])
+    return ": ".join(filter(None, [listed(said), limit]))
+
+
+def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float | None) -> str:
+    if of == "backlog":
+        return "ever more transactions wait"
+    if of == "reads":
+        return f"reads take longer than {limit_ms:g} ms"
+    return f"{kind} of {plural(spoken(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
+
+
+def _beyond(ends: Finding | None) -> str:
+    clause = ends_first(ends)
+    return f"; beyond that {clause}" if clause else ""
+
+
+@says(SizingKind.CARRIES)
+def _(candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None) -> str:
+    if high is None:
+        return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: no higher load was tried."
+    much = f"{low:.3g} to {in_times(high)} headroom"
+    if headroom is not None:
+        much = f"{in_times(headroom)} headroom ({span(low, high)})"
+    return f"{quoted([candidate])} carries it with {much}{_beyond(ends)}."
+
+
+@says(SizingKind.CARRIES_NOT)
+def _(candidate: str, headroom: float | None, low: float, high: float, ends: Finding | None) -> str:
+    if not low:
+        clause = ends_first(ends)
+        return f"{quoted([candidate])} does not carry it, not even {high:.3g} of it{f': {clause}' if clause else ''}."
+    much = f"{low:.3g} to {high:.3g} of it" if headroom is None else f"{headroom:.3g} of it ({span(low, high)})"
+    return f"{quoted([candidate])} does not carry it, but {much}{_beyond(ends)}."
+
+
+@says(SizingKind.OPEN)
+def _(
+    candidate: str,
+    headroom: float | None,
+    low: float,
+    high: float | None,
+    ends: Finding | None,
+    whole: bool,
+    without: Sequence[Method],
+) -> str:
+    why = "" if whole else " Its sizing is not finished."
+    why += f" Its {METHODS[without[0]]} came to no answer." if without else ""
+    name = f"It is open whether {quoted([candidate])} carries it"
+    if not low and high is not None:
+        return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
+    none = ", and no higher load was tried" if high is None else ""
+    return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
+
+
+@says(SizingKind.UNKNOWN)
+def _(candidate: str) -> str:
+    return f"Nothing is known of {quoted([candidate])}: neither replay nor stand-in came to an answer."
+
+
+@says(SizingKind.NEED)
+def _(
+    multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str,
+    minutes_per_s: float,
+) -> str:  # fmt: skip
+    which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
+    return (
+        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: {which} had "
+        f"{number(minutes_per_s)} I/Os per second against their {number(window_per_s)}{_grown(growth)}."
+    )
+
+
+@says(SizingKind.NEED_BY_WINDOW)
+def _(
+    multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
+    minutes: int,
+) -> str:  # fmt: skip
+    why = ""
+    if percentile is not None:
+        why = f" They count because {minutes} minutes are too few for {percentile}."
+    return (
+        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: "
+        f"{number(window_per_s)} I/Os per second{_grown(growth)}.{why}"
+    )
+
+
+@says(SizingKind.NEED_BELOW_BUSIEST)
+def _(percentile: str, times: float, window_s: float) -> str:
+    return (
+        f"The busiest {roughly(window_s)} ask for {in_times(times)} as much as {percentile} of the minutes: there the "
+        "service level may break although the answer says that the load is carried."
+    )
+
+
+def _grown(growth: float) -> str:
+    return "" if growth == 1 else f", and growth of {in_times(growth)} on top"
+
+
+@says(SizingKind.METHODS)
+def _(candidate: str, multiple: float, replay: Sequence[float | None], stand_in: Sequence[float | None]) -> str:
+    by = [
+        f"{span((low or 0.0) / multiple, None if high is None else high / multiple)} by {name}"
+        for name, (low, high, _) in (("replay", replay), ("stand-in", stand_in))
+    ]
+    return f"{quoted([candidate])} carries {listed(by)}, as multiples of the need; the lower counts."
+
+
+@says(SizingKind.ENDS)
+def _(candidate: str, ends: Finding) -> str:
+    return f"{quoted([candidate])}: {clause(ends)}."
+
+
+@says(SizingKind.REPLAY_ENDS)
+def _(
+    level: float,
+    read_ms: float | None,
+    slower: float | None,
+    limit_ms: float | None,
+    behind: Sequence[str],
+    late: float | None,
+) -> str:
+    slow, fell = [], []
+    if slower is not None:
+        slow = [f"{percent(slower)} of the reads took longer than {limit_ms:g} ms"]
+    elif read_ms is not None:
+        slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"]
+    if behind and late is not None:
+        fell = [f"{listed([STREAMS[one] for one in behind])} fell behind: up to {percent(late)} of them came late"]
+    said = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
+    return f"In the replay, at {in_times(level)} the busiest windows, {said}."
+
+
+@says(SizingKind.STAND_IN_ENDS)
+def _(
+    level: float,
+    missed: Sequence[Sequence[Any]],
+    verdict: Finding | None,
+    busy_share: float | None,
+    cpu_share: float | None,
+) -> str:
+    said = _stand_in_ends({"missed": missed, "verdict": verdict})
+    said = said or "too little was seen to tell whether the service level holds"
+    busy = [f"the storage of the data was {percent(busy_share)} busy"] if busy_share is not None else []
+    busy += [f"the CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []
+    beside = f" ({listed(busy)})" if busy else ""
+    return f"With the stand-in, at {in_times(level)} the busiest window, {said}{beside}."
+
+
+@says(SizingKind.MEMORY)
+def _(
+    candidate: str,
+    today_bytes: float | None,
+    memory_bytes: int | None,
+    database_bytes: float | None,
+    stand_in_share: float | None,
+) -> str:
+    parts = []
+    if today_bytes is not None:
+        parts.append(f"today the buffer pool is {_pool(today_bytes, database_bytes)}")
+    if memory_bytes is not None:
+        what = "it" if parts else "the buffer pool"
+        parts.append(f"with {quoted([candidate])} {what} is to be {_pool(memory_bytes, database_bytes)}")
+    if stand_in_share is not None:
+        parts.append(f"the stand-in on {quoted([candidate])} ran with {percent(stand_in_share)} of its data")
+    said = "; ".join(parts)
+    return said[0].upper() + said[1:] + "."
+
+
+def _pool(pool_bytes: float, database_bytes: float | None) -> str:
+    of = f", {percent(pool_bytes / database_bytes)} of the data" if database_bytes else ""
+    return f"{size(round(pool_bytes))}{of}"
+
+
+@says(SizingKind.CHEAPEST)
+def _(candidate: str, cost: float, carrying: int, without_cost: Sequence[str]) -> str:
+    unknown = f"; no cost is known of {quoted(without_cost)}" if without_cost else ""
+    return f"Of {carrying} candidates that carry it, {quoted([candidate])} is the cheapest ({cost:,.10g}){unknown}."
+
+
+@says(SizingKind.TODAY)
+def _(candidate: str, today: str, method: Method, ratio: float, low: float, high: float) -> str:
+    return (
+        f"{quoted([candidate])} carries {in_times(ratio)} ({low:.3g} to {high:.3g}) what {quoted([today])} carries, by "
+        f"{METHODS[method]}."
+    )
+
+
+@says(SizingKind.TODAY_OPEN)
+def _(candidate: str, today: str, method: Method) -> str:
+    return (
+        f"{quoted([candidate])} and {quoted([today])} have no ratio by {METHODS[method]}: one of the two has no "
+        "ceiling between two levels."
+    )
+
+
+@says(SizingKind.TODAY_BELOW)
+def _(today: str, high: float, method: Method) -> str:
+    return (
+        f"{quoted([today])} did carry the profile’s busiest windows, and by {METHODS[method]} it carries less than "
+        f"{in_times(high)} of them: the real server asks for less than was tested, or did not keep the service level "
+        "either."
+    )
+
+
+@says(SizingKind.SLOW_TODAY)
+def _(read_ms: float, limit_ms: float) -> str:
+    return (
+        f"In the busiest window of the profile reads took {number(read_ms)} ms: the service level of {limit_ms:g} ms "
+        "is not kept today."
+    )

@@ -1,0 +1,166 @@
+"""The wording of what a sizing did not test, or not as it will be."""
+
+from collections.abc import Sequence
+
+from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.reach import Method
+from stallmark.errors import as_reason
+from stallmark.format import listed, percent, quoted, roughly, size
+from stallmark.report.text import says
+from stallmark.report.text.sizing import METHODS, in_times
+
+
+@says(SizingKind.UNFINISHED)
+def _(candidate: str, running: bool, said: str | None) -> str:
+    if running:
+        return f"The sizing of {quoted([candidate])} is under way, or was killed: this is what it shows so far."
+    why = f" ({as_reason(said)})" if said else ""
+    return f"The sizing of {quoted([candidate])} ended before it was whole{why}: this is what it shows."
+
+
+@says(SizingKind.UNCONFIRMED)
+def _(candidate: str, method: Method, runs: int, of: int) -> str:
+    which = "The search" if of == 1 else f"{runs} of {of} searches"
+    return (
+        f"{which} by {METHODS[method]} on {quoted([candidate])} came to no answer: it was cut short, or its levels "
+        "contradicted each other."
+    )
+
+
+@says(SizingKind.GAP)
+def _(candidate: str, method: Method, levels: Sequence[float]) -> str:
+    low, high = levels
+    return (
+        f"{quoted([candidate])} was not measured between {low:.3g} and {in_times(high)} the busiest windows by "
+        f"{METHODS[method]}: it was searched under another service level, and its ceiling lies anywhere between."
+    )
+
+
+@says(SizingKind.NO_REPLAY)
+def _(candidate: str) -> str:
+    return f"The profile’s I/O was not replayed on {quoted([candidate])}: its sizes, bursts and log were not tested."
+
+
+@says(SizingKind.NO_STAND_IN)
+def _(candidate: str) -> str:
+    return (
+        f"No stand-in was brought to its ceiling on {quoted([candidate])}: CPU, memory and locks were not tested, only "
+        "storage."
+    )
+
+
+@says(SizingKind.UNMATCHED)
+def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float]) -> str:
+    off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
+    return (
+        f"At the profile’s load the stand-in on {quoted([candidate])} did not match it ({', '.join(off)}): its "
+        "multiples count the I/Os of data that it did, and what is off from these was tested at other multiples."
+    )
+
+
+@says(SizingKind.NOT_COMPARED)
+def _(candidate: str, quantities: Sequence[str]) -> str:
+    return (
+        f"Whether the stand-in on {quoted([candidate])} matches the profile is not known of "
+        f"{listed([_quantity(one) for one in quantities])}."
+    )
+
+
+def _quantity(name: str) -> str:
+    return {
+        "read_bytes": "bytes read",
+        "writes": "writes of data",
+        "log_bytes": "bytes of the log",
+        "cpu_cores": "CPU",
+    }.get(name, name)
+
+
+@says(SizingKind.LOG_AMONG_DATA)
+def _() -> str:
+    return (
+        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
+        "not be seen."
+    )
+
+
+@says(SizingKind.SLOW_PERCENTILE)
+def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
+    return (
+        f"At the ceiling of the replay on {quoted([candidate])} the mean of reads is within {limit_ms:g} ms, and their "
+        f"{percentile} is not: {percent(slower)} took longer."
+    )
+
+
+@says(SizingKind.GROUPED)
+def _(candidate: str, level: float, grouped: float) -> str:
+    return (
+        f"From {in_times(level)} the busiest windows on, the replay on {quoted([candidate])} wrote the log in groups "
+        f"of up to {grouped:.2g} writes: its device does not take them one by one, and a server then makes some wait."
+    )
+
+
+@says(SizingKind.COMPRESSED)
+def _(candidate: str, played: float) -> str:
+    return (
+        f"On {quoted([candidate])} a window was played in {percent(played)} of its time: a burst was shorter than it "
+        "is, and may have fitted a cache that it will fill."
+    )
+
+
+@says(SizingKind.SMALLER)
+def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> str:
+    what = "a file" if method == "replay" else "a database"
+    return (
+        f"The {METHODS[method]} on {quoted([candidate])} had {what} of {size(own_bytes)}, and the profile’s server has "
+        f"{size(round(database_bytes))}: a cache in the storage held more of it."
+    )
+
+
+@says(SizingKind.POOLS_DIFFER)
+def _(candidate: str, shares: Sequence[float]) -> str:
+    own, stand_in = shares
+    return (
+        f"The buffer pool of {quoted([candidate])} is to hold {percent(own)} of the data, and that of its stand-in "
+        f"held {percent(stand_in)}."
+    )
+
+
+@says(SizingKind.OTHER_HOURS)
+def _(windows: int, seconds: float, span_s: float | None) -> str:
+    of = f" of a profile of {roughly(span_s)}" if span_s is not None else ""
+    which, stand = ("The busiest window", "stands") if windows == 1 else (f"The {windows} busiest windows", "stand")
+    return (
+        f"{which}{of} ({roughly(seconds)} in all) {stand} for all hours: backups, reports and the end of a month count "
+        "only if they were among them."
+    )
+
+
+@says(SizingKind.DATA_GROWTH)
+def _(growth: float) -> str:
+    return (
+        f"Growth of {in_times(growth)} is of I/Os. A database that grows as well finds less of itself in memory, and "
+        "reads more."
+    )
+
+
+@says(SizingKind.IO_SIZES)
+def _() -> str:
+    return "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
+
+
+@says(SizingKind.CACHES)
+def _() -> str:
+    return (
+        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
+        "do better, and where a cache fills only after hours, worse."
+    )
+
+
+@says(SizingKind.OTHER_QUERIES)
+def _() -> str:
+    return "The stand-in has transactions of its own: plans, locks and latches of your queries were not tested."
+
+
+@says(SizingKind.MEAN_READS)
+def _() -> str:
+    return "Reads are judged by their mean: single ones take longer."

@@ -1,0 +1,44 @@
+"""The rates of several loads that come nearest to what is wanted of all of them together."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.optimize import nnls
+
+Costs = Mapping[str, Mapping[str, float | None]]
+"""What one transaction of a load costs, by load and quantity; None: not known."""
+
+
+def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, float]:
+    """Return the rate of each load, per second: none is negative, and the squares of the relative errors are least.
+
+    A quantity counts where it is wanted, above zero, and known of every load. Raise ValueError where none does.
+    """
+    counted = [
+        name
+        for name, value in wanted.items()
+        if value
+        and all(one.get(name) is not None for one in costs.values())
+        and any(one[name] for one in costs.values())
+    ]
+    if not counted:
+        raise ValueError("nothing that is wanted is known of the loads")
+    relative = np.array([[(one[name] or 0.0) / (wanted[name] or 1.0) for one in costs.values()] for name in counted])
+    # A load is scaled to one that alone does all of its largest part: rates differ by powers of ten.
+    scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
+    found, _ = nnls(relative / scale, np.ones(len(counted)))
+    return {load: float(rate) for load, rate in zip(costs, found / scale, strict=True)}
+
+
+def corrected(
+    costs: Costs, rates: Mapping[str, float], reached: Mapping[str, float | None]
+) -> dict[str, dict[str, float | None]]:
+    """Return the costs as they turned out with the loads together: each quantity by as much as it was off."""
+    factors = {}
+    for name, value in reached.items():
+        foreseen = sum(rates[load] * (one.get(name) or 0.0) for load, one in costs.items())
+        factors[name] = value / foreseen if value and foreseen else 1.0
+    return {
+        load: {name: None if cost is None else cost * factors.get(name, 1.0) for name, cost in one.items()}
+        for load, one in costs.items()
+    }

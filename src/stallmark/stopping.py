@@ -1,0 +1,103 @@
+"""Stopping by Ctrl-C, and by the signals that ask for the same, at a moment when it does no harm."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SIGNALS = {
+    number: name
+    for number, name in (("SIGINT", "Ctrl-C"), ("SIGTERM", "a signal (SIGTERM)"), ("SIGHUP", "a signal (SIGHUP)"))
+    if hasattr(signal, number)
+}
+
+SAME_WITHIN_S = 2.0
+"""Signals that follow each other sooner are one wish to stop: Ctrl-C three times is meant once, and what ends a command
+in order is not to be cut by the second."""
+
+_asked_from: list[str] = []
+_last_s = float("-inf")
+
+
+class StopSignal(KeyboardInterrupt):
+    """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped
+    by it."""
+
+    def __init__(self, number: int):
+        by = f"from {_asked_from[-1]}" if _asked_from else f"by {_SIGNALS[signal.Signals(number).name]}"
+        super().__init__(f"stopped {by}")
+        self.exit_code = 128 + number
+
+
+def listen() -> None:
+    """Make every such signal raise StopSignal from now on, except one that our parent had us ignore (nohup)."""
+    global _last_s
+    _last_s = float("-inf")
+    for number in _heard():
+        signal.signal(number, _stop)
+
+
+def deafen() -> None:
+    """Ignore every such signal from now on: the process is at its end."""
+    for number in _heard():
+        signal.signal(number, signal.SIG_IGN)
+
+
+def ask(place: str) -> None:
+    """Stop this process as Ctrl-C does, from a thread; `place` is where it was asked for."""
+    _asked_from.append(place)
+    number = (_heard() or [signal.SIGTERM])[0]
+    main = threading.main_thread().ident
+    if main and hasattr(signal, "pthread_kill"):  # wakes it out of a call that waits
+        signal.pthread_kill(main, number)
+    else:
+        signal.raise_signal(number)
+
+
+@contextmanager
+def later() -> Iterator[None]:
+    """Hold back signals while inside; one that comes meanwhile raises StopSignal at the end."""
+    arrived: list[int] = []
+    try:
+        with held() as arrived:
+            yield
+    finally:
+        if arrived and _is_another():
+            raise StopSignal(arrived[0])
+
+
+@contextmanager
+def held() -> Iterator[list[int]]:
+    """Hold back signals while inside, and yield the list of those that come. In a thread, where none arrives, do
+    nothing."""
+    arrived: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield arrived
+        return
+    before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in _heard()}
+    try:
+        yield arrived
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heard() -> list[signal.Signals]:
+    numbers = [getattr(signal, name) for name in _SIGNALS]
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _stop(number: int, _: object) -> None:
+    if _is_another():
+        raise StopSignal(number)
+
+
+def _is_another() -> bool:
+    """Tell whether a signal that arrives now is not the wish to stop that was heard before."""
+    global _last_s
+    now = time.monotonic()
+    another = now - _last_s >= SAME_WITHIN_S
+    if another:
+        _last_s = now
+    return another

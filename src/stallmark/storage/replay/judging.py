@@ -1,0 +1,139 @@
+"""A level of a replay against the service level, from each of its I/Os."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stallmark.record.manifest.search import LimitSeen
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.manifest import Decides, ReplayLevel, Stream, StreamName
+from stallmark.stats.ceiling_search import Next, Verdict
+from stallmark.stats.within_limit import WithinLimit, enough, judge
+from stallmark.storage.replay.course import WARM_UP_S
+from stallmark.storage.replay.play import Issued
+
+LATE_S = 1.0
+"""An I/O that is issued so much later than it was due is late: until then all threads were busy with others."""
+BACKLOG = 0.05
+"""The share of a stream's I/Os that are late from which on they are a backlog. Where all that is due can be done, few
+wait for a second."""
+_DIGITS = 2
+
+Played = Mapping[StreamName, Issued]
+"""A level as it was played, once."""
+
+
+def has_backlog(played: Sequence[Issued]) -> bool:
+    """Tell whether ever more of a stream's I/Os waited to be issued."""
+    return sum(len(one.late_s) for one in played) * BACKLOG < sum(_late(one) for one in played)
+
+
+def judged(
+    tried: Next,
+    played: Sequence[Played],
+    seconds: float,
+    asked: ServiceLevelObjective,
+    decides: Decides,
+    grouped: float,
+) -> ReplayLevel:
+    """Return the level with its verdict. `seconds`: of one play; `grouped`: writes of the log in one.
+
+    A backlog of any stream breaks it. Else the reads decide: their mean, or the percentile. Where too little was seen
+    of them, or none is due, it is undecided, or holds.
+    """
+    of = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
+    limits = () if asked.read_ms is None or not _count(of["reads"]) else _limits(of["reads"], asked)
+    backlog = any(has_backlog(parts) for parts in of.values())
+    [verdict] = [Verdict(one.verdict) for one in limits if (one.percentile is None) == (decides == "mean")] or [
+        Verdict.HELD
+    ]
+    return ReplayLevel(
+        level=tried.level,
+        tried=tried.why.value,
+        verdict=(Verdict.BROKE if backlog else verdict).value,
+        backlog=backlog,
+        limits=limits,
+        seconds=seconds * len(played),
+        streams=tuple(_stream(name, parts, grouped if name == "log" else 1.0) for name, parts in of.items()),
+    )
+
+
+def nearest(level: ReplayLevel, decides: Decides) -> ReplayLevel:
+    """Return an undecided level with the verdict of its values, where there are any."""
+    for one in level.limits:
+        if (one.percentile is None) == (decides == "mean") and one.value is not None:
+            return level.changed(verdict=(Verdict.HELD if one.value <= one.limit else Verdict.BROKE).value)
+    return level
+
+
+def without_warm_up(one: Issued) -> Issued:
+    return one.part(one.due.at >= WARM_UP_S)
+
+
+def _count(parts: Sequence[Issued]) -> int:
+    return sum(len(one.ms) for one in parts)
+
+
+def _late(one: Issued) -> int:
+    return int((one.late_s > LATE_S).sum())
+
+
+def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[LimitSeen, ...]:
+    """Return the limit on reads, on their mean and on their percentile, second by second."""
+    assert asked.read_ms is not None
+    allowed = 1 - float(asked.percentile.removeprefix("p")) / 100
+    done, spent, slow = (
+        np.concatenate(series) for series in zip(*(_seconds(one, asked.read_ms) for one in reads), strict=True)
+    )
+    mean = judge(spent.tolist(), done.tolist(), asked.read_ms)
+    share = judge(slow.tolist(), done.tolist(), allowed, enough(allowed))
+    return (
+        LimitSeen(of="reads", limit_ms=asked.read_ms, **_figures(mean)),
+        LimitSeen(of="reads", percentile=asked.percentile, limit_ms=asked.read_ms, **_figures(share)),
+    )
+
+
+def _seconds(one: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how many I/Os of each second have ended, the ms that they took, and how many took longer than allowed."""
+    ended = one.ended
+    second, ms = one.due.at[ended].astype(np.int64) - int(WARM_UP_S), one.ms[ended]
+    length = int(second.max(initial=-1)) + 1
+    return (
+        np.bincount(second, minlength=length),
+        np.bincount(second, ms, minlength=length),
+        np.bincount(second, ms > limit_ms, minlength=length),
+    )
+
+
+def _figures(seen: WithinLimit) -> dict[str, Any]:
+    return {
+        "limit": seen.limit,
+        "value": seen.value,
+        "low": seen.low,
+        "high": seen.high,
+        "seen": seen.of,
+        "verdict": seen.verdict.value,
+    }
+
+
+def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
+    ms = np.concatenate([one.ms[one.ended] for one in parts])
+    return Stream(
+        name=name,
+        wanted=_count(parts),
+        ios=len(ms),
+        bytes=sum(int(one.due.bytes[one.ended].sum()) for one in parts),
+        late=sum(_late(one) for one in parts),
+        mean_ms=float(ms.mean()) if len(ms) else None,
+        histogram=_histogram(ms),
+        grouped=grouped,
+    )
+
+
+def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
+    digit = 10.0 ** (np.floor(np.log10(np.maximum(ms, 1e-3))) - _DIGITS + 1)
+    values, counts = np.unique(
+        [float(f"{one:.{_DIGITS}g}") for one in np.round(ms / digit) * digit], return_counts=True
+    )
+    return tuple((float(value), int(count)) for value, count in zip(values, counts, strict=True))

@@ -1,0 +1,207 @@
+"""One level of a replay is played: `fio` issues each I/O when it is due, by a list of them for each of its threads.
+
+A thread has one I/O under way. The I/Os of a stream are dealt to its threads in turn, so that a thread is seldom busy
+when its next one is due; where it is, that one follows at once. The log has one thread: a server has one flush of it
+under way. fio notes how long each I/O took, in the order of the list. So what has not ended is known as well.
+
+fio's lists (version 2) hold moments in ms since it began. Its handbook says that they are waits in µs; what it does is
+checked by how late the I/Os are.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
+
+import numpy as np
+import psutil
+
+from stallmark.errors import StallmarkError
+from stallmark.record.sizing.manifest import StreamName
+from stallmark.storage.probe.fio import SKIP_BYTES
+from stallmark.storage.probe.probe_file import ProbeFile
+from stallmark.storage.raw_load.guarded import GuardedFio
+from stallmark.storage.replay.course import Due
+
+MOST_THREADS = 256
+"""Threads of a stream. Storage that holds a service level has fewer I/Os under way, but for the fastest."""
+_DEPTH = 3.0
+"""Threads per I/O that is under way on average where reads take as long as the service level allows."""
+_START_S = 1.0
+_START_S_PER_IO = 4e-6
+"""The time that fio has to start and to read its lists."""
+_END_S = 0.5
+"""Seconds after the last I/O is due in which what is under way may end."""
+_HANGS_S = 60.0
+_SCRATCH = "stallmark-replay-"
+
+
+@dataclass(frozen=True)
+class Issued:
+    """The I/Os of a stream, in the order in which they were due. `ms`: how long each took, NaN where it has not ended.
+    `late_s`: how long after it was due it was issued, infinite where it never was."""
+
+    due: Due
+    ms: np.ndarray
+    late_s: np.ndarray
+
+    @property
+    def ended(self) -> np.ndarray:
+        return np.isfinite(self.ms)
+
+    def part(self, those: np.ndarray) -> "Issued":
+        return Issued(Due(self.due.at[those], self.due.bytes[those]), self.ms[those], self.late_s[those])
+
+
+@dataclass(frozen=True)
+class Player:
+    """The means to play levels. `contiguous`: writes of the log follow upon each other without a gap; on an emulated
+    array they do not, so that each pays for its position, as a flush of the server's WAL does there."""
+
+    program: str
+    data: ProbeFile
+    log: ProbeFile
+    environment: Mapping[str, str]
+    contiguous: bool
+    limit_ms: float
+
+    def play(
+        self,
+        streams: Mapping[StreamName, Due],
+        seconds: float,
+        rng: np.random.Generator,
+        tell: Callable[[float], None] = lambda seconds: None,
+    ) -> dict[StreamName, Issued]:
+        """Play the I/Os of a level and return what came of them. `tell` is told the seconds that are over. Raise
+        StallmarkError where fio fails."""
+        start = _START_S + _START_S_PER_IO * sum(map(len, streams.values()))
+        scratch = Path(gettempdir()) / f"{_SCRATCH}{os.getpid()}"
+        remove_scratch_of_the_killed()
+        scratch.mkdir(mode=0o700)
+        try:
+            jobs = [
+                (name, part)
+                for name, due in streams.items()
+                for part in dealt(due, 1 if name == "log" else self._threads(due))
+            ]
+            order = [*self._common(start + seconds + _END_S)]
+            for number, (name, part) in enumerate(jobs):
+                listed = scratch / f"{number}.list"
+                listed.write_text(self._list(name, streams[name], part, start, rng))
+                order += self._job(name, listed, scratch / f"{number}")
+            self._run(order, start + seconds, lambda over: tell(max(0.0, over - start)))
+            took = [_took(scratch / f"{number}") for number in range(len(jobs))]
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return {
+            name: _issued(due, [(p, t) for (of, p), t in zip(jobs, took, strict=True) if of == name])
+            for name, due in streams.items()
+        }
+
+    def _threads(self, due: Due) -> int:
+        busiest = np.bincount(due.at.astype(np.int64)).max(initial=0)
+        return int(np.clip(_DEPTH * busiest * self.limit_ms / 1000 + 2, 2, MOST_THREADS))
+
+    def _list(self, name: StreamName, due: Due, part: slice, start: float, rng: np.random.Generator) -> str:
+        """Return fio's list of the I/Os of one thread."""
+        sizes = due.bytes[part]
+        verb = "read" if name == "reads" else "write"
+        if name == "log":
+            offsets = _in_order(sizes, self.log.bytes, self.contiguous)
+        else:
+            offsets = SKIP_BYTES + rng.integers(0, (self.data.bytes - SKIP_BYTES) // sizes, len(sizes)) * sizes
+        moments = np.round((start + due.at[part]) * 1000).astype(np.int64)
+        lines = (
+            f"f wait {moment} 0\nf {verb} {offset} {size}\n"
+            for moment, offset, size in zip(moments.tolist(), offsets.tolist(), sizes.tolist(), strict=True)
+        )
+        return f"fio version 2 iolog\nf add\nf open\n{''.join(lines)}f close\n"
+
+    def _common(self, seconds: float) -> Sequence[str]:
+        return [
+            self.program,
+            "--ioengine=psync",
+            "--direct=1",
+            "--thread=1",
+            f"--runtime={round(seconds * 1000)}ms",
+            # The files are ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
+            "--overwrite=1",
+            "--fallocate=none",
+            "--allow_file_create=0",
+            "--invalidate=0",
+            "--refill_buffers=1",
+            "--buffer_compress_percentage=50",
+            "--buffer_compress_chunk=4096",
+            "--disable_slat=1",
+            "--disable_clat=1",
+            "--per_job_logs=0",
+            "--eta=never",
+        ]
+
+    def _job(self, name: StreamName, listed: Path, log: Path) -> Sequence[str]:
+        file = self.log if name == "log" else self.data
+        return [
+            f"--name={name}",
+            f"--read_iolog={listed}",
+            f"--replay_redirect={file.path}",
+            f"--write_lat_log={log}",
+            *(["--sync=dsync"] if name == "log" else []),
+        ]
+
+    def _run(self, order: Sequence[str], seconds: float, tell: Callable[[float], None]) -> None:
+        began = time.monotonic()
+        fio = GuardedFio(order, self.environment)
+        try:
+            while not fio.ended:
+                if (over := time.monotonic() - began) > seconds + _HANGS_S:
+                    raise StallmarkError(
+                        f"The I/O of the replay did not end {_HANGS_S:.0f} s after its time: the device hangs; look at "
+                        "it before measuring anything."
+                    )
+                tell(min(over, seconds))
+                time.sleep(0.2)
+        finally:
+            fio.stop()
+            fio.wait()
+        if fio.failed:
+            raise StallmarkError(f"The replay could not go on: {fio.why()}.")
+
+
+def dealt(due: Due, threads: int) -> list[slice]:
+    """Return which I/Os each thread has: they are dealt in turn."""
+    return [slice(number, None, threads) for number in range(min(threads, len(due)))]
+
+
+def _in_order(sizes: np.ndarray, file_bytes: int, contiguous: bool) -> np.ndarray:
+    """Return the places of writes one after the other, from the file's beginning again where it ends."""
+    room = (file_bytes - SKIP_BYTES) // 4096 * 4096
+    offsets = np.concatenate([[0], np.cumsum(sizes * (1 if contiguous else 2))[:-1]])
+    return SKIP_BYTES + np.minimum(offsets % room, room - sizes)
+
+
+def _took(log: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return when each I/O of a thread ended and how long it took, in ms."""
+    path = log.with_name(f"{log.name}_lat.log")
+    text = path.read_text() if path.exists() else ""
+    rows = np.array([line.split(",", 2)[:2] for line in text.splitlines()], dtype=float).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1] / 1e6
+
+
+def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]]]) -> Issued:
+    ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
+    for part, (ended, took) in parts:
+        ms[part][: len(took)] = took
+        late[part][: len(took)] = (ended - took) / 1000 - due.at[part][: len(took)]
+    known = late[np.isfinite(late)]
+    return Issued(due, ms, late - known.min(initial=np.inf)) if len(known) else Issued(due, ms, late)
+
+
+def remove_scratch_of_the_killed() -> None:
+    """Remove the lists of replays whose process is gone."""
+    for folder in Path(gettempdir()).glob(f"{_SCRATCH}*"):
+        number = folder.name.removeprefix(_SCRATCH)
+        if number.isdecimal() and (int(number) == os.getpid() or not psutil.pid_exists(int(number))):
+            shutil.rmtree(folder, ignore_errors=True)

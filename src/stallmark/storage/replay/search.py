@@ -1,0 +1,203 @@
+"""The search for the highest multiple of a profile's I/O at which storage keeps a service level."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from stallmark.errors import StallmarkError
+from stallmark.record.devices import array_name
+from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
+from stallmark.record.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Window
+from stallmark.stats.ceiling_search import Asked, Next, Seen, Verdict, search
+from stallmark.storage.emulator import EmulatedArrays
+from stallmark.storage.probe.measurement import beneath, refuse_bare, refuse_memory
+from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
+from stallmark.storage.probe.tool import Tool, find_tool
+from stallmark.storage.raw_load.sector import least_direct_bytes
+from stallmark.storage.replay.course import STREAMS, due, length_s, pieces_of
+from stallmark.storage.replay.judging import Played, has_backlog, judged, nearest, without_warm_up
+from stallmark.storage.replay.play import Player
+
+Progress = Callable[[Next, float], None]
+"""A function that is told, again and again, the level under way and for how many seconds it has been."""
+_OTHERWISE_MS = 20.0
+"""The time of reads that threads are reckoned by where the service level has no limit on it."""
+_GROUPED = 0.75
+"""The share of the flushes that a log's device can do that is asked of it where it cannot do all."""
+_SEEN = 0.9
+"""Share of the I/Os that an emulated array must have counted, or they went elsewhere."""
+LOG_ARRAY = "wal"
+
+
+def replay(
+    windows: Sequence[Window],
+    asked: Asked,
+    service_level: ServiceLevelObjective,
+    *,
+    data: Path,
+    log: Path,
+    data_bytes: int,
+    log_bytes: int,
+    played: float = 1.0,
+    devices: EmulatedArrays | None = None,
+    progress: Progress = lambda level, seconds: None,
+    keep: Callable[[Replay], None] = lambda found: None,
+    decides: Decides = "mean",
+    seed: int = 1,
+) -> Replay:
+    """Search the highest multiple of the windows' I/O at which the service level holds, on files of these sizes in the
+    folders `data` and `log`, and return what was seen; `keep` is given it after each level, too.
+
+    Levels of `asked` are multiples. With `devices` the folders must lie on emulated arrays that are engaged. A level is
+    played again where it is undecided, and both count. Raise StallmarkError where there can be no replay.
+    """
+    pieces = pieces_of(windows, played)
+    tool = _tool(pieces)
+    refuse_bare(devices)
+    _refuse_folders({data: data_bytes, log: log_bytes} if data != log else {data: data_bytes + log_bytes}, devices)
+    with ExitStack() as files:
+        data_file = files.enter_context(own_file(data, data_bytes))
+        log_file = files.enter_context(own_file(log, log_bytes))
+        player = Player(
+            tool.program,
+            data_file,
+            log_file,
+            devices.environment(of_raw_load=True) if devices else {},
+            contiguous=devices is None,
+            limit_ms=service_level.read_ms or _OTHERWISE_MS,
+        )
+        sector = max(least_direct_bytes(one.path) for one in (data_file, log_file))
+        under_data, under_log = _device(data_file.path, devices, False), _device(log_file.path, devices, True)
+        found = Replay(
+            tool=tool.version,
+            how=tool.how,
+            emulated=under_data[1] or under_log[1],
+            devices={"data": under_data[0], "log": under_log[0]},
+            file_bytes=data_bytes,
+            log_file_bytes=log_bytes,
+            played=played,
+            decides=decides,
+            low=asked.low,
+            high=asked.high,
+            tolerance=asked.tolerance,
+        )
+        levels = _Levels(pieces, player, sector, devices, service_level, decides, progress, seed)
+        while isinstance(then := search(asked, [Seen(one.level, Verdict(one.verdict)) for one in found.levels]), Next):
+            found = found.changed(levels=(*found.levels, levels.measure(then)))
+            keep(found)
+        found = found.changed(outcome=then.outcome.value, holds=then.holds, breaks=then.breaks)
+        keep(found)
+        return found
+
+
+def level_s(windows: Sequence[Window], played: float) -> float:
+    """Return how long a level takes, where it is played once."""
+    return length_s(pieces_of(windows, played))
+
+
+@dataclass
+class _Levels:
+    """The levels of a replay, measured one after the other."""
+
+    pieces: Sequence[Piece]
+    player: Player
+    sector: int
+    devices: EmulatedArrays | None
+    service_level: ServiceLevelObjective
+    decides: Decides
+    progress: Progress
+    seed: int
+    plays: int = 0
+    flushes: dict[float, float] = field(default_factory=dict)
+    """The most writes of the log per second, by the multiple at which they were found to be too many."""
+
+    def measure(self, tried: Next) -> ReplayLevel:
+        played = [self._play(tried)]
+        if has_backlog([without_warm_up(played[0]["log"])]) and tried.level not in self.flushes:
+            ended = played[0]["log"].ended.sum() / length_s(self.pieces)
+            self.flushes[tried.level] = _GROUPED * max(1.0, ended)
+            played = [self._play(tried)]
+        level = self._judged(tried, played)
+        if level.verdict == Verdict.UNDECIDED:
+            played.append(self._play(tried))
+            level = nearest(self._judged(tried, played), self.decides)
+        return level
+
+    def _judged(self, tried: Next, played: Sequence[Played]) -> ReplayLevel:
+        seconds = sum(piece.seconds for piece in self.pieces)
+        wanted = sum(piece.seconds * piece.log_writes for piece in self.pieces) * tried.level
+        done = len(without_warm_up(played[0]["log"]).ms)
+        grouped = wanted / done if self._most_flushes(tried) < np.inf and done else 1.0
+        return judged(tried, played, seconds, self.service_level, self.decides, max(1.0, grouped))
+
+    def _most_flushes(self, tried: Next) -> float:
+        return min((most for level, most in self.flushes.items() if level <= tried.level), default=np.inf)
+
+    def _play(self, tried: Next) -> Played:
+        self.plays += 1
+        rng = np.random.default_rng([self.seed, self.plays])  # other places each time: the last are in caches
+        streams = {
+            name: due(
+                self.pieces, name, tried.level, self.sector, rng, self._most_flushes(tried) if name == "log" else np.inf
+            )
+            for name in STREAMS
+        }
+        before = _raw_ios(self.devices)
+        played = self.player.play(streams, length_s(self.pieces), rng, lambda over: self.progress(tried, over))
+        self._refuse_elsewhere(_raw_ios(self.devices) - before, played)
+        return played
+
+    def _refuse_elsewhere(self, seen: int, played: Played) -> None:
+        done = sum(int(played[name].ended.sum()) for name in ("reads", "writes"))
+        if self.devices is not None and seen < _SEEN * done:
+            raise StallmarkError(
+                f"The emulated array saw {seen:,} of the {done:,} I/Os of its replay, so that the real one was "
+                f"measured: the two must not be mixed up; {self.player.data.place} is not on the emulated array: name "
+                "one that is."
+            )
+
+
+def _raw_ios(devices: EmulatedArrays | None) -> int:
+    return sum(one.raw_reads + one.raw_writes for one in devices.counters().values()) if devices else 0
+
+
+def _tool(pieces: Sequence[Piece]) -> Tool:
+    if sys.platform == "win32":
+        raise StallmarkError("A profile's I/O cannot be replayed on Windows: replay it on Linux, on the same storage.")
+    if not any(piece.reads or piece.writes or piece.log_writes for piece in pieces):
+        raise StallmarkError("The profile has no I/O, so that there is none to replay: take one of a server at work.")
+    return find_tool("fio", emulated=True)  # a thread for each I/O under way, on real storage as well
+
+
+def _refuse_folders(needed: dict[Path, int], devices: EmulatedArrays | None) -> None:
+    """Raise StallmarkError for folders that cannot take files, before one is written for nothing. Files of replays that
+    were killed are removed."""
+    rooms: dict[int, tuple[Path, int]] = {}
+    for folder, size in needed.items():
+        there = folder if folder.exists() else folder.parent
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise StallmarkError(
+                f"{folder} is no folder that can be written to, and the replay needs one: name another."
+            )
+        if devices is None:
+            refuse_memory(folder)
+        remove_leftovers(folder)
+        _, before = rooms.get(there.stat().st_dev, (there, 0))
+        rooms[there.stat().st_dev] = there, before + size
+    for folder, size in rooms.values():
+        refuse_little_space(folder, size)
+
+
+def _device(file: Path, devices: EmulatedArrays | None, of_log: bool) -> tuple[str | None, bool]:
+    """Return the device under a file in words, and whether it is emulated."""
+    if devices is None:
+        return beneath(file)
+    names = list(devices.counters())
+    name = LOG_ARRAY if of_log and LOG_ARRAY in names else next(one for one in names if one != LOG_ARRAY)
+    model = devices.model(name)
+    return array_name(EmulatedArray(**asdict(model))) if model else None, model is not None

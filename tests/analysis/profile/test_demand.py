@@ -1,0 +1,141 @@
+"""The demand of a profile: its windows, what their intervals hold, and what is said where something is not known."""
+
+import pytest
+from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, load
+from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
+
+from stallmark.analysis.profile.demand import demand_of
+from stallmark.errors import StallmarkError
+from stallmark.profile.collection import Collection
+from stallmark.record.profile.manifest import ProfiledServer
+
+SERVER = {"transactions": 300.0, "cpu_s": 30.0, "database_pages_bytes": 20 * GIB}
+COLUMNS = ("reads", "read_bytes", "writes", "write_bytes", "log_writes", "log_bytes")
+
+
+@pytest.fixture
+def demand(tmp_path):
+    def made(count=240, *, window_s=900, **options):
+        return demand_of(write_made_profile(tmp_path / "p", count, **options), window_s=window_s)
+
+    return made
+
+
+def times(row, factor, *columns):
+    return row | {name: row[name] * factor for name in columns}
+
+
+def from_start(window):
+    return (window.begin - AT.timestamp()) / LENGTH
+
+
+def test_pieces_are_per_second_and_every_class_but_the_log_is_data(demand):
+    files = {"data": DATA, "tempdb": DATA, "other": DATA, "log": LOG}
+    found = demand(file_io=lambda n: files, server=lambda n: SERVER, servers=(ProfiledServer(cores=8),))
+    [window] = found.windows
+    assert (len(window.pieces), window.seconds) == (60, 900)
+    assert [window.mean(name) for name in COLUMNS] == pytest.approx([30, 30 * 8192, 10, 10 * 8192, 40, 40 * 4096])
+    assert (found.transactions, found.cpu_cores, found.cores, found.log_known) == (20, 2, 8, True)
+    assert (found.pool_bytes, found.database_bytes, found.read_ms, found.log_ms) == (20 * GIB, 100 * GIB, 6, 0.5)
+
+
+def test_windows_are_those_that_ask_for_most_and_do_not_overlap(demand):
+    def file_io(n):
+        reads, writes, log = (1 + 9 * (begin <= n < begin + 60) for begin in (60, 150, 220))
+        data = times(times(DATA, reads, "reads", "read_bytes"), writes, "writes", "write_bytes")
+        return {"data": data, "log": times(LOG, 1 + (log - 1) / 18, "writes", "write_bytes")}
+
+    found = demand(320, file_io=file_io).windows
+    assert [one.because for one in found] == ["ios_per_s", "writes_per_s", "log_writes_per_s"]
+    assert [from_start(one) for one in found] == [60, 150, 220]
+    assert found[1].mean("writes") == pytest.approx(10 * 50 / 15)
+
+
+def test_a_burst_that_overlaps_the_busiest_window_is_looked_for_outside_it(demand):
+    def file_io(n):
+        data = times(DATA, 1 + 9 * (100 <= n < 160), "reads", "read_bytes")
+        return {"data": times(data, 1 + 4 * (150 <= n < 180), "writes", "write_bytes"), "log": LOG}
+
+    found = demand(file_io=file_io).windows
+    assert [one.because for one in found] == ["ios_per_s", "writes_per_s"]
+    assert from_start(found[0]) == pytest.approx(100, abs=5) and from_start(found[1]) == from_start(found[0]) + 60
+
+
+def test_a_measure_that_is_highest_in_the_busiest_window_gets_no_other(demand):
+    file_io = lambda n: {  # noqa: E731
+        "data": times(DATA, 1 + (60 <= n < 120), "reads", "read_bytes", "writes", "write_bytes"),
+        "log": times(LOG, 1 + (60 <= n < 120), "writes", "write_bytes"),
+    }
+    assert [from_start(one) for one in demand(file_io=file_io).windows] == [60]
+
+
+def test_of_a_short_profile_all_is_the_window(demand):
+    [window] = demand(20).windows
+    assert (window.begin, window.seconds) == (AT.timestamp(), 300)
+
+
+def test_what_was_not_seen_is_no_piece(demand):
+    lost = {"reads": None, "read_bytes": None}
+    data = lambda n: DATA | lost if n == 30 else times(DATA, 2 - n / 60, "reads", "read_bytes")  # noqa: E731
+    [window] = demand(60, left_out=range(40, 45), file_io=lambda n: {"data": data(n), "log": LOG}).windows
+    assert len(window.pieces) == 60 - 5 - 1 and window.seconds == 54 * LENGTH
+    assert window.pieces[-1].reads == pytest.approx(10 * (2 - 59 / 60))
+
+
+def test_a_log_on_the_same_device_is_not_known_apart(demand):
+    found = demand(file_io=lambda n: {"device": DATA}, server=lambda n: {"log_flushes": 30.0, "log_bytes": 1e6})
+    assert not found.log_known
+    assert [found.windows[0].mean(name) for name in COLUMNS] == pytest.approx(
+        [10, 10 * 8192, 50 / 15, 50 / 15 * 8192, 0, 0]
+    )
+    assert found.read_ms is found.cpu_cores is found.pool_bytes is None
+
+
+def test_flushes_stand_for_writes_of_a_log_whose_files_are_not_seen(demand):
+    found = demand(file_io=lambda n: {"data": DATA}, server=lambda n: {"log_flushes": 30.0, "log_bytes": 3e6})
+    assert found.log_known
+    assert [found.windows[0].mean(name) for name in ("writes", "log_writes", "log_bytes")] == pytest.approx(
+        [50 / 15, 2, 2e5]
+    )
+
+
+def test_a_log_without_its_bytes_is_among_the_writes_of_data(demand):
+    found = demand(file_io=lambda n: {"data": DATA, "log": {"writes": 600.0}})
+    assert not found.log_known
+    assert found.windows[0].mean("writes") == pytest.approx(650 / 15)
+
+
+@pytest.mark.parametrize(
+    ("file_io", "words"),
+    [({"data": {"reads": 150.0, "writes": 50.0}}, "does not tell"), ({"data": {"size_bytes": 1e9}}, "no interval")],
+)
+def test_unknown_io_is_a_sentence(demand, file_io, words):
+    with pytest.raises(StallmarkError, match=words):
+        demand(file_io=lambda n: file_io)
+
+
+def test_a_profile_has_a_mark_that_changes_when_it_goes_on(tmp_path):
+    first, same, longer = (
+        write_made_profile(tmp_path / name, count) for name, count in (("a", 80), ("b", 80), ("c", 81))
+    )
+    assert demand_of(first).profile == demand_of(same).profile != demand_of(longer).profile
+
+
+@pytest.mark.thorough
+def test_the_demand_of_a_day_is_that_of_its_busiest_hour(tmp_path, monkeypatch):
+    production = Production(now=12 * HOUR, outages=[(14 * HOUR, 14 * HOUR + 120)])
+    source = direct(production, monkeypatch)
+    Collection(source, tmp_path / "day", 4 * HOUR, False, production.clock()).run()
+    found = demand_of(tmp_path / "day")
+    window, factor = found.windows[0], load(14 * HOUR)
+    assert abs(window.begin - 1_772_409_600.0 - 14 * HOUR) < 1800 and factor == pytest.approx(
+        max(load(t) for t in range(0, int(DAY), 600))
+    )
+    data = [one for one in FILES if one.file_class != "log"]
+    log = [one for one in FILES if one.file_class == "log"]
+    assert window.mean("reads") == pytest.approx(factor * sum(one.reads for one in FILES), rel=0.01)
+    assert window.mean("write_bytes") == pytest.approx(
+        factor * sum(one.writes * one.write_kib * 1024 for one in data), rel=0.01
+    )
+    assert window.mean("log_writes") == pytest.approx(factor * sum(one.writes for one in log), rel=0.01)
+    assert found.cpu_cores == pytest.approx(factor * COUNTERS["cpu_ms"] / 1000, rel=0.01)

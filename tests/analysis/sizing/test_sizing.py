@@ -1,0 +1,380 @@
+"""How much of a need candidates carry: headroom and its interval, what ends first, and when nothing is said."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.profiles import DATA, GIB, LOG, write_made_profile
+from support.sizings import OLTP, a_demand, a_replay, write_sizing_of, write_stand_in
+
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.profile.demand import demand_of
+from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.need import need_of
+from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
+from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.search import LimitSeen
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.sizing.folder import read_sizing, write_sizing
+from stallmark.record.sizing.manifest import Replay
+
+NEAR = 0.015
+"""A stand-in's levels are the I/Os that were counted: samples do not end where steps do."""
+READS_10MS = ServiceLevelObjective(name="read", read_ms=10, percentile="p95")
+
+
+def busy(n: int) -> dict:
+    """Three times as much I/O for a quarter of an hour."""
+    factor = 3 if 100 <= n < 160 else 1
+    return {name: {column: value * (1 if column == "size_bytes" else factor) for column, value in row.items()}
+            for name, row in (("data", DATA), ("log", LOG))}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory) -> Path:
+    """Two hours and a half with a busy quarter of an hour."""
+    return write_made_profile(tmp_path_factory.mktemp("profile") / "shop", 600, file_io=busy)
+
+
+@pytest.fixture(scope="module")
+def with_stand_in(tmp_path_factory, profile) -> Path:
+    """A candidate whose stand-in ends before its replay."""
+    return write_sizing_of(tmp_path_factory.mktemp("b") / "b", profile, replay=(1.5, 1.6), stand_in=(1.25, 1.38))
+
+
+@pytest.fixture
+def sized(tmp_path, profile):
+    def made(count: int = 0, /, **options) -> SizingSummary:
+        given = {name: options.pop(name) for name in ("percentile", "growth", "other", "today") if name in options}
+        return size(profile, [write_sizing_of(tmp_path / f"c{count}", profile, **options)], **given)
+
+    return made
+
+
+def of(kind: SizingKind, findings) -> list[Finding]:
+    return [one for one in findings if one.kind is kind]
+
+
+def kinds(findings) -> set:
+    return {one.kind for one in findings}
+
+
+def test_headroom_is_the_lower_of_two_methods_over_the_need(with_stand_in, profile):
+    found = size(profile, [with_stand_in], growth=1.25)
+    [one] = found.candidates
+    assert one.deciding.method == "stand_in" and one.standing == "carries" and found.carried
+    assert (one.low, one.high) == pytest.approx((1.0, 1.104), rel=NEAR)
+    assert one.middle == pytest.approx((1.25 * 1.38) ** 0.5 / 1.25, rel=NEAR)
+    assert found.answers[0].kind is SizingKind.CARRIES
+    [methods] = of(SizingKind.METHODS, found.findings)
+    assert methods.facts["replay"][:2] == [1.5, 1.6] and methods.facts["stand_in"][:2] == pytest.approx(
+        [1.25, 1.38], rel=NEAR
+    )
+
+
+def test_what_ends_first_is_told_of_the_step_beyond_the_ceiling(with_stand_in):
+    [one] = summarise_candidate(with_stand_in).candidates
+    assert one.stand_in.ends.facts["level"] == pytest.approx(1.38, rel=NEAR)
+    assert one.stand_in.ends.facts["missed"] == [["reads", None, None, 20.0]]
+    assert one.stand_in.ends.facts["verdict"].kind in DeviceKind
+    assert one.replay.ends.facts["limit_ms"] == 20 and not one.replay.ends.facts["behind"]
+
+
+def test_a_replay_that_falls_behind_names_the_stream():
+    ends = replay_reach(a_replay((1.0, 1.05), behind={"log": 0.2, "writes": 0.1, "reads": 0.01})).ends
+    assert ends.facts["behind"] == ["log", "writes"] and ends.facts["late"] == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("replay", "growth", "kind"),
+    [
+        ((1.5, 1.6), 1.5, SizingKind.CARRIES),
+        ((1.5, 1.6), 1.55, SizingKind.OPEN),
+        ((1.5, 1.6), 1.6, SizingKind.CARRIES_NOT),
+        ((None, 0.5), 1.0, SizingKind.CARRIES_NOT),
+        ((4.0, None), 2.0, SizingKind.CARRIES),
+        ((4.0, None), 5.0, SizingKind.OPEN),
+        (None, 1.0, SizingKind.UNKNOWN),
+    ],
+)
+def test_a_candidate_carries_it_or_not_or_that_is_open(sized, replay, growth, kind):
+    outcome = {(None, 0.5): "none", (4.0, None): "at_least"}.get(replay, "found")
+    found = sized(replay=replay and a_replay(replay, outcome=outcome), growth=growth)
+    assert [one.kind for one in found.answers] == [kind]
+    assert found.carried is (kind is SizingKind.CARRIES)
+
+
+def test_an_unfinished_sizing_is_never_said_to_carry(sized):
+    found = sized(status="incomplete", because="the disk is full")
+    assert found.answers[0].kind is SizingKind.OPEN and not found.answers[0].facts["whole"]
+    assert of(SizingKind.UNFINISHED, found.cautions)[0].facts["said"] == "the disk is full"
+
+
+def test_an_unfinished_sizing_that_broke_below_the_need_does_not_carry_it(sized):
+    assert sized(status="running", replay=(0.5, 0.6)).answers[0].kind is SizingKind.CARRIES_NOT
+
+
+def test_levels_that_contradict_each_other_are_no_answer(sized):
+    found = sized(replay=a_replay(outcome="unconfirmed"))
+    assert found.answers[0].kind is SizingKind.UNKNOWN
+    assert of(SizingKind.UNCONFIRMED, found.cautions)[0].facts["runs"] == 1
+
+
+def test_a_method_that_came_to_no_answer_leaves_it_open(with_stand_in, profile):
+    sizing = read_sizing(with_stand_in)
+    write_sizing(with_stand_in, sizing.changed(replay=a_replay(outcome="unconfirmed")))
+    [answer] = size(profile, [with_stand_in]).answers
+    write_sizing(with_stand_in, sizing)
+    assert answer.kind is SizingKind.OPEN and answer.facts["without"] == ["replay"]
+
+
+def test_repeats_of_the_stand_in_have_an_interval(tmp_path, profile):
+    folder = write_sizing_of(tmp_path / "b", profile, replay=(8.0, 9.0), stand_in=(1.3, 1.4))
+    write_stand_in(folder / "more", (1.3, 1.4), repeats=[(1.1, 1.2)])
+    one = stand_in_reach(folder / "more", a_demand())
+    assert (one.runs, one.unconfirmed) == (2, 0)
+    assert one.low < 1.1 and one.high > 1.4 and one.middle == pytest.approx((1.3 * 1.4 * 1.1 * 1.2) ** 0.25, rel=NEAR)
+
+
+def test_a_stand_in_that_does_more_than_the_profile_reaches_more(tmp_path):
+    write_stand_in(tmp_path / "exact", (1.3, 1.4))
+    write_stand_in(tmp_path / "more", (1.3, 1.4), does=1.5)
+    exact, more = (stand_in_reach(tmp_path / name, a_demand()) for name in ("exact", "more"))
+    assert exact.low == pytest.approx(1.3, rel=0.02) and exact.high == pytest.approx(1.4, rel=0.02)
+    assert more.low == pytest.approx(1.5 * exact.low, rel=0.02)
+    assert [point.level for point in more.points] == pytest.approx([1.5 * p.level for p in exact.points], rel=0.02)
+
+
+def test_another_service_level_is_judged_by_the_levels_that_were_tried(with_stand_in, profile):
+    found = size(profile, [with_stand_in], other=READS_10MS)
+    [one] = found.candidates
+    # 4 + 16.5 (x / breaks)² ms: 10 ms at 0.6 of the level that breaks 20
+    assert one.replay.low == 0.5 and one.replay.high == 1.0 and found.service_level.read_ms == 10
+    assert (one.stand_in.low, one.stand_in.high) == pytest.approx((0.5, 1.0), rel=NEAR)
+    assert {gap.facts["method"] for gap in of(SizingKind.GAP, found.cautions)} == {"replay", "stand_in"}
+    assert one.standing == "carries_not" and one.stand_in.ends.facts["level"] == pytest.approx(1.0, rel=NEAR)
+
+
+def test_the_service_level_that_was_searched_has_no_gap(with_stand_in, profile):
+    assert not of(SizingKind.GAP, size(profile, [with_stand_in]).cautions)
+
+
+def test_a_looser_service_level_reaches_the_end_of_what_was_tried(sized):
+    found = sized(other=ServiceLevelObjective(name="read", read_ms=100, percentile="p95"))
+    assert found.answers[0].facts["high"] is None and found.answers[0].facts["low"] == pytest.approx(1.6)
+
+
+def test_a_level_that_fell_behind_breaks_every_service_level(sized):
+    replay = a_replay((1.0, 1.05), behind={"log": 0.2})
+    found = sized(replay=replay, other=ServiceLevelObjective(name="read", read_ms=100, percentile="p95"))
+    assert found.candidates[0].high == 1.05
+
+
+def by_percentile(replay: Replay) -> Replay:
+    """The same replay with the p95 of its reads noted: nine tenths take 0.8 of their mean, the others twice as long."""
+    levels = []
+    for one in replay.levels:
+        mean = one.limits[0]
+        slower = 0.1 if 2 * mean.value > 20 else 0.0
+        verdict = "broke" if slower > 0.05 else "held"
+        share = LimitSeen(
+            of="reads", percentile="p95", limit_ms=20, limit=0.05, value=slower, seen=9e4, verdict=verdict
+        )
+        levels.append(one.changed(limits=(mean, share)))
+    return replay.changed(levels=tuple(levels))
+
+
+def test_a_replay_is_judged_by_the_limit_that_decides():
+    both = by_percentile(a_replay((1.5, 1.6)))  # the mean breaks 30 ms nowhere, p95 from a mean of 15 ms on
+    assert replay_reach(both, 30.0).high is None
+    other = replay_reach(both.changed(decides="percentile"), 30.0)
+    assert (other.low, other.high) == (1.0, 1.5) and other.ends.facts["slower"] == pytest.approx(0.1)
+
+
+def test_a_percentile_that_breaks_below_the_ceiling_of_the_mean_is_said(sized):
+    slow = by_percentile(a_replay((1.5, 1.6)))
+    [one] = of(SizingKind.SLOW_PERCENTILE, sized(replay=slow).cautions)
+    assert (one.facts["percentile"], one.facts["slower"]) == ("p95", 0.1)
+    assert not of(SizingKind.SLOW_PERCENTILE, sized(1, replay=slow.changed(decides="percentile")).cautions)
+
+
+def test_a_log_that_was_written_in_groups_is_said(sized):
+    replay = a_replay((1.5, 1.6))
+    last = replay.levels[-1]
+    streams = tuple(one.changed(grouped=2.4 if one.name == "log" else 1.0) for one in last.streams)
+    found = sized(replay=replay.changed(levels=(*replay.levels[:-1], last.changed(streams=streams))))
+    assert of(SizingKind.GROUPED, found.cautions)[0].facts["level"] == 1.6
+    assert not of(SizingKind.GROUPED, sized(1, replay=replay).cautions)
+
+
+def test_without_a_limit_on_reads_no_other_is_judged():
+    blind = a_replay()
+    blind = blind.changed(levels=tuple(level.changed(limits=()) for level in blind.levels))
+    with pytest.raises(StallmarkError, match="without a limit on reads"):
+        replay_reach(blind, 10.0)
+
+
+def test_the_need_is_growth_times_a_percentile_over_the_busiest_window(profile):
+    found, demand = summarise_profile(profile), demand_of(profile)
+    assert need_of(found, demand, None, 1.5).multiple == 1.5
+    p90 = need_of(found, demand, "p90", 1.5)  # 15 of 150 minutes are the busy ones: ninety per cent are not
+    assert p90.multiple == pytest.approx(0.5, rel=0.01) and p90.minutes == 150
+    assert need_of(found, demand, "max", 1.0).multiple == pytest.approx(1.0, rel=0.01)
+
+
+def test_a_percentile_of_too_few_minutes_gives_way_to_the_busiest_window(sized):
+    found = sized(percentile="p99", growth=1.2)
+    [need] = of(SizingKind.NEED_BY_WINDOW, found.findings)
+    assert found.need.multiple == 1.2 and (need.facts["percentile"], need.facts["minutes"]) == ("p99", 150)
+    assert not of(SizingKind.NEED, found.findings)
+
+
+def test_a_need_below_the_busiest_window_is_said(sized):
+    below = sized(percentile="p90")
+    assert of(SizingKind.NEED_BELOW_BUSIEST, below.cautions)[0].facts["times"] == pytest.approx(3, rel=0.01)
+    assert not of(SizingKind.NEED_BELOW_BUSIEST, sized(1, percentile="max").cautions)
+    assert not of(SizingKind.NEED_BELOW_BUSIEST, sized(2).cautions)
+
+
+def test_the_folder_of_a_candidate_needs_no_profile(with_stand_in):
+    found = summarise_candidate(with_stand_in)
+    assert found.need.multiple == 1 and found.profile is None
+    assert not kinds(found.findings) & {SizingKind.NEED, SizingKind.NEED_BY_WINDOW}
+
+
+def test_a_candidate_of_another_profile_is_refused(tmp_path, profile):
+    with pytest.raises(StallmarkError, match="another profile"):
+        size(profile, [write_sizing_of(tmp_path / "b", a_demand())])
+
+
+def test_unlike_service_levels_are_refused_unless_one_is_given(tmp_path, profile):
+    a = write_sizing_of(tmp_path / "a", profile)
+    b = write_sizing_of(tmp_path / "b", profile, service_level=OLTP.changed(read_ms=5))
+    with pytest.raises(StallmarkError, match="--slo"):
+        size(profile, [a, b])
+    assert len(size(profile, [a, b], other=READS_10MS).candidates) == 2
+
+
+def test_other_windows_of_the_profile_are_refused(tmp_path, profile):
+    a = write_sizing_of(tmp_path / "a", profile)
+    b = write_sizing_of(tmp_path / "b", demand_of(profile, window_s=300))
+    with pytest.raises(StallmarkError, match="other windows"):
+        size(profile, [a, b])
+
+
+@pytest.mark.parametrize("as_today", [False, True])
+def test_emulated_is_not_compared_with_real(tmp_path, profile, as_today):
+    a = write_sizing_of(tmp_path / "a", profile)
+    b = write_sizing_of(tmp_path / "b", profile, emulated=True)
+    with pytest.raises(StallmarkError, match="emulated"):
+        size(profile, [a], today=b) if as_today else size(profile, [a, b])
+
+
+def test_the_cheapest_is_among_those_that_carry_it(tmp_path, profile):
+    made = {"a": ((1.5, 1.6), 42_000), "b": ((0.7, 0.8), 9_000), "c": ((1.2, 1.3), 18_000), "d": ((1.2, 1.3), None)}
+    folders = [
+        write_sizing_of(tmp_path / name, profile, name, replay=ends, cost=cost) for name, (ends, cost) in made.items()
+    ]
+    [one] = of(SizingKind.CHEAPEST, size(profile, folders).findings)
+    assert (one.facts["candidate"], one.facts["carrying"], one.facts["without_cost"]) == ("c", 3, ["d"])
+    assert not of(SizingKind.CHEAPEST, size(profile, folders[:2]).findings)
+
+
+def test_two_of_one_name_are_told_apart_by_their_folders(tmp_path, profile):
+    folders = [write_sizing_of(tmp_path / name, profile, "array") for name in ("x", "y")]
+    assert [one.name for one in size(profile, folders).candidates] == ["array (x)", "array (y)"]
+
+
+def test_figures_per_unit_are_of_what_is_carried(tmp_path, profile):
+    demand = demand_of(profile).changed(transactions=400.0)
+    found = summarise_candidate(write_sizing_of(tmp_path / "b", demand, watts=500)).candidates[0]
+    assert found.per_s == 600 and found.per_s_of(500) == pytest.approx(1.2) and found.per_s_of(None) is None
+    unknown = summarise_candidate(write_sizing_of(tmp_path / "c", profile, watts=500)).candidates[0]
+    assert unknown.per_s is None and unknown.per_s_of(500) is None
+
+
+def test_a_candidate_has_a_ratio_to_the_hardware_of_today(tmp_path, profile):
+    old = write_sizing_of(tmp_path / "old", profile, "old", replay=(1.0, 1.1))
+    found = size(profile, [write_sizing_of(tmp_path / "b", profile, replay=(2.0, 2.2))], today=old)
+    [one] = of(SizingKind.TODAY, found.findings)
+    assert one.facts["ratio"] == pytest.approx(2.0)
+    assert (one.facts["low"], one.facts["high"]) == pytest.approx((2.0 / 1.1, 2.2))
+    assert not kinds(found.findings) & {SizingKind.TODAY_BELOW, SizingKind.TODAY_OPEN}
+
+
+def test_a_ceiling_that_was_not_reached_has_no_ratio_to_today(tmp_path, profile):
+    old = write_sizing_of(tmp_path / "old", profile, "old", replay=(0.8, 0.9))
+    endless = a_replay((4.0, None), outcome="at_least")
+    found = size(profile, [write_sizing_of(tmp_path / "b", profile, replay=endless)], today=old)
+    assert of(SizingKind.TODAY_OPEN, found.findings) and not of(SizingKind.TODAY, found.findings)
+    assert of(SizingKind.TODAY_BELOW, found.findings)[0].facts["high"] == 0.9
+
+
+@pytest.mark.parametrize(("read_ms", "said"), [(6.0, False), (24.0, True), (None, False)])
+def test_reads_that_are_slow_today_are_said(tmp_path, read_ms, said):
+    found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(read_ms=read_ms)))
+    assert bool(of(SizingKind.SLOW_TODAY, found.findings)) is said
+
+
+def test_memory_is_told_as_far_as_it_is_known(tmp_path):
+    found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), memory_bytes=64 << 30))
+    [one] = of(SizingKind.MEMORY, found.memory)
+    assert one.facts["today_bytes"] == 20 * GIB and one.facts["memory_bytes"] == 64 * GIB
+    unknown = summarise_candidate(write_sizing_of(tmp_path / "c", a_demand(pool_bytes=None)))
+    assert not unknown.memory
+
+
+UNTESTED = {
+    SizingKind.NO_STAND_IN: {},
+    SizingKind.NO_REPLAY: {"replay": None},
+    SizingKind.COMPRESSED: {"replay": a_replay(played=0.2)},
+    SizingKind.SMALLER: {"replay": a_replay(file_bytes=16 << 30)},
+    SizingKind.UNMATCHED: {"matched": {"reads": (1000.0, 880.0)}},
+    SizingKind.NOT_COMPARED: {"matched": {"cpu_cores": (None, 2.0)}},
+    SizingKind.POOLS_DIFFER: {"matched": {"reads": (1000.0, 1000.0)}, "pool_share": 0.1},
+    SizingKind.UNFINISHED: {"status": "running"},
+}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> SizingSummary:
+    """A candidate of which all was tested that can be."""
+    return summarise_candidate(write_sizing_of(tmp_path_factory.mktemp("s") / "b", a_demand(), stand_in=(1.2, 1.3)))
+
+
+def test_of_a_sound_candidate_nothing_is_lacking(sound):
+    assert not sound.cautions
+
+
+@pytest.mark.parametrize("kind", UNTESTED)
+def test_what_was_not_tested_is_said(tmp_path, kind):
+    assert of(kind, summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), **UNTESTED[kind])).cautions)
+
+
+def test_within_a_tenth_the_stand_in_matches(tmp_path):
+    close = write_sizing_of(tmp_path / "b", a_demand(), matched={"reads": (1000.0, 1095.0)})
+    assert not of(SizingKind.UNMATCHED, summarise_candidate(close).cautions)
+
+
+def test_limits_of_every_sizing_are_said_and_others_only_where_they_hold(sound, sized, tmp_path):
+    always = {
+        SizingKind.OTHER_HOURS,
+        SizingKind.IO_SIZES,
+        SizingKind.CACHES,
+        SizingKind.OTHER_QUERIES,
+        SizingKind.MEAN_READS,
+    }
+    assert kinds(sound.untested) == always
+    assert SizingKind.DATA_GROWTH in kinds(sized(growth=1.5).untested)
+    blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False), replay=None))
+    assert SizingKind.LOG_AMONG_DATA in kinds(blind.untested)
+    assert not kinds(blind.untested) & {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES}
+
+
+def test_of_runs_some_of_which_never_broke_the_interval_is_open():
+    one: Reach = replay_reach(a_replay((4.0, None), outcome="at_least"))
+    assert (one.low, one.high, one.middle) == (4.0, None, None) and one.known
+    assert not replace(one, low=0.0).known

@@ -1,0 +1,83 @@
+"""A sizing's scenario: the parts of its stand-in, and what is refused."""
+
+import pytest
+
+from stallmark.errors import StallmarkError
+from stallmark.experiment.estimate import estimate
+from stallmark.experiment.load_specs import load_specs
+from stallmark.quantities import PoolSize
+from stallmark.scenarios.model import LoadsScenario, SizingScenario
+from stallmark.scenarios.read import read_any_scenario
+
+
+def read(*overrides: str) -> SizingScenario:
+    found = read_any_scenario("sizing-emulated", overrides)
+    assert isinstance(found, SizingScenario)
+    return found
+
+
+@pytest.mark.parametrize("name", ["sizing", "sizing-emulated"])
+def test_the_parts_of_the_stand_in_have_one_database(name: str) -> None:
+    scenario = read_any_scenario(name)
+    assert isinstance(scenario, SizingScenario)
+    rates = dict.fromkeys(scenario.loads, 10.0)
+    parts = [scenario.calibration(None), scenario.trial(rates, None), scenario.ceiling(rates, None)]
+    assert {type(part) for part in parts} == {LoadsScenario}
+    assert [part.contents for part in parts] == [scenario.contents] * 3
+    assert {part.emulated_array for part in parts} == {scenario.emulated_array}
+    assert len({part.name for part in parts}) == 3
+
+
+def test_each_load_is_calibrated_alone_with_few_users() -> None:
+    part = read().calibration(PoolSize(share=0.25))
+    steps = part.steps_of(part.variants[0])
+    assert [step.alone for step in steps] == ["bank", "brokerage"]
+    assert {count for step in steps for count in step.counts.values()} == {8}
+    assert part.pool_of(part.variants[0]) == PoolSize(share=0.25)
+
+
+def test_loads_of_no_rate_rest_and_their_data_stay() -> None:
+    scenario = read()
+    part = scenario.ceiling({"bank": 0.0, "brokerage": 12.5}, None)
+    assert part.contents == scenario.contents
+    [spec] = load_specs(part, part.variants[0])
+    assert (spec.name, spec.arrivals.kind, spec.arrivals.rate) == ("brokerage", "poisson", 6.25)
+    assert part.search and (part.search.of, part.search.to) == ("load", 8)
+    trial = scenario.trial({"bank": 3.0, "brokerage": 12.5}, None)
+    assert {one.name: one.arrivals.rate for one in load_specs(trial, trial.variants[0])} == {
+        "bank": 3.0,
+        "brokerage": 12.5,
+    }
+
+
+def test_the_candidate_is_described() -> None:
+    found = read("candidate={name: B, memory: 64GiB, cost: 42000, watts: 900, rack_units: 4}").candidate.described()
+    assert (found.name, found.memory_bytes, found.cost, found.watts, found.rack_units) == ("B", 2**36, 42000, 900, 4)
+
+
+def test_its_time_is_that_of_all_its_parts() -> None:
+    scenario = read()
+    found = estimate(scenario, to_build=0.0, to_copy=False)
+    longer = estimate(read("replay.play=20s", "replay.window=1min"), to_build=0.0, to_copy=False)
+    assert scenario.search
+    assert longer.total_s - found.total_s == pytest.approx(10 * scenario.search.asked().usual_levels)
+    assert found.total_s > sum(estimate(scenario.calibration(None), to_build=0.0, to_copy=False).runs_s)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("search={of: users, from: 1, to: 9}", "multiples of the load"),
+        ("slo=null", "service level"),
+        ("loads.bank.think_time={mean: 1s}", "found by the sizing"),
+        ("loads.bank.arrivals={kind: poisson, rate: 4}", "found by the sizing"),
+        ("loads.scan={raw: scan}", "no rate that could be found"),
+        ("variants=[{name: a}, {name: b}]", "one candidate"),
+        ("alone=true", "leave out cells and alone"),
+        ("replay.size=1MiB", "32MiB or more"),
+        ("candidate.cost=0", "candidate.cost"),
+    ],
+)
+def test_what_cannot_be_is_refused(override: str, said: str) -> None:
+    with pytest.raises(StallmarkError, match=said):
+        read(override)

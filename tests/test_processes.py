@@ -1,0 +1,38 @@
+"""How children end, and how that is said."""
+
+import subprocess
+
+import pytest
+
+from stallmark.processes import code_of, how_ended, killed_by, of_guarded
+
+
+@pytest.mark.parametrize(
+    ("script", "by", "said"),
+    [
+        ("exit 0", None, "ended with code 0"),
+        ("exit 137", None, "ended with code 137"),
+        ("kill -9 $$", "signal 9 (SIGKILL)", "was killed by signal 9 (SIGKILL)"),
+        ("kill -15 $$", "signal 15 (SIGTERM)", "was killed by signal 15 (SIGTERM)"),
+    ],
+)
+def test_a_signal_has_its_name_and_a_code_its_number(script, by, said):
+    code = subprocess.run(["sh", "-c", script]).returncode
+    assert (killed_by(code), how_ended(code)) == (by, said)
+
+
+def test_a_guard_hands_the_signal_on():
+    code = subprocess.run(["sh", "-c", "sh -c 'kill -9 $$'; exit $?"], stderr=subprocess.DEVNULL).returncode
+    assert killed_by(of_guarded(code)) == "signal 9 (SIGKILL)"
+    assert [of_guarded(code) for code in (0, 1, -9, None)] == [0, 1, -9, None]
+
+
+def test_one_that_goes_on_has_no_code():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert code_of(process, 0.01) is None
+        assert (killed_by(None), how_ended(None)) == (None, "has not ended")
+        process.kill()
+
+
+def test_a_signal_without_a_name_has_its_number():
+    assert killed_by(-200) == "signal 200 (of no name)"
