@@ -21,6 +21,7 @@ from stallmark.record.table_file import find, read_whole, readable
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
+_PIECE_BYTES = 1 << 24
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -194,13 +195,15 @@ class Record:
         schema, footer = self._layout(source.path)
         strings = [field.name for field in schema if pa.types.is_string(field.type)]
         left = footer.num_rows if source.rows is None else source.rows
+        # Arrow takes several times the memory of a batch to read its lists.
+        at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, _bytes_of(footer))))
         options = {"read_dictionary": strings, "memory_map": True, "pre_buffer": False}
         with (
             readable(source.path),
             pq.ParquetFile(source.path, metadata=footer, page_checksum_verification=True, **options) as file,
         ):
             for group in range(file.num_row_groups):
-                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=columns):
+                for batch in file.iter_batches(at_once, row_groups=[group], columns=columns):
                     yield batch.slice(0, left)
                     left -= min(left, batch.num_rows)
 
