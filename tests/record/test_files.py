@@ -18,6 +18,7 @@ from stallmark.record.json_file import CHECKSUM
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS
+from stallmark.record.stream import remove
 from stallmark.record.writer import RecordWriter
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
@@ -60,6 +61,7 @@ def test_the_pages_of_a_table_have_checksums_that_are_verified(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     put(writer.folder, "errors", get(make_run(tmp_path / "other", Truth(failed_per_second=5)), "errors"))
     changed(writer.folder, tables={})
+    remove(writer.folder / "errors.arrows")
     path = writer.folder / "errors.parquet"
     rows = Record(writer.folder).table("errors")
     start = pq.read_metadata(path).row_group(0).column(ERRORS.names.index("attempts")).data_page_offset

@@ -28,6 +28,15 @@ _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
 _ADDED_LATER: Final = frozenset(("load", "machine", "writes", "unit"))
 """Columns that older records lack."""
+_NEEDED: Final = {
+    "waits": ("second", "wait_class", "event", "samples", "polls"),
+    "blocking": ("second", "blocked", "blocker", "wait_type", "samples"),
+    "deadlocks": ("victim", "others", "isolation", "resources", "graph"),
+    "volumes": ("t", "volume", "queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s"),
+    "error_log": ("number", "text"),
+    "row_locks": ("relation",),
+}
+"""Columns of collectors' tables that are read by row."""
 _UNKNOWN: Final = {
     "errors": frozenset(("message",)),
     "transaction_io": frozenset(("read_us", "writes")),
@@ -43,6 +52,9 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
     if len(set(schema.names)) < len(schema.names):
         return "it has a column twice"
     own = EXTERNAL if table.startswith("external_") else _OWN.get(table)
+    for name in _NEEDED.get(table, ()):
+        if name not in schema.names:
+            return f"it has no column {name}"
     for field in own or ():
         if field.name not in schema.names and field.name not in _ADDED_LATER:
             return f"it has no column {field.name}"
@@ -63,6 +75,8 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
             times = column.to_numpy(zero_copy_only=False)
             if not np.all(np.abs(times.astype(float)) < LONGEST_S) or (name == "second" and times.min() < 0):
                 return f"its column {name} has what is no time of a run"
+        if kinds.is_floating(column.type) and np.isinf(column.to_numpy(zero_copy_only=False)).any():
+            return f"its column {name} has a value without bounds"
         if kinds.is_list(column.type) and column.flatten().null_count:
             return f"its column {name} has buckets without a value"
     return None
