@@ -104,7 +104,7 @@ def show(times: np.ndarray, samples: list[dict[tuple[str, str], float]], ends_s:
         if known.sum() < 3 * 60 / EVERY_S:
             continue
         by_hour, low, high = slope(times[inside][known], values[known])
-        little = LITTLE_PER_HOUR.get(measure)
+        little = LITTLE_PER_HOUR.get(measure) if part != "server" else None  # its caches are its own affair
         word = "" if little is None else "flat" if high <= little else "grows" if low > little else "not shown"
         grows |= word == "grows"
         first, last = values[known][0], values[known][-1]

@@ -1,5 +1,5 @@
 /* The wall clock of a process, set wrong: preloaded, it adds to every reading as many nanoseconds as the file of
-   STALLMARK_FAULTS_CLOCK holds at that moment. The monotonic clock stays as it is, as on a machine whose time is set. */
+   FAULTS_CLOCK holds at that moment. The monotonic clock stays as it is, as on a machine whose time is set. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@ static const volatile int64_t *offset_ns;
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 
 __attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("STALLMARK_FAULTS_CLOCK");
+    const char *path = getenv("FAULTS_CLOCK");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     real_clock_gettime = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
     if (file >= 0) {

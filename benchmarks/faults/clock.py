@@ -19,7 +19,7 @@ class Clock:
         self._file.write_bytes(bytes(8))
         folder.chmod(0o755)
         self.environment: Mapping[str, str] = {
-            "LD_PRELOAD": str(library), "STALLMARK_FAULTS_CLOCK": str(self._file)
+            "LD_PRELOAD": str(library), "FAULTS_CLOCK": str(self._file)
         }  # fmt: skip
 
     @staticmethod

@@ -39,13 +39,18 @@ def attach(round: Round) -> None:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
     found, wrong = checks.in_json(round.next("report", folder, "--json", codes=(0, 5)))
     round.found(wrong)
-    attached = [one["name"] for run in found.get("runs", []) for one in run["external"]]
-    round.next(*arguments, *(["--replace"] if attached else []))
+    round.next(*arguments, *(["--replace"] if _attached(found) else []))
     found, wrong = checks.in_json(round.next("report", folder, "--json", codes=(0, 5)))
     round.found(wrong)
-    if len([one for run in found.get("runs", []) for one in run["external"]]) != 1:
+    if _attached(found) != {"array"}:
         round.problems.append("what was attached once is not in the report once")
     round.left()
+
+
+def _attached(report: dict[str, Any]) -> set[str]:
+    """Return the names of what is attached, in a report of one load or of several."""
+    runs = [run for view in (report, *report.get("loads", {}).values()) for run in view.get("runs", [])]
+    return {one["name"] for run in runs for one in run["external"]}
 
 
 def _records(round: Round) -> str:

@@ -24,7 +24,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 RUN = """
 import sys, time
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.stopping import StopSignal, listen
+from stallmark.stopping import StopSignal, deafen, listen
 listen()
 try:
     engine = MssqlEngine(sys.argv[1])
@@ -37,6 +37,8 @@ try:
 except StopSignal as stopped:
     print(stopped, *getattr(stopped, "__notes__", ()), file=sys.stderr)
     sys.exit(stopped.exit_code)
+finally:
+    deafen()
 """
 """The part of a run that changes settings, with its signals: a script answers too little for a whole one."""
 

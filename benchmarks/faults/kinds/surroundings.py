@@ -18,6 +18,8 @@ from benchmarks.faults.works import copied
 
 from stallmark.cli.common import FAILED, INCOMPLETE
 
+CUT_S = 4
+"""A record whose disk is full has what was written before; what users do until they are told to stop it has not."""
 WORDS = r"No space left|disk is (full|too small)|out of space|could not (extend|write)|full"
 
 
@@ -37,14 +39,14 @@ def disk_full(round: Round) -> None:
         round.did.append(f"the disk of the {which} full {moment}" if hit else "came too late")
         code = round.ended(command)
         record = round.record()
-        full = " ".join((record.incomplete_because or "" if record and code else command.text).split())
+        full = " ".join(((record and record.incomplete_because) or command.text).split())
         if code not in (0, FAILED, INCOMPLETE):
             round.problems.append(f"it ended with {code}: {full[-300:]}")
         round.found(_true_of_a_disk(code, full, record))
         filler.unlink()
         if record:
             round.reported(record)
-        round.commits(work, record, checks.UNREPORTED_S if which == "record" else 0.0)
+        round.commits(work, record, CUT_S if which == "record" else 0.0)
         round.next("run", round.tool.scenario(**work.changes | {"measure": "1s"}, reset="continue"))
         round.commits(work, round.record())
         _left_but_its_place(round)
@@ -77,7 +79,7 @@ def unwritable(round: Round) -> None:
         round.did.append(f"the folder of {which} unwritable {'from the start' if early else moment}")
         code = round.ended(command)
         record = round.record()
-        told = " ".join((record.incomplete_because or "" if record and code else command.text).split())
+        told = " ".join(((record and record.incomplete_because) or command.text).split())
         if code not in (0, FAILED, INCOMPLETE):
             round.problems.append(f"it ended with {code}: {told[-300:]}")
     if record and record.manifest.status == "running" and code:
@@ -86,7 +88,7 @@ def unwritable(round: Round) -> None:
         )
     if record:
         round.reported(record)
-    round.commits(work, record, checks.UNREPORTED_S)
+    round.commits(work, record, CUT_S)
     round.next("run", round.tool.scenario(**work.changes | {"measure": "1s"}, reset="continue"))
     round.commits(work, round.record())
     round.left()
