@@ -10,7 +10,7 @@ from psycopg import pq
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation, OwnIO, Session
 from stallmark.engines.postgres.errors import classify, first_line
-from stallmark.engines.postgres.pipeline import SYNC, Pipeline, Statement
+from stallmark.engines.postgres.trips import SYNC, Statement, Trips, as_execute
 from stallmark.errors import CallFailed, ErrorClass
 
 TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
@@ -21,7 +21,7 @@ _DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 
 
 _DONE = int(pq.ExecStatus.COMMAND_OK)  # the enumeration compares slowly
 _GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
-_COMMIT: Statement = (b"stallmark_commit", None)
+_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}; ".encode() for each in Isolation}
 
 _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
 
@@ -69,11 +69,10 @@ class PostgresSession(Session):
         if self._connection.status != pq.ConnStatus.OK:
             message = first_line(self._connection.error_message.decode(errors="replace"))
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
-        self._pipeline = Pipeline(self._connection)
+        self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
-        self._to_begin: Statement | None = None  # with the next call
-        self._begins: dict[Isolation, Statement] = {}
+        self._to_begin = b""  # with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
         self._own_io_prepared = False
         self.server_pid = self._connection.backend_pid
@@ -109,20 +108,21 @@ class PostgresSession(Session):
 
     def _call_at_an_end(self, call: Statement, last: bool) -> pq.abc.PGresult:
         """Make the first call of a transaction, the last one or both; return its result, or that of what failed."""
-        begin, self._to_begin = self._to_begin, None
-        statements = [*([begin] if begin else ()), call, *([_COMMIT] if last else ())]
-        [results] = self._pipeline.trip(statements)
-        answers = results[: len(statements)]
+        begin, self._to_begin = self._to_begin, b""
+        text = begin + as_execute(call)
+        if not last:
+            return self._connection.exec_(text)
+        results = self._trips.query(text + b"; COMMIT")
+        answers = results[: 3 if begin else 2]
         failed = next((each for each in answers if each.status not in _GOOD), None)
-        if self.is_lost and (failed or len(answers) < len(statements)):
-            raise self._unanswered(failed, commits=last)
-        if last:
-            self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
-        return failed or results[begin is not None]
+        if self.is_lost and (failed or len(answers) < (3 if begin else 2)):
+            raise self._unanswered(failed, commits=True)
+        self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
+        return failed or answers[-2]
 
     def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
         try:
-            parts = self._pipeline.trip(*([(name.encode(), _as_text(parameters))] for parameters in several))
+            parts = self._trips.each([(name.encode(), _as_text(parameters)) for parameters in several])
         except psycopg.OperationalError as error:
             return [CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error))]
         return [self._answer(name, part) for part in parts]
@@ -144,20 +144,14 @@ class PostgresSession(Session):
         return AnswerRows(result, decoders)
 
     def begin(self, isolation: Isolation) -> None:
-        if isolation not in self._begins:
-            if not self._begins:
-                self.prepare(_COMMIT[0].decode(), "COMMIT")
-            name = f"stallmark_begin_{isolation.name}"
-            self.prepare(name, f"BEGIN ISOLATION LEVEL {isolation}")
-            self._begins[isolation] = name.encode(), None
-        self._to_begin = self._begins[isolation]
+        self._to_begin = _BEGIN[isolation]
         self._in_transaction = True
 
     def commit(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
             if self._to_begin:
-                self._to_begin = None
+                self._to_begin = b""
             else:
                 self._execute(b"COMMIT", commits=True)
 
@@ -165,7 +159,7 @@ class PostgresSession(Session):
         if self._in_transaction:
             self._in_transaction = False
             if self._to_begin:
-                self._to_begin = None
+                self._to_begin = b""
             elif self._connection.status == pq.ConnStatus.OK:
                 self._execute(b"ROLLBACK", commits=False)
 
