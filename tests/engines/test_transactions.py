@@ -104,6 +104,37 @@ def test_a_single_call_may_have_its_own_isolation(database, sessions):
     assert session.call("level", []) == [("read committed",)]
 
 
+def test_of_several_calls_that_are_transactions_by_themselves_one_fails_alone(database, sessions):
+    session = sessions()
+    first, failed, last = session.call_each("divide", [[1], [0], [-1]])
+    assert (first, last) == ([(1,)], [(-1,)])
+    assert isinstance(failed, CallFailed) and failed.kind is ErrorClass.OTHER
+    assert session.call_each("add", [[1, 5], [2, 6]]) == [[(5,)], [(6,)]]
+    assert numbers(database) == [5, 6]
+    assert session.call_each("add", []) == []
+
+
+def test_of_several_calls_that_are_refused_at_their_commit_each_is_told(database, sessions):
+    database.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';"
+        "CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
+        "WHEN (NEW.id = 1) EXECUTE FUNCTION refuse()"
+    )
+    refused, done = sessions().call_each("add", [[1, 5], [2, 6]])
+    assert isinstance(refused, CallFailed) and refused.kind is ErrorClass.OTHER
+    assert done == [(6,)] and numbers(database) == [0, 6]
+
+
+def test_of_several_calls_those_after_a_lost_connection_are_of_unknown_outcome(database, sessions):
+    session = sessions()
+    session.prepare("maybe", "SELECT CASE WHEN $1 THEN pg_terminate_backend(pg_backend_pid()) END")
+    done, *lost = session.call_each("maybe", [[False], [True], [False]])
+    assert done == [(None,)] or isinstance(done, CallFailed)
+    assert [failure.kind for failure in lost] == [ErrorClass.UNKNOWN_OUTCOME] * 2
+    [refused] = session.call_each("maybe", [[False], [False]])
+    assert refused.kind is ErrorClass.CONNECTION_LOST
+
+
 def test_a_transaction_may_decide_to_roll_back(database, sessions):
     session = sessions()
     with session.transaction(Isolation.SERIALIZABLE):

@@ -58,8 +58,7 @@ class PostgresSession(Session):
     """Straight libpq through `psycopg.pq`: a cursor costs twice the client CPU and convoys on the GIL
     (0.67 of pgbench's rate against 0.93 and more).
 
-    A transaction begins in the trip of its first call, and is committed in that of its `last` one: each trip saved is a
-    fifth of the CPU that the brokerage's mean transaction takes here.
+    A transaction begins in the trip of its first call, and is committed in that of its `last` one.
     """
 
     dialect = "postgresql"
@@ -113,9 +112,10 @@ class PostgresSession(Session):
         if not last:
             return self._connection.exec_(text)
         results = self._trips.query(text + b"; COMMIT")
-        answers = results[: 3 if begin else 2]
+        expected = 3 if begin else 2
+        answers = results[:expected]
         failed = next((each for each in answers if each.status not in _GOOD), None)
-        if self.is_lost and (failed or len(answers) < (3 if begin else 2)):
+        if self.is_lost and (failed or len(answers) < expected):
             raise self._unanswered(failed, commits=True)
         self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
         return failed or answers[-2]
