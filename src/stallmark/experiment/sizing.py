@@ -11,7 +11,6 @@ from pathlib import Path
 
 import stallmark
 from stallmark.analysis.sizing.stand_in import FITTED, costs_of, matched, off, reached_by, wanted_of
-from stallmark.collectors import collectors_for
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -85,7 +84,6 @@ class SizingRunner:
         """
         machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
-        self._refuse_unseen_io()
         reason: str | None = "Stallmark ended unexpectedly"
         with alone(self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."):
             try:
@@ -105,14 +103,6 @@ class SizingRunner:
     def measured(self) -> bool:
         """Tell whether anything was measured."""
         return self._made.replay is not None
-
-    def _refuse_unseen_io(self) -> None:
-        """Refuse a server that does not tell its I/O: nobody would know when the stand-in does as much as is wanted."""
-        [server_io] = (one for one in collectors_for(self._engine) if one.name == "server_io")
-        if why := server_io.unavailable():
-            raise StallmarkError(
-                f"A stand-in is to do as much I/O as the profile’s server did, and here nobody would see it. {why}"
-            )
 
     def _note(self, **fields: object) -> None:
         self._made = self._made.changed(**fields)
