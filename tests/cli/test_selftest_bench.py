@@ -22,6 +22,7 @@ from stallmark.loaders.load import build
 from stallmark.record.histogram import Histogram, columns
 from stallmark.record.manifest.workload import Counted
 from stallmark.record.reader import Record
+from stallmark.record.schema import TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.schema.deploy import batches
@@ -165,7 +166,8 @@ def test_collectors_say_what_they_gave(tmp_path):
         "transactions": about("Transactions"),
     }
     writer = RecordWriter(tmp_path / "run", a_manifest(collectors=collectors))
-    writer.append("users", [{"second": 1}])
+    of_users = dict.fromkeys(TABLES["users"].names, 0) | {"second": 1, "load": "market"}
+    writer.append("users", [of_users])
     writer.close()
     found = {check.what: (check.state, check.said) for check in selftest_record.collectors(Record(tmp_path / "run"))}
     assert found == {
