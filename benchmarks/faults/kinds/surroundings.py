@@ -20,6 +20,7 @@ from stallmark.cli.common import FAILED, INCOMPLETE
 
 CUT_S = 4
 """A record whose disk is full has what was written before; what users do until they are told to stop it has not."""
+DENIED = r"not permitted|denied|read-only|cannot be (used|written)"
 WORDS = r"No space left|disk is (full|too small)|out of space|could not (extend|write)|full"
 
 
@@ -82,6 +83,8 @@ def unwritable(round: Round) -> None:
         told = " ".join(((record and record.incomplete_because) or command.text).split())
         if code not in (0, FAILED, INCOMPLETE):
             round.problems.append(f"it ended with {code}: {told[-300:]}")
+        if code and not re.search(DENIED, told, re.IGNORECASE):
+            round.problems.append(f"the folder was unwritable, and the reason is “{told[-300:]}”")
     if record and record.manifest.status == "running" and code:
         round.problems.append(
             f"the record says that the run goes on, and it has ended with {code}: {command.text[-200:]}"
