@@ -68,7 +68,7 @@ def unwritable(round: Round) -> None:
     early = round.rng.random() < 0.3
     round.tool.runs.mkdir()
     [folder] = round.tool.home.glob("embedded/*")
-    with _unwritable_for_us(round) as refuse:
+    with _without_drafts(round), _unwritable_for_us(round) as refuse:
         if early:
             refuse(folder if which == "database" else round.tool.runs)
         reset = round.rng.choice(["continue", "restore"])
@@ -189,6 +189,14 @@ def _unwritable_for_us(round: Round) -> Iterator:
     finally:
         for folder in refused:
             _set(folder, True)
+
+
+@contextmanager
+def _without_drafts(round: Round) -> Iterator[None]:
+    """Remove at the end the drafts of records whose folder was unwritable: nobody could."""
+    yield
+    for draft in round.tool.runs.glob("*/*/manifest.json.*.new"):
+        draft.unlink()
 
 
 def _set(folder: Path, writable: bool) -> None:
