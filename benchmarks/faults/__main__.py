@@ -114,14 +114,15 @@ def main() -> int:
         planned = list(islice(enumerate(kinds(asked.seed), 1), asked.only - 1, asked.only))
     out, isolated, results = Console(soft_wrap=True), can_be_apart(), []
     work = Path(tempfile.mkdtemp(prefix="sf-"))  # short: the path of a socket holds 107 bytes
+    pool = ThreadPoolExecutor(asked.jobs)
     try:
-        with ThreadPoolExecutor(asked.jobs) as pool:
-            for one in pool.map(partial(make, asked.seed, work, isolated), planned):
-                results.append(one)
-                state = "FAILED" if one.problems else f"left out: {one.skipped}" if one.skipped else "passed"
-                line = f"{one.number:4} {one.kind}: {'; '.join(one.did)}: {state} ({one.seconds:.0f} s)"
-                out.print(line, markup=False, highlight=False)
+        for one in pool.map(partial(make, asked.seed, work, isolated), planned):
+            results.append(one)
+            state = "FAILED" if one.problems else f"left out: {one.skipped}" if one.skipped else "passed"
+            line = f"{one.number:4} {one.kind}: {'; '.join(one.did)}: {state} ({one.seconds:.0f} s)"
+            out.print(line, markup=False, highlight=False)
     finally:
+        pool.shutdown(cancel_futures=True)  # Ctrl-C ends with the table of the rounds until then
         show(results, asked.seed, work, isolated, out)
         failed = any(one.problems for one in results)
         shutil.rmtree(work / "prepared" if failed else work, ignore_errors=True)

@@ -20,6 +20,7 @@ from stallmark.cli.common import FAILED, INCOMPLETE
 
 CUT_S = 4
 """A record whose disk is full has what was written before; what users do until they are told to stop it has not."""
+DENIED = r"not permitted|denied|read-only|cannot be (used|written)"
 WORDS = r"No space left|disk is (full|too small)|out of space|could not (extend|write)|full"
 
 
@@ -67,7 +68,7 @@ def unwritable(round: Round) -> None:
     early = round.rng.random() < 0.3
     round.tool.runs.mkdir()
     [folder] = round.tool.home.glob("embedded/*")
-    with _unwritable_for_us(round) as refuse:
+    with _without_drafts(round), _unwritable_for_us(round) as refuse:
         if early:
             refuse(folder if which == "database" else round.tool.runs)
         reset = round.rng.choice(["continue", "restore"])
@@ -82,6 +83,8 @@ def unwritable(round: Round) -> None:
         told = " ".join(((record and record.incomplete_because) or command.text).split())
         if code not in (0, FAILED, INCOMPLETE):
             round.problems.append(f"it ended with {code}: {told[-300:]}")
+        if code and not re.search(DENIED, told, re.IGNORECASE):
+            round.problems.append(f"the folder was unwritable, and the reason is “{told[-300:]}”")
     if record and record.manifest.status == "running" and code:
         round.problems.append(
             f"the record says that the run goes on, and it has ended with {code}: {command.text[-200:]}"
@@ -186,6 +189,14 @@ def _unwritable_for_us(round: Round) -> Iterator:
     finally:
         for folder in refused:
             _set(folder, True)
+
+
+@contextmanager
+def _without_drafts(round: Round) -> Iterator[None]:
+    """Remove at the end the drafts of records whose folder was unwritable: nobody could."""
+    yield
+    for draft in round.tool.runs.glob("*/*/manifest.json.*.new"):
+        draft.unlink()
 
 
 def _set(folder: Path, writable: bool) -> None:

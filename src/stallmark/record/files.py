@@ -8,7 +8,7 @@ import platform
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -53,7 +53,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
         os.replace(draft, path)
     except BaseException as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # its folder may take no change any more
+            draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and not error.filename:
             raise named(error, path) from error
         raise
