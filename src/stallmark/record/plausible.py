@@ -65,11 +65,10 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
 
 def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
     """Return what is wrong with some columns of a table; None where nothing is."""
-    own = table in _OWN or table.startswith("external_")
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if not _is_as_named(name, column.type):
             return f"its column {name} is {column.type}"
-        if column.null_count and (name in _NEVER_NULL or (own and name not in _may_be_null(table))):
+        if column.null_count and not may_be_null(table, name):
             return f"its column {name} has rows without a value"
         if name in ("second", "t") and len(column):
             times = column.to_numpy(zero_copy_only=False)
@@ -82,8 +81,10 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
     return None
 
 
-def _may_be_null(table: str) -> frozenset[str]:
-    return _UNKNOWN.get(table, frozenset()) | _ADDED_LATER
+def may_be_null(table: str, column: str) -> bool:
+    """Tell whether a column may lack values: in collectors' tables all may but the times and counts of sampling."""
+    own = table in _OWN or table.startswith("external_")
+    return column not in _NEVER_NULL and (not own or column in _UNKNOWN.get(table, ()) or column in _ADDED_LATER)
 
 
 def _is_as_named(name: str, kind: pa.DataType) -> bool:
