@@ -188,6 +188,21 @@ def test_a_login_without_the_right_is_told_which_it_needs(tmp_path, monkeypatch)
     assert not (tmp_path / "p").exists()
 
 
+def test_a_server_without_management_views_is_told_what_to_profile(tmp_path):
+    from support.mssql_server import answering, says_it_is
+    from support.tds.script import Script
+
+    from stallmark.profile.find import source_for
+
+    script = Script(databases=["master"])
+    says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
+    with answering(script, encryption="none") as server:
+        url = f"mssql://watcher:secret@127.0.0.1:{server.port}/master?Encrypt=no"
+        with pytest.raises(StallmarkError, match=r"Babelfish has none of .* postgresql://"):
+            Collection(source_for(url, anonymous=False), tmp_path / "p", HOUR).run()
+    assert not (tmp_path / "p").exists()
+
+
 def test_through_the_driver_a_cut_connection_is_opened_again_and_one_text_is_sent(tmp_path):
     from support.mssql_server import answering
 
