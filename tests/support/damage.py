@@ -34,7 +34,7 @@ STRANGE: Sequence[Any] = (
 
 @dataclass(frozen=True)
 class Seen:
-    """What a command did: its exit code, what it printed, and the figures that it wrote."""
+    """The result of a command: its exit code, what it printed, and the figures that it wrote."""
 
     command: str
     code: int

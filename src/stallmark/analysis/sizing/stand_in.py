@@ -1,4 +1,4 @@
-"""What the loads of a stand-in did per second, of the quantities that a profile tells: by themselves, and together."""
+"""The quantities that a profile tells, as the loads of a stand-in did them: by themselves, and together."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
