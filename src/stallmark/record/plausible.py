@@ -18,7 +18,7 @@ TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "code", "collector", "commit_mode", "counter", "database", "entity",
     "epoch", "error", "error_class", "event", "graph", "handle", "happened", "instance", "isolation", "kind",
     "load", "log_time", "message", "object", "operation", "order", "others", "page_type", "path", "pattern",
-    "phase", "plan", "plan_hash", "planned", "procedure", "query", "relation", "replica", "resources",
+    "phase", "plan", "plan_hash", "planned", "procedure", "process", "query", "relation", "replica", "resources",
     "reuse_wait", "role", "session", "source", "state", "statement", "statistic", "table", "text", "transaction",
     "unit", "victim", "volume", "wait", "wait_class", "wait_type",
 ))  # fmt: skip
