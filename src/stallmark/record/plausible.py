@@ -40,7 +40,7 @@ _NEEDED: Final = {
 _UNKNOWN: Final = {
     "errors": frozenset(("message",)),
     "transaction_io": frozenset(("read_us", "writes")),
-    "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
+    "queries": frozenset(QUERIES.names) - {"stream", "position", "query", "started_s", "seconds"},
     "maintenance": frozenset(("error",)),
 }
 """Columns that may be null, of our own tables."""
@@ -58,7 +58,9 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
     for field in own or ():
         if field.name not in schema.names and field.name not in _ADDED_LATER:
             return f"it has no column {field.name}"
-        if field.name in schema.names and not _alike(field.type, schema.field(field.name).type):
+        if field.name not in schema.names or _is_empty(table, schema.field(field.name)):
+            continue
+        if not _alike(field.type, schema.field(field.name).type):
             return f"its column {field.name} is {schema.field(field.name).type}"
     return None
 
@@ -66,6 +68,8 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
 def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
     """Return what is wrong with some columns of a table; None where nothing is."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if _is_empty(table, rows.schema.field(name)):
+            continue
         if not _is_as_named(name, column.type):
             return f"its column {name} is {column.type}"
         if column.null_count and not may_be_null(table, name):
@@ -85,6 +89,11 @@ def may_be_null(table: str, column: str) -> bool:
     """Tell whether a column may lack values: in collectors' tables all may but the times and counts of sampling."""
     own = table in _OWN or table.startswith("external_")
     return column not in _NEVER_NULL and (not own or column in _UNKNOWN.get(table, ()) or column in _ADDED_LATER)
+
+
+def _is_empty(table: str, field: pa.Field) -> bool:
+    """Tell whether a column has no value at all, as it may."""
+    return kinds.is_null(field.type) and may_be_null(table, field.name)
 
 
 def _is_as_named(name: str, kind: pa.DataType) -> bool:
