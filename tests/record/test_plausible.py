@@ -6,6 +6,7 @@ import pytest
 from support.synthetic import Truth, make_run
 from support.tables import get, put
 
+from stallmark.analysis.experiment import summarise
 from stallmark.collectors import data_format
 from stallmark.errors import StallmarkError
 from stallmark.record.plausible import LONGEST_S, TEXTS, wrong_columns, wrong_rows
@@ -54,6 +55,15 @@ def test_what_no_run_can_have_is_refused(run, name, column, values, said):
     with pytest.raises(StallmarkError, match=rf"{name} is damaged \(its column .*{said}"):
         list(Record(run).batches(name, [column]))
     put(run, name, whole)
+
+
+def test_a_histogram_without_its_counts_is_refused(run):
+    whole = get(run, "transactions")
+    counts = [[] if place == 7 else count for place, count in enumerate(whole["latency_counts"].to_pylist())]
+    put(run, "transactions", with_column(whole, "latency_counts", pa.array(counts, whole["latency_counts"].type)))
+    with pytest.raises(StallmarkError, match=r"transactions is damaged .*more buckets than counts"):
+        summarise([Record(run)])
+    put(run, "transactions", whole)
 
 
 def test_a_column_that_is_there_twice_or_missing_is_said(run):

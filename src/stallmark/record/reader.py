@@ -66,8 +66,8 @@ class Record:
 
     def tables(self) -> list[str]:
         """Return the names of the tables that the record has, or had when it was closed."""
-        files = [p for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows") and _NAME.fullmatch(p.stem)]
-        there = {p.stem for p in files if p.suffix == ".arrows" or self._is_of(p.stem)}
+        files = [p for p in self.folder.iterdir() if p.suffix in _TABLE_FILES and _NAME.fullmatch(p.stem)]
+        there = {p.stem for p in files if p.suffix != ".parquet" or self._is_of(p.stem)}
         return sorted(there | set(self.manifest.tables))
 
     def table(self, name: str) -> pa.Table:

@@ -64,3 +64,12 @@ def test_a_damaged_table_is_a_sentence(tmp_path):
     (folder / "waits.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(StallmarkError, match=r"waits\.parquet is damaged"):
         read_imported(folder)
+
+
+@pytest.mark.parametrize("end", [None, AT + timedelta(days=5000)])
+def test_times_that_no_profile_has_are_a_sentence(tmp_path, end):
+    folder, row = tmp_path / "profile", {"start": AT, "end": end, "batches": 12.0}
+    server = pa.Table.from_pylist([row], SERVER)
+    write_imported(folder, MADE, Intervals(FILE_IO.empty_table(), server, WAITS.empty_table()))
+    with pytest.raises(StallmarkError, match=r"server\.parquet is damaged"):
+        read_imported(folder)

@@ -133,7 +133,7 @@ def _inside(t: np.ndarray, interval: Interval) -> np.ndarray:
 
 def _between(counters: Counters, begin: float, end: float) -> LoadIo | None:
     delta = counters.over(begin, end)
-    if delta is None or delta.broken or "reads" not in delta.values:
+    if delta is None or delta.broken or not {"reads", "writes"} <= delta.values.keys():
         return None
     grown, grown_bytes = delta.get("extends") or 0.0, delta.get("extend_bytes") or 0.0
     written = delta.get("write_bytes")

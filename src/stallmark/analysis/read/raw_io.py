@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.latency import Latencies
 from stallmark.record.reader import Record
+from stallmark.record.table_file import readable
 
 TABLE = "raw_io"
 COUNTS = ("reads", "read_bytes", "writes", "write_bytes", "latency_us")
@@ -124,7 +125,8 @@ def read_raw_io(record: Record, seconds: int, intervals: Sequence[Interval]) -> 
             for index in np.unique(where[where >= 0]):
                 merged = found.latency.setdefault((int(index), load, cell), Latencies.empty())
                 some = pa.array(rows[where == index])
-                merged.merge(*(batch.column(name).take(some) for name in _HISTOGRAM))
+                with readable(record.folder / TABLE):
+                    merged.merge(*(batch.column(name).take(some) for name in _HISTOGRAM))
     return found
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.latency import Latencies
 from stallmark.record.reader import Record
+from stallmark.record.table_file import readable
 
 _COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
 _HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
@@ -81,7 +82,8 @@ def read_load(
                     some = pa.array(rows[where[rows] == index])
                     for into, what in ((load.latency, "latency"), (load.service, "service")):
                         merged = into.setdefault((int(index), name), Latencies.empty())
-                        merged.merge(*(batch.column(f"{what}_{part}").take(some) for part in ("gaps", "counts")))
+                        with readable(record.folder / "transactions"):
+                            merged.merge(*(batch.column(f"{what}_{part}").take(some) for part in ("gaps", "counts")))
     for batch in record.batches("transaction_io", ["second", "transaction", *_OWN_IO]):
         for row in _within(batch, seconds).to_pylist():
             looks = load.own_io.setdefault(row["transaction"], {name: np.zeros(seconds) for name in _OWN_IO})
