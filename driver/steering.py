@@ -187,7 +187,8 @@ class Steering:
             return False
         self._short.append(window)
         if len(self._short) == 2:
-            self.rate = (1 - SHORT_BY) * sum(w.done for w in self._short) / sum(w.seconds for w in self._short)
+            if done := sum(w.done for w in self._short):  # of none no rate follows
+                self.rate = (1 - SHORT_BY) * done / sum(w.seconds for w in self._short)
             self.outcome = Outcome.UNSERVED
         return True
 

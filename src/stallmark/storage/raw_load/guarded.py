@@ -77,9 +77,9 @@ class GuardedFio:
         self._errors.seek(0)
         said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
         code = self._guard.poll()
-        if not said.strip() and killed_by(code):
+        if killed_by(code):
             return f"its guard {how_ended(code)}"
-        if not said.strip() and killed_by(of_guarded(code)):
+        if killed_by(of_guarded(code)):
             return f"its fio {how_ended(of_guarded(code))}"
         return as_reason(reason_in(said))
 
