@@ -1,4 +1,4 @@
-"""Whether damaged records are found out: a sentence or the same figures, never a traceback, never other figures.
+"""Damaged records are found out: a sentence or the same figures, never a traceback, never other figures.
 
     python -m benchmarks.damaged_records [--seed 1] [--count 1000]
 

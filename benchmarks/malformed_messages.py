@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -22,7 +22,7 @@ import zmq
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from benchmarks.cached_bank import cached_bank
 from support import malformed
-from support.driving import executor_order, load_machine, load_spec, timeline, total
+from support.driving import dismiss, executor_order, load_machine, load_spec, timeline, total
 from support.manifests import a_manifest
 from support.remote import free_port
 from support.synthetic import Truth, make_run
@@ -83,10 +83,7 @@ def to_a_master(bank: EmbeddedEngine, folder: Path, seed: int, count: int) -> st
         finally:
             drive.finish()
             writer.close()
-        for channel in machines:
-            channel.send(Quit())
-            while not isinstance(channel.receive(), Finished):
-                pass
+        dismiss(machines)
     record = Record(folder)
     [sentence] = record.manifest.notes
     assert record.incomplete_because is None and said.count(sentence) == 1
@@ -190,12 +187,7 @@ def to_a_live_page(folder: Path, seed: int, count: int) -> str:
     view = View(folder / "20260101-000000-buffer-pool", read_scenario("buffer-pool"))
     page = LivePage(view, PageAddress("127.0.0.1", port), stop=lambda: stops.append(True))
     page.start()
-    for request in malformed.requests(seed, count, f"127.0.0.1:{port}"):
-        with socket.create_connection(("127.0.0.1", port)) as visitor, suppress(ConnectionError):
-            visitor.sendall(request)
-            visitor.shutdown(socket.SHUT_WR)
-            while visitor.recv(1 << 16):
-                pass
+    malformed.ask(port, malformed.requests(seed, count, f"127.0.0.1:{port}"))
     with urlopen(f"http://127.0.0.1:{port}/state") as answer:
         assert answer.status == 200 and not stops
     page.close(True, "")

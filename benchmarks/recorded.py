@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from stallmark.driver.deck import Dealer
 from stallmark.engines.base import Engine, Isolation, Session
+from stallmark.errors import CallFailed
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, WorkloadContext
 
@@ -50,13 +51,22 @@ class RecordingSession(Session):
     def prepare(self, name: str, sql: str) -> None:
         self._session.prepare(name, sql)
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
+    def call(
+        self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
+    ) -> Sequence[tuple]:
         call = name, list(parameters)
         if self._open:
             self._open[1].append(call)
         else:
             self._done.append((None, [call], True))
-        return self._session.call(name, parameters, commits=commits)
+        rows = self._session.call(name, parameters, commits=commits, last=last)
+        if last:
+            self._end(committed=True)
+        return rows
+
+    def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
+        self._done += [(None, [(name, list(parameters))], True) for parameters in several]
+        return self._session.call_each(name, several)
 
     def begin(self, isolation: Isolation) -> None:
         self._open = isolation, []

@@ -10,6 +10,7 @@ import msgspec
 
 from stallmark.driver.added_steps import changes, timed, users_in
 from stallmark.driver.channel import Closed, start_child
+from stallmark.driver.client_cpu import ClientCpu
 from stallmark.driver.load import LoadSpec, background_sessions, shared_out
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.merger import Merger
@@ -144,6 +145,7 @@ class Drive:
             raise StallmarkError(f"The load could not start: {self._conductor_gone()}.") from None
         self.start_ns = time.monotonic_ns()
         self._channel.send(Go(self.start_ns))
+        self._client_cpu = ClientCpu(self._process.pid, self.start_ns)
 
     def clock(self) -> float:
         """Return the seconds since the run's start. Monotonic: setting the wall clock back changes nothing."""
@@ -154,6 +156,7 @@ class Drive:
         while (now := self.clock()) < self._timeline.end_s:
             self._receive(timeout=min(0.2, self._timeline.end_s - now))
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
+            self._writer.append("client_cpu", list(self._client_cpu.rows(time.monotonic_ns())))
             if self._settling.check(self.clock()):
                 self._take_over()
             self._steer()

@@ -6,7 +6,7 @@ are in the same folder, `<name>.<dialect>.sql`. These twins do the same in the s
 
 One frame is a transaction by itself. Where it writes, its isolation is in its SQL: on SQL Server a batch
 (`<frame>.call.mssql.sql`) that sets it, begins, calls and commits. Several frames, or one at another isolation, are one
-inside `session.transaction`.
+inside `session.transaction`, whose last call says that it is: where the server can, no trip is needed for the ends.
 """
 
 import random

@@ -83,6 +83,20 @@ def held() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold back signals as `later` does, from calls in C as well: an ODBC driver takes an interruption for the loss of
+    its connection. Start no process inside: it would not hear them either."""
+    masks = hasattr(signal, "pthread_sigmask")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _heard()) if masks else set()
+    try:
+        with later():
+            yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _heard() -> list[signal.Signals]:
     numbers = [getattr(signal, name) for name in _SIGNALS]
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]

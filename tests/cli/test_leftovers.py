@@ -1,4 +1,4 @@
-"""What killed processes leave outside the folders of databases: found, listed, removed; nothing of a live one."""
+"""Leftovers of killed processes outside the folders of databases: found, listed, removed; nothing of a live one."""
 
 import mmap
 import os
@@ -30,7 +30,7 @@ def memory(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def killed(memory) -> list[Path]:
-    """What a process that is gone has left, beside what is not its own."""
+    """Leftovers of a process that is gone, beside what is not its own."""
     with subprocess.Popen(["true"]) as gone:
         pass
     temporary = Path(tempfile.gettempdir())

@@ -19,13 +19,19 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, EmbeddedMemory
 from stallmark.experiment.progress import Show
 from stallmark.loaders.load import build
+from stallmark.record.histogram import Histogram, columns
 from stallmark.record.manifest.workload import Counted
 from stallmark.record.reader import Record
+from stallmark.record.schema import TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.schema.deploy import batches
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.brokerage import WORKLOAD as BROKERAGE
+
+TOOK = Histogram(b"", b"")
+RAN = {"second": 1, "load": "market", "retries": 0, "latency_us": 0, "service_us": 0}
+RAN |= columns("latency", TOOK) | columns("service", TOOK)
 
 
 def bench(engine: Engine, choice: WorkloadChoice, runs: Path, may_cap_memory: bool = False) -> Bench:
@@ -109,9 +115,16 @@ def test_what_is_counted_is_what_was_committed():
 def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
     workload = {"opening": {"name": "settle", "done": {"balance": 1_100}}}
     writer = RecordWriter(tmp_path / "run", a_manifest(workload=workload))
-    ran = {"rolled_back": 0, "retries": 0, "latency_us": 0, "service_us": 0, "second": 1}
+    ran = {"rolled_back": 0} | RAN
     writer.append("transactions", [{"transaction": "pay", "committed": 7, "failed": 0} | ran])
-    failed = {"transaction": "sweep", "error_class": "other", "code": "42501", "message": "denied", "second": 1}
+    failed = {
+        "load": "market",
+        "transaction": "sweep",
+        "error_class": "other",
+        "code": "42501",
+        "message": "denied",
+        "second": 1,
+    }
     writer.append("errors", [failed | {"attempts": 1, "given_up": 1}])
     writer.close()
     found = {check.what: check for check in selftest_record.transactions(Record(tmp_path / "run"), MARKET)}
@@ -132,7 +145,7 @@ def test_a_transaction_whose_turn_had_not_come_has_not_failed(tmp_path, cards, s
     known[2]["source"] = "followers"
     steps = [{"name": "", "users": 2, "begin_s": 0, "measure_s": 1, "end_s": 5}]
     writer = RecordWriter(tmp_path / "run", a_manifest(workload={"transactions": known}, steps=steps))
-    ran = {"rolled_back": 3, "retries": 0, "latency_us": 0, "service_us": 0, "second": 1}
+    ran = {"rolled_back": 3} | RAN
     writer.append("transactions", [{"transaction": "pay", "committed": 4, "failed": 0} | ran])
     writer.close()
     found = {check.what: check for check in selftest_record.transactions(Record(tmp_path / "run"), MARKET)}
@@ -153,7 +166,8 @@ def test_collectors_say_what_they_gave(tmp_path):
         "transactions": about("Transactions"),
     }
     writer = RecordWriter(tmp_path / "run", a_manifest(collectors=collectors))
-    writer.append("users", [{"second": 1}])
+    of_users = dict.fromkeys(TABLES["users"].names, 0) | {"second": 1, "load": "market"}
+    writer.append("users", [of_users])
     writer.close()
     found = {check.what: (check.state, check.said) for check in selftest_record.collectors(Record(tmp_path / "run"))}
     assert found == {

@@ -47,6 +47,9 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
     assert busy == pytest.approx(service, abs=committed)
     assert set(record.table("users")["executor"].to_pylist()) == {0, 1}
     assert total(record, "users", "cpu_us") > 0
+    spent = record.table("client_cpu").to_pylist()
+    assert {row["process"] for row in spent} == {"command", "conductor"}
+    assert len(spent) == 2 * len({row["second"] for row in spent}) and sum(row["cpu_us"] for row in spent) > 0
     assert sum(progress.errors for progress in running.progress[-1:]) == total(record, "errors", "attempts")
 
 

@@ -11,14 +11,13 @@ import psutil
 import pytest
 import zmq
 from support import malformed
-from support.driving import Load, history_rows, load_machine, load_spec, timeline, total
+from support.driving import Load, dismiss, history_rows, load_machine, load_spec, timeline, total
 from support.manifests import a_manifest
 from support.remote import free_port
 
 from stallmark.driver.controller import Drive
 from stallmark.driver.load import LoadSpec, shared_out
 from stallmark.driver.machines import ExpectedMachines
-from stallmark.driver.messages import Finished, Quit
 from stallmark.driver.pacing import Arrivals
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record
@@ -147,10 +146,7 @@ def run_on_two_machines(bank, tmp_path, loads: list[LoadSpec], meanwhile: Callab
         finally:
             drive.finish()
             writer.close()
-        for channel in machines:
-            channel.send(Quit())
-            while not isinstance(channel.receive(), Finished):
-                pass
+        dismiss(machines)
     return drive
 
 

@@ -66,6 +66,8 @@ REASONS = {
     "Windows": r"^(typeperf|logman|relog) ",
     "sysstat": r"^S_TIME_FORMAT=ISO iostat |^sadf |^sar ",
     "Prometheus": r"^curl ",
+    "pip-audit": r"pip-audit",
+    "the sizing of": r"^stallmark size ",
     "somebody who looks": r"--web|live$",
     "an experiment that ended early": r"--resume",
     "somebody who confirms": r"db remove",

@@ -16,6 +16,7 @@ STATEMENTS = {
     "add": "UPDATE t SET n = n + $2::int WHERE id = $1::int RETURNING n",
     "total": "SELECT sum(n)::int FROM t",
     "divide": "SELECT 1 / $1::int",
+    "echo": "SELECT $1::text, $2::int, $3::boolean",
     "end": "SELECT pg_terminate_backend(pg_backend_pid())",
 }
 SLOW_COMMIT = """
@@ -56,6 +57,38 @@ def test_calls_inside_are_one_transaction_at_its_isolation(database, sessions, i
     assert session.call("level", []) == [("read committed",)]
 
 
+def test_the_last_call_commits_what_all_have_done(database, sessions):
+    session = sessions()
+    with session.transaction(Isolation.REPEATABLE_READ):
+        session.call("add", [1, 5])
+        assert session.call("add", [2, 6], last=True) == [(6,)]
+        assert numbers(database) == [5, 6]
+    with session.transaction(Isolation.SERIALIZABLE):
+        assert session.call("level", [], last=True) == [("serializable",)]
+    assert session.call("level", []) == [("read committed",)]
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+def test_values_come_back_as_they_went_from_the_first_call_and_the_last(setting, sessions):
+    session = sessions()
+    session.prepare("strings", f"SET standard_conforming_strings = {setting}")
+    session.call("strings", [])
+    for row in [("it's \\ a 'quoted\\' %s; --", -7, True), ("", 0, False), (None, None, None), ("naïve – 数", 1, True)]:
+        for last in (False, True):
+            with session.transaction(Isolation.READ_COMMITTED):
+                assert session.call("echo", row, last=last) == [row]
+
+
+def test_the_ends_take_no_trip_where_calls_say_so(sessions, monkeypatch):
+    session = sessions()
+    monkeypatch.setattr(session, "_execute", None)  # by which plain statements go
+    with session.transaction(Isolation.READ_COMMITTED):
+        session.call("add", [1, 5])
+        session.call("add", [1, 5], last=True)
+    with session.transaction(Isolation.READ_COMMITTED):
+        session.roll_back()
+
+
 def test_a_single_call_may_have_its_own_isolation(database, sessions):
     """As transactions/workload.py says: in one round trip."""
     database.execute("""
@@ -69,6 +102,37 @@ def test_a_single_call_may_have_its_own_isolation(database, sessions):
     session.prepare("alone", "CALL alone(NULL)")
     assert session.call("alone", []) == [("serializable",)]
     assert session.call("level", []) == [("read committed",)]
+
+
+def test_of_several_calls_that_are_transactions_by_themselves_one_fails_alone(database, sessions):
+    session = sessions()
+    first, failed, last = session.call_each("divide", [[1], [0], [-1]])
+    assert (first, last) == ([(1,)], [(-1,)])
+    assert isinstance(failed, CallFailed) and failed.kind is ErrorClass.OTHER
+    assert session.call_each("add", [[1, 5], [2, 6]]) == [[(5,)], [(6,)]]
+    assert numbers(database) == [5, 6]
+    assert session.call_each("add", []) == []
+
+
+def test_of_several_calls_that_are_refused_at_their_commit_each_is_told(database, sessions):
+    database.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';"
+        "CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
+        "WHEN (NEW.id = 1) EXECUTE FUNCTION refuse()"
+    )
+    refused, done = sessions().call_each("add", [[1, 5], [2, 6]])
+    assert isinstance(refused, CallFailed) and refused.kind is ErrorClass.OTHER
+    assert done == [(6,)] and numbers(database) == [0, 6]
+
+
+def test_of_several_calls_those_after_a_lost_connection_are_of_unknown_outcome(database, sessions):
+    session = sessions()
+    session.prepare("maybe", "SELECT CASE WHEN $1 THEN pg_terminate_backend(pg_backend_pid()) END")
+    done, *lost = session.call_each("maybe", [[False], [True], [False]])
+    assert done == [(None,)] or isinstance(done, CallFailed)
+    assert [failure.kind for failure in lost] == [ErrorClass.UNKNOWN_OUTCOME] * 2
+    [refused] = session.call_each("maybe", [[False], [False]])
+    assert refused.kind is ErrorClass.CONNECTION_LOST
 
 
 def test_a_transaction_may_decide_to_roll_back(database, sessions):
@@ -89,25 +153,30 @@ def test_a_fault_between_the_calls_rolls_back(database, sessions):
     assert numbers(database) == [7, 0]
 
 
-def test_after_an_error_between_the_calls_the_session_is_clean(database, sessions):
+@pytest.mark.parametrize("calls", [["add", "divide"], ["divide"]], ids=["after others", "first"])
+@pytest.mark.parametrize("last", [False, True], ids=["between", "last"])
+def test_after_an_error_in_a_call_the_session_is_clean(last, calls, database, sessions):
     session = sessions()
-    with pytest.raises(CallFailed, match="division by zero"), session.transaction(Isolation.READ_COMMITTED):
-        session.call("add", [1, 5])
-        session.call("divide", [0])
+    with pytest.raises(CallFailed, match="division by zero") as raised, session.transaction(Isolation.READ_COMMITTED):
+        for call in calls:
+            session.call(call, [1, 5] if call == "add" else [0], last=last and call == "divide")
+    assert raised.value.kind is ErrorClass.OTHER
     sessions().call("add", [1, 1])  # its locks are gone, too
     with session.transaction(Isolation.READ_COMMITTED):
         session.call("add", [2, 6])
     assert numbers(database) == [1, 6]
 
 
-def test_of_two_that_read_what_the_other_writes_one_is_refused_at_its_commit(database, sessions):
+@pytest.mark.parametrize("last", [False, True], ids=["of its own", "with the last call"])
+def test_of_two_that_read_what_the_other_writes_one_is_refused_at_its_commit(last, database, sessions):
     one, two = sessions(), sessions()
     with pytest.raises(CallFailed) as raised, one.transaction(Isolation.SERIALIZABLE):
         one.call("total", [])
+        one.call("add", [1, 1])
         with two.transaction(Isolation.SERIALIZABLE):
             two.call("total", [])
-            two.call("add", [2, 1])
-            one.call("add", [1, 1])
+            two.call("add", [2, 1], last=last)
+        one.call("level", [], last=last)
     assert raised.value.kind is ErrorClass.SERIALIZATION and raised.value.kind.retryable
     assert numbers(database) == [0, 1]
     with one.transaction(Isolation.SERIALIZABLE):
@@ -139,28 +208,50 @@ def test_a_deadlock_between_the_calls_leaves_both_sessions_clean(database, sessi
     assert numbers(database) == [3, 1]
 
 
-def test_a_connection_lost_between_the_calls_has_committed_nothing(database, sessions):
+@pytest.mark.parametrize("calls", [["add", "end"], ["end"]], ids=["after others", "first"])
+def test_a_connection_lost_between_the_calls_has_committed_nothing(calls, database, sessions):
     session = sessions()
     with pytest.raises(CallFailed) as raised, session.transaction(Isolation.READ_COMMITTED):
-        session.call("add", [1, 5])
-        session.call("end", [])
-    assert raised.value.kind is ErrorClass.CONNECTION_LOST
+        for call in calls:
+            session.call(call, [1, 5] if call == "add" else [])
+    assert raised.value.kind is ErrorClass.CONNECTION_LOST and "administrator command" in raised.value.message
+    assert session.is_lost
     assert numbers(database) == [0, 0]
 
 
-def test_a_connection_lost_at_the_commit_is_of_unknown_outcome(database, sessions):
+def test_a_connection_known_to_be_lost_sends_nothing(sessions):
+    session = sessions()
+    with pytest.raises(CallFailed):
+        session.call("end", [])
+    for last in (False, True):
+        with pytest.raises(CallFailed) as raised, session.transaction(Isolation.READ_COMMITTED):
+            session.call("add", [1, 5], last=last)
+        assert raised.value.kind is ErrorClass.CONNECTION_LOST
+
+
+def test_a_connection_lost_during_the_last_call_is_of_unknown_outcome(database, sessions):
+    session = sessions()
+    with pytest.raises(CallFailed) as raised, session.transaction(Isolation.READ_COMMITTED):
+        session.call("add", [1, 5])
+        session.call("end", [], last=True)
+    assert raised.value.kind is ErrorClass.UNKNOWN_OUTCOME and "administrator command" in raised.value.message
+    assert numbers(database) == [0, 0]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["of its own", "with the last call"])
+def test_a_connection_lost_at_the_commit_is_of_unknown_outcome(last, database, sessions):
     database.execute(SLOW_COMMIT)
     session = sessions()
 
     def add() -> None:
         with session.transaction(Isolation.READ_COMMITTED):
-            session.call("add", [1, 5])
+            session.call("add", [1, 5], last=last)
 
     with ThreadPoolExecutor() as pool:
         failure = pool.submit(add)
         eventually(
             lambda: bool(
-                database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query = 'COMMIT'")
+                database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%COMMIT'")
             )
         )
         database.query("SELECT pg_terminate_backend(%s, 60000)", [session.server_pid])

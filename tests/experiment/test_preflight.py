@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -72,6 +73,20 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
         "small asks for 30 users and 30 sessions of the market emulator, but the server takes 59 beside our own "
         "sessions: ask for fewer, or raise its max_connections."
     )
+
+
+@pytest.mark.parametrize(("slo", "is_refused"), [("{read: 10ms}", True), ("{transactions: [p95 < 1s]}", False)])
+def test_a_search_by_reads_that_the_server_does_not_tell(read, tmp_path, slo, is_refused):
+    """As of a Babelfish."""
+    script = Script(databases=["bank"])
+    says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
+    script.sql("@@MAX_CONNECTIONS", Rows([Column("most", INT)], [(32_767,)]))
+    plain = ("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]", f"slo={slo}")
+    scenario = read("users: 4", "search: {of: users, from: 1, to: 8}", sets=plain)
+    with answering(script) as server, pytest.raises(StallmarkError) if is_refused else nullcontext() as refused:
+        refuse_what_cannot_be(scenario, engine_at(server), tmp_path)
+    if is_refused:
+        assert "goes by the time of reads (slo), which is not known here. Babelfish has none" in str(refused.value)
 
 
 MIB = 1024**2

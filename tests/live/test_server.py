@@ -3,7 +3,6 @@
 import json
 import logging
 import socket
-from contextlib import suppress
 from urllib.error import URLError
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
@@ -186,12 +185,7 @@ def test_requests_that_are_none_neither_end_nor_stop_it_and_say_nothing(view, ca
     port, stops = free_port(), []
     page = LivePage(view(), PageAddress("127.0.0.1", port), stop=lambda: stops.append(True))
     page.start()
-    for request in malformed.requests(seed=5, count=60, host=f"127.0.0.1:{port}"):
-        with socket.create_connection(("127.0.0.1", port)) as visitor, suppress(ConnectionError):
-            visitor.sendall(request)
-            visitor.shutdown(socket.SHUT_WR)
-            while visitor.recv(1 << 16):
-                pass
+    malformed.ask(port, malformed.requests(seed=5, count=60, host=f"127.0.0.1:{port}"))
     with urlopen(f"http://127.0.0.1:{port}/state") as answer:
         assert answer.status == 200
     page.close(True, "")

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from support.production import DAY, HOUR, MIDNIGHT, Production, direct
+from support.small_disks import fill, small_disk
 
 from stallmark.analysis.profile import cautions, intervals
 from stallmark.analysis.profile.intervals import intervals_of, samples_of
@@ -187,6 +188,21 @@ def test_a_login_without_the_right_is_told_which_it_needs(tmp_path, monkeypatch)
     assert not (tmp_path / "p").exists()
 
 
+def test_a_server_without_management_views_is_told_what_to_profile(tmp_path):
+    from support.mssql_server import answering, says_it_is
+    from support.tds.script import Script
+
+    from stallmark.profile.find import source_for
+
+    script = Script(databases=["master"])
+    says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
+    with answering(script, encryption="none") as server:
+        url = f"mssql://watcher:secret@127.0.0.1:{server.port}/master?Encrypt=no"
+        with pytest.raises(StallmarkError, match=r"Babelfish has none of .* postgresql://"):
+            Collection(source_for(url, anonymous=False), tmp_path / "p", HOUR).run()
+    assert not (tmp_path / "p").exists()
+
+
 def test_through_the_driver_a_cut_connection_is_opened_again_and_one_text_is_sent(tmp_path):
     from support.mssql_server import answering
 
@@ -201,6 +217,23 @@ def test_through_the_driver_a_cut_connection_is_opened_again_and_one_text_is_sen
     assert [one.restart for one in found.unseen] == [True]
     assert ProfileKind.OTHER_SERVER in {one.kind for one in found.cautions}
     assert found.manifest.server.product == "SQL Server" and found.manifest.server.cores == 16
+
+
+def test_a_disk_that_fills_has_room_for_why_the_session_ended(tmp_path, monkeypatch):
+    production = Production()
+    write = ProfileWriter._write
+
+    def fills(self, name, rows):
+        if production.now > 200:
+            fill(tmp_path / "disk")
+        write(self, name, rows)
+
+    monkeypatch.setattr(ProfileWriter, "_write", fills)
+    with small_disk(tmp_path / "disk", 32) as disk:
+        with pytest.raises(StallmarkError, match="No space left on device"):
+            collected(production, monkeypatch, disk / "p")
+        [session] = read_profile(disk / "p").sessions
+        assert (session.end, session.reason) == ("failed", "No space left on device") and session.ended
 
 
 def test_a_full_disk_is_one_sentence_and_the_folder_goes_on(tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
 """The files of a record: damage is found by checksums, and no link leads out of its folder."""
 
+import errno
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,6 +20,7 @@ from stallmark.record.json_file import CHECKSUM
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS
+from stallmark.record.stream import remove
 from stallmark.record.writer import RecordWriter
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
@@ -60,6 +63,7 @@ def test_the_pages_of_a_table_have_checksums_that_are_verified(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     put(writer.folder, "errors", get(make_run(tmp_path / "other", Truth(failed_per_second=5)), "errors"))
     changed(writer.folder, tables={})
+    remove(writer.folder / "errors.arrows")
     path = writer.folder / "errors.parquet"
     rows = Record(writer.folder).table("errors")
     start = pq.read_metadata(path).row_group(0).column(ERRORS.names.index("attempts")).data_page_offset
@@ -152,3 +156,27 @@ def test_what_cannot_be_written_leaves_what_was_there_and_no_draft(private):
         file.write(b"half")
         raise OSError("full")
     assert private.read_text() == "as it was" and list(private.parent.iterdir()) == [private]
+
+
+def test_a_draft_of_a_process_that_is_gone_goes_with_the_next_one_and_no_others(tmp_path):
+    path = tmp_path / "report.html"
+    with replacing(path) as file:
+        [draft] = tmp_path.iterdir()
+        file.write(b"first")
+    here, machine = draft.name.removesuffix(".new").rpartition("-")[0], draft.name.split(".")[2].partition("-")[0]
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    left, others = tmp_path / f"{here}-{gone.pid}.new", [tmp_path / f"{here}-{os.getppid()}.new"]
+    others += [tmp_path / left.name.replace(machine, "elsewhere"), tmp_path / f"other-{left.name}", tmp_path / "a.new"]
+    for one in (left, *others):
+        one.touch()
+    with replacing(path) as file:
+        file.write(b"second")
+    assert path.read_bytes() == b"second" and not left.exists() and all(one.exists() for one in others)
+
+
+def test_a_disk_that_fills_is_said_of_the_file(tmp_path):
+    path = tmp_path / "report.html"
+    with pytest.raises(OSError) as full, replacing(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert full.value.filename == str(path) and list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
+from stallmark.errors import StallmarkError
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 from stallmark.record.schema import TRANSACTIONS
@@ -68,7 +69,7 @@ def test_a_slice_and_a_null_are_read_as_they_are():
 
 @pytest.mark.parametrize(("gaps", "counts"), [([1, 2], [5]), ([30_000], [5]), ([-1], [5])])
 def test_a_damaged_one_is_refused(gaps, counts):
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(StallmarkError, match="damaged"):
         hdr.total(pa.array([[1], gaps], LISTS["gaps"]), pa.array([[1], counts], LISTS["counts"]))
 
 

@@ -52,9 +52,15 @@ def test_rows_of_all_loads_are_told_too_and_of_a_run_that_goes_on_the_recent_one
     assert last["code"].to_pylist() == ["3", "4"]
 
 
-WAITS = pa.schema([("second", pa.int32()), ("application", pa.string()), ("samples", pa.int32())])
+WAITS = pa.schema(
+    [
+        *(("second", pa.int32()), ("application", pa.string()), ("samples", pa.int32()), ("polls", pa.int32())),
+        *(("wait_class", pa.string()), ("event", pa.string())),
+    ]
+)
 SAMPLED = [
-    {"second": second, "application": f"stallmark-user-{load}", "samples": second}
+    {"second": second, "application": f"stallmark-user-{load}", "samples": second, "polls": 5}
+    | {"wait_class": "io", "event": "read"}
     for second, load in ((1, "bank"), (6, "mail"), (11, "bank"), (11, "mail"), (12, "mailing"))
 ]
 

@@ -61,11 +61,11 @@ def test_rows_written_in_batches_are_read_in_order(batches, closed, tmp_path_fac
 def growing(folder: Path) -> tuple[Path, list[list[str | None]], list[int]]:
     """A stream of three batches, what they hold and where they end."""
     writer = RecordWriter(folder, a_manifest())
-    writer.add_table("waits", pa.schema([("event", pa.string())]))
-    stream = writer.folder / "waits.arrows"
+    writer.add_table("host", pa.schema([("event", pa.string())]))
+    stream = writer.folder / "host.arrows"
     events, ends = [], []
     for batch in (["a"], ["b", None], ["c"]):
-        writer.append("waits", [{"event": event} for event in batch])
+        writer.append("host", [{"event": event} for event in batch])
         events.append(batch)
         ends.append(stream.stat().st_size)
     return stream, events, ends
@@ -73,8 +73,8 @@ def growing(folder: Path) -> tuple[Path, list[list[str | None]], list[int]]:
 
 def events_of(folder: Path) -> list[str | None]:
     record = Record(folder)
-    found = [event for piece in record.batches("waits", ["event"]) for event in piece["event"].to_pylist()]
-    assert record.table("waits").num_rows == len(found)
+    found = [event for piece in record.batches("host", ["event"]) for event in piece["event"].to_pylist()]
+    assert record.table("host").num_rows == len(found)
     return found
 
 
@@ -106,19 +106,19 @@ def test_a_bit_that_flips_in_a_stream_is_found_and_so_is_a_part_that_is_missing(
     assert events_of(stream.parent) == whole
     for place in range(0, len(content), 7 if suffix == ".arrows" else 1):
         path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
-        with pytest.raises(StallmarkError, match=r"waits\.arrows is damaged"):
+        with pytest.raises(StallmarkError, match=r"host\.arrows is damaged"):
             events_of(stream.parent)
         path.write_bytes(content[:place])
         try:
             assert events_of(stream.parent) == whole  # no more than the last checksum is missing
         except StallmarkError as refused:
-            assert "waits.arrows is damaged" in str(refused)
+            assert "host.arrows is damaged" in str(refused)
 
 
 def test_a_stream_that_is_missing_is_said(tmp_path):
     stream, *_ = growing(tmp_path / "run")
     stream.unlink()
-    with pytest.raises(StallmarkError, match=r"waits\.arrows is missing"):
+    with pytest.raises(StallmarkError, match=r"host\.arrows is missing"):
         events_of(stream.parent)
 
 
@@ -153,15 +153,15 @@ def test_a_record_that_was_never_closed_says_that_it_was_cut(tmp_path):
 
 def test_a_closed_record_is_complete_and_holds_only_parquet(tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
-    writer.add_table("waits", pa.schema([("t", pa.float64())]))
-    writer.append("waits", [{"t": 0.5}])
+    writer.add_table("host", pa.schema([("t", pa.float64())]))
+    writer.append("host", [{"t": 0.5}])
     writer.close()
     assert {path.suffix for path in writer.folder.iterdir()} == {".parquet", ".json"}
-    assert set(Record(writer.folder).manifest.tables) == {*TABLES, "waits"}
+    assert set(Record(writer.folder).manifest.tables) == {*TABLES, "host"}
     record = Record(writer.folder)
     assert record.manifest.status == "complete"
     assert record.incomplete_because is None
-    assert record.table("waits").to_pylist() == [{"t": 0.5}]
+    assert record.table("host").to_pylist() == [{"t": 0.5}]
 
 
 def test_a_kill_between_parquet_and_the_end_of_its_stream_doubles_nothing(tmp_path):

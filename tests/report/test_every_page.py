@@ -118,7 +118,11 @@ def concurrent_streams(folder: Path) -> None:
     changed(beside, concurrent_streams={"streams": 2, "timeout_s": 60.0})
     measured = Record(beside).manifest.steps[0].measure_s
     rows = [{"stream": n % 2, "query": f"Q{n}", "started_s": measured + n, "seconds": 0.5 * n} for n in range(1, 7)]
-    _table(beside, "queries", [dict.fromkeys(TABLES["queries"].names) | row for row in rows])
+    _table(
+        beside,
+        "queries",
+        [dict.fromkeys(TABLES["queries"].names) | {"phase": "beside", "position": 1} | row for row in rows],
+    )
 
 
 def maintenance(folder: Path) -> None:

@@ -24,7 +24,7 @@ from stallmark.report.probe.page import render_probes
 from stallmark.report.probe.terminal import probe_table
 from stallmark.report.sections.probes import against_database_table, drift_table
 from stallmark.report.text import sentence
-from stallmark.storage.probe.recording import _append
+from stallmark.storage.probe.recording import append_step
 
 
 def record(folder, name: str, result: ProbeResult, sequence: int = 1) -> None:
@@ -34,7 +34,7 @@ def record(folder, name: str, result: ProbeResult, sequence: int = 1) -> None:
     made = a_manifest(kind="probe", probe=replace(result, steps=()), machine=machine, **place)
     writer = RecordWriter(folder / f"{sequence:02d}", made, PROBE_TABLES)
     for one in result.steps:
-        _append(writer, one)
+        append_step(writer, one)
     writer.close()
 
 

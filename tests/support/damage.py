@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from stallmark.cli.main import main
 from stallmark.record.json_file import CHECKSUM, checksum
-from stallmark.record.table_file import writing, written
+from stallmark.record.table_file import written
 
 FOUND_OUT = 3
 """The exit code of a command that says why it could not do it."""
@@ -34,7 +34,7 @@ STRANGE: Sequence[Any] = (
 
 @dataclass(frozen=True)
 class Seen:
-    """What a command did: its exit code, what it printed, and the figures that it wrote."""
+    """The result of a command: its exit code, what it printed, and the figures that it wrote."""
 
     command: str
     code: int
@@ -245,8 +245,7 @@ def _table(path: Path, rng: random.Random) -> str:
         changed = changes[how]()
     except (pa.ArrowException, KeyError):
         how, changed = "removed", changes["removed"]()
-    with writing(path, changed.schema) as writer:
-        writer.write_table(changed)
+    pq.write_table(changed, path)
     return f"{field.name} {how}"
 
 

@@ -12,7 +12,7 @@ from stallmark.driver.channel import Channel, start_child
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import LoadPart, LoadSpec
 from stallmark.driver.machines import RunFacts
-from stallmark.driver.messages import Connected, ExecutorOrder, Join, MachineFacts, WorkerOrder
+from stallmark.driver.messages import Connected, ExecutorOrder, Finished, Join, MachineFacts, Quit, WorkerOrder
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -55,6 +55,14 @@ def load_machine(ends: ExitStack, bank: EmbeddedEngine, port: int) -> Channel:
     channel.expect(Connected)
     channel.send(Join("here", RunFacts(), MachineFacts(cores=1)))
     return channel
+
+
+def dismiss(machines: Sequence[Channel]) -> None:
+    """End load machines, and wait until they have ended."""
+    for channel in machines:
+        channel.send(Quit())
+        while not isinstance(channel.receive(), Finished):
+            pass
 
 
 def history_rows(bank: EmbeddedEngine) -> int:

@@ -2,8 +2,10 @@
 benchmarks/malformed_messages.py."""
 
 import random
+import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -74,6 +76,16 @@ def frames(seed: int, count: int) -> Iterator[list[bytes]]:
 def framed(body: bytes) -> bytes:
     """Return a body as a channel between two processes of one machine carries it."""
     return struct.pack("!I", len(body)) + body
+
+
+def ask(port: int, requests: Iterable[bytes]) -> None:
+    """Send requests to a server on this machine, each over a connection of its own, and read what it answers."""
+    for request in requests:
+        with socket.create_connection(("127.0.0.1", port)) as visitor, suppress(OSError):  # it may close first
+            visitor.sendall(request)
+            visitor.shutdown(socket.SHUT_WR)
+            while visitor.recv(1 << 16):
+                pass
 
 
 def requests(seed: int, count: int, host: str) -> Iterator[bytes]:

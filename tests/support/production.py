@@ -196,7 +196,7 @@ class Direct:
     """The engine, its connection and its cursor for a server that is asked without a driver between: a day of samples
     in seconds. Rows are as the driver gives them."""
 
-    is_azure_database = False
+    is_azure_database = is_babelfish = False
     where = "db.example.com:1433/master"
     address = SimpleNamespace(database="master")
     timeout = 0

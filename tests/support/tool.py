@@ -146,7 +146,7 @@ class Tool:
         said = self._new_file()
         with said.open("w") as output:
             process = psutil.Popen(
-                [sys.executable, "-m", "stallmark.cli.main", *arguments],
+                [sys.executable, "-m", "stallmark.cli.entry", *arguments],
                 cwd=self.folder,
                 env=self._whole_environment(),
                 stdin=stdin,

@@ -50,11 +50,11 @@ class CustomerPosition(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         customer, tax, history_of = inputs
         with session.transaction(Isolation.READ_COMMITTED):
-            accounts = session.call("customer_position_accounts", (customer, tax))  # frame 1
+            accounts = session.call("customer_position_accounts", (customer, tax), last=history_of is None)  # frame 1
             if not accounts:
                 who = f"{customer}" if customer else f"with tax id {tax}"
                 raise CallFailed(ErrorClass.OTHER, "", f"there is no customer {who}: run `stallmark check`")
             if history_of is not None:
                 account = accounts[history_of % len(accounts)][0]
-                session.call("customer_position_history", (account,))  # frame 2
+                session.call("customer_position_history", (account,), last=True)  # frame 2
         return Outcome.COMMITTED  # without history this is frame 3

@@ -1,14 +1,14 @@
 """Market-Feed: the tape reports what was traded at which price, and limit orders whose price has come go to the market.
 
-Each ticker is a transaction by itself. One that failed is tried again, those before it stand: a second time they would
-add to the volume what was traded once.
+Each ticker is a transaction by itself. One that failed is tried again, the others stand: a second time they would add
+to the volume what was traded once.
 """
 
 import random
-from collections.abc import Sequence
 from typing import ClassVar
 
 from stallmark.engines.base import Session
+from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order, TapeReport
 from stallmark.transactions.clock import as_text
@@ -24,7 +24,7 @@ class MarketFeed(Transaction):
         super().__init__(context)
         self._context = context
         self._under_way: tuple[TapeReport, ...] = ()
-        self._committed = 0  # of its tickers
+        self._left: list[TapeReport] = []  # of its tickers
 
     def inputs(self, rng: random.Random) -> tuple[TapeReport, ...]:
         """Raise NotImplementedError: inputs are not drawn, the market gives them."""
@@ -32,15 +32,22 @@ class MarketFeed(Transaction):
 
     def execute(self, session: Session, inputs: tuple[TapeReport, ...]) -> Outcome:
         if inputs is not self._under_way:
-            self._under_way, self._committed = inputs, 0
-        for report in inputs[self._committed :]:
-            triggered = self._ticker(session, report)
-            self._committed += 1
-            for trade, quantity in triggered:
+            self._under_way, self._left = inputs, list(inputs)
+        asked = self._left
+        answers = session.call_each("market_feed_ticker", [self._ticker(report) for report in asked])
+        self._left, failures = asked[len(answers) :], []
+        for report, answer in zip(asked, answers, strict=False):
+            if isinstance(answer, CallFailed):
+                self._left.append(report)
+                failures.append(answer)
+                continue
+            for trade, quantity in answer:
                 self._context.market.send(Order(trade, report.security, quantity))
+        if failures:  # the gravest: after a lost connection nothing may be tried again
+            raise min(failures, key=lambda failure: failure.kind.retryable)
         self._under_way = ()
         return Outcome.COMMITTED
 
-    def _ticker(self, session: Session, report: TapeReport) -> Sequence[tuple]:
-        symbol, now = self._context.symbols[report.security], as_text(self._context.clock.now())
-        return session.call("market_feed_ticker", (symbol, dollars(report.cents), report.quantity, now))
+    def _ticker(self, report: TapeReport) -> tuple:
+        now = as_text(self._context.clock.now())
+        return self._context.symbols[report.security], dollars(report.cents), report.quantity, now

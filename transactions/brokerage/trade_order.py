@@ -145,6 +145,7 @@ class TradeOrder(Transaction):
                     order.quantity, str(estimate.bid), order.account, " ".join(executor), str(estimate.charge),
                     str(estimate.commission), order.lifo, account.broker,
                 ),
+                last=not order.rolls_back,
             )  # fmt: skip
             if order.rolls_back:
                 session.roll_back()

@@ -121,7 +121,9 @@ class TradeResult(Transaction):
                 (order.trade, trade.account, moment, due_date(now.date()), str(amount), trade.cash, paid_for),
             )
             _found(
-                session.call("trade_result_completion", (order.trade, trade.broker, moment, price, str(commission))),
+                session.call(
+                    "trade_result_completion", (order.trade, trade.broker, moment, price, str(commission)), last=True
+                ),
                 f"no broker {trade.broker} of trade {order.trade}",
             )
         self.shared.market.report(order, cents)

@@ -36,5 +36,6 @@ class TradeUpdate(Transaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         with session.transaction(Isolation.REPEATABLE_READ):
-            ask(session, FrameCall(*inputs))
+            asked = FrameCall(*inputs)
+            ask(session, asked, last=not asked.expected)  # trades that are missing undo it
         return Outcome.COMMITTED

@@ -18,6 +18,7 @@ from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, RAW_IO,
 _DRIVER = {
     "transactions": "Transactions that ended in a second, by type.",
     "users": "What the executors of the driver did in a second.",
+    "client_cpu": "What the other processes of the client took in a second.",
     "deferred_queue": "Transactions that no virtual user starts, of workloads that have some.",
     "errors": "Failed calls in a second, by type of transaction, class and code.",
     "transaction_io": "I/O of sampled transactions, where the server counts it by session.",

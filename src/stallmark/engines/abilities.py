@@ -8,10 +8,12 @@ required(engine.memory).cap(size)       # where it was asked for and not refused
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+
+if TYPE_CHECKING:  # executors and the conductor, which have none, start in three quarters of the time
+    from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 AnyAbility = TypeVar("AnyAbility", bound="Ability")
 
@@ -193,16 +195,16 @@ class ServerArrays(Ability, ABC):
 
     @property
     @abstractmethod
-    def models(self) -> Mapping[str, ArrayModel]:
+    def models(self) -> Mapping[str, "ArrayModel"]:
         """Return the models in use, by name; empty on real storage."""
 
     @property
     @abstractmethod
-    def array(self) -> EmulatedArrays | None:
+    def array(self) -> "EmulatedArrays | None":
         """Return the emulated arrays, for their counters; None on real storage."""
 
     @abstractmethod
-    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
+    def use(self, models: Mapping[str, "ArrayModel"] | None) -> None:
         """Put the server on emulated arrays, or back on real storage; they are not slow until `engage`."""
 
     @abstractmethod
@@ -219,9 +221,9 @@ class NoDevices(Missing):
     array is refused."""
 
     array: None = None
-    models: Mapping[str, ArrayModel] = {}
+    models: Mapping[str, "ArrayModel"] = {}
 
-    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
+    def use(self, models: Mapping[str, "ArrayModel"] | None) -> None:
         if models:
             raise StallmarkError(f"{self.reason[0].upper()}{self.reason[1:]}.")
 

@@ -79,23 +79,47 @@ class Session(Protocol):
     def prepare(self, name: str, sql: str) -> None:
         """Parse `sql` (positional parameters) under `name`."""
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
-        """Execute a prepared statement and return its rows.
+    def call(
+        self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
+    ) -> Sequence[tuple]:
+        """Execute a prepared statement and return its rows. With `last` it ends the transaction around it: that is
+        committed with it, unless it fails.
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
         broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
-        does not say whether that came before its end; the session then goes on. Inside `transaction` no call commits.
+        does not say whether that came before its end; the session then goes on. Inside `transaction` only the `last`
+        call commits.
         """
 
+    def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
+        """Execute a prepared statement with each of several parameters, in order and in as few round trips as the
+        server allows; each is a transaction by itself, and those that fail do not stop the others.
+
+        Return the rows of each, or why it failed; fewer where the session was lost before the others were sent.
+        """
+        answers: list[Sequence[tuple] | CallFailed] = []
+        for parameters in several:
+            try:
+                answers.append(self.call(name, parameters))
+            except CallFailed as failure:
+                answers.append(failure)
+                if self.is_lost:
+                    break
+        return answers
+
     def transaction(self, isolation: Isolation) -> "_Open":
-        """Make the calls inside one transaction, which costs two round trips more than they do. It is committed at the
-        end, unless `roll_back` was called, and rolled back when anything is raised.
+        """Make the calls inside one transaction. It is committed at the end, unless `roll_back` was called or a call
+        was the `last`, and rolled back when anything is raised.
+
+        It costs two round trips more than its calls where the server cannot begin with the first call and commit with
+        the last.
 
         For transactions of several calls: one that is a single call is a statement that begins and commits by itself.
         """
         return _Open(self, isolation)
 
-    def begin(self, isolation: Isolation) -> None: ...
+    def begin(self, isolation: Isolation) -> None:
+        """Begin a transaction, at the latest with the next call."""
 
     def commit(self) -> None:
         """Commit; do nothing where no transaction is open. Raise as a `call` that commits does."""

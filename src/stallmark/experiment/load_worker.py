@@ -23,6 +23,7 @@ from stallmark.driver.messages import (
     UnknownHost,
     WorkerOrder,
 )
+from stallmark.driver.reasons import not_understood
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -96,8 +97,8 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
             case Begun():
                 begun = True
                 show.say("The run has begun.")
-            case NotUnderstood(sender):
-                show.say(f"What {sender} sent was no message of Stallmark: it was left out.")
+            case NotUnderstood() as message:
+                show.say(not_understood(message))
             case MasterLost() if begun:
                 show.say("The master went away: the load here was ended.")
             case Finished():

@@ -5,19 +5,19 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from stallmark.collectors import ON_REQUEST
+from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks, raw_loads
-from stallmark.experiment.load_specs import sessions
+from stallmark.experiment.load_specs import search_plan, sessions, steering_plan
 from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.scenarios.load import UsersLoad
-from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
+from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.transactions import find_workload
 
@@ -38,6 +38,7 @@ def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, mach
     if isinstance(scenario, TimedScenario):
         _refuse_raw(scenario, engine)
         _refuse_more_users_than_sessions(scenario, engine, machines)
+        _refuse_unseen_io(scenario, engine)
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
         _refuse_cores(scenario, engine)
@@ -254,6 +255,27 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
         f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "
         f"ask for fewer, or {remedy}."
     )
+
+
+def _refuse_unseen_io(scenario: TimedScenario, engine: Engine) -> None:
+    """Refuse what goes by the server's I/O where the server does not tell it: it would end without an answer."""
+    if not (needed := _io_needed(scenario)):
+        return
+    [server_io] = (one for one in collectors_for(engine) if one.name == "server_io")
+    if why := server_io.unavailable():
+        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {why}")
+
+
+def _io_needed(scenario: TimedScenario) -> str | None:
+    """Return the figure of the server's I/O that decides how a run goes on; None where none does."""
+    if isinstance(scenario, SizingScenario):
+        return "the I/O of its loads"
+    plans = [search_plan(scenario, variant) for variant in scenario.variants]
+    if any(plan and plan.read_ms is not None for plan in plans):
+        return "the time of reads (slo)"
+    if any(steering_plan(scenario, variant) for variant in scenario.variants):
+        return "the I/Os per mailbox (profile)"
+    return None
 
 
 def _refuse_streams(scenario: QueryScenario, engine: Engine) -> None:

@@ -14,6 +14,7 @@ from stallmark.analysis.sizing.stand_in import FITTED, costs_of, matched, off, r
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
 from stallmark.quantities import PoolSize
@@ -77,7 +78,12 @@ class SizingRunner:
         )
 
     def run(self) -> str | None:
-        """Execute the sizing; return why it is incomplete, None when it is whole. Its manifest is always closed."""
+        """Execute the sizing; return why it is incomplete, None when it is whole. Its manifest is always closed.
+
+        Raise StallmarkError before anything is played where the server could not have the stand-in.
+        """
+        machines = self._expected.count if self._expected else 1
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         reason: str | None = "Stallmark ended unexpectedly"
         with alone(self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."):
             try:
@@ -140,7 +146,6 @@ class SizingRunner:
     def _stand_in(self) -> str | None:
         """Find the rates of the loads, and the highest multiple of them; return why that is incomplete."""
         scenario, pool, cores = self._scenario, self._pool(), self._engine.cores()
-        assert cores
         calibrated, why = self._experiment(scenario.calibration(pool))
         if why:
             return why
@@ -151,7 +156,10 @@ class SizingRunner:
         to_fit = {name: wanted[name] for name in FITTED}
         best: tuple[float, StandIn] | None = None
         for number in range(1, TRIALS + 1):
-            rates = fitted_rates(to_fit, costs)
+            try:
+                rates = fitted_rates(to_fit, costs)
+            except ValueError:
+                return "the loads do nothing of what the profile’s server did, so that their rates cannot be found"
             self._show.say(_rates_in_words(rates))
             tried, why = self._experiment(scenario.trial(rates, pool))
             if why:
@@ -179,21 +187,26 @@ class SizingRunner:
         tried: Sequence[Record],
     ) -> StandIn:
         made = tried[-1].manifest
+        data_bytes, pool_bytes = made.database.bytes_before or 0, made.memory.reached_bytes
+        share = min(1.0, pool_bytes / data_bytes) if pool_bytes and data_bytes else None
         return StandIn(
             rates=rates,
             matched=matched(wanted, reached),
-            pool_share=pool.share if pool else None,
-            data_bytes=made.database.bytes_before or 0,
-            pool_bytes=made.memory.reached_bytes,
+            pool_share=pool.share if pool and pool.share else share,
+            data_bytes=data_bytes,
+            pool_bytes=pool_bytes,
             calibration=calibrated[0].folder.parent.name,
             trial=tried[-1].folder.parent.name,
         )
 
     def _pool(self) -> PoolSize | None:
-        """Return the buffer pool of the stand-in: the candidate's share of the profile's data, else the scenario's."""
+        """Return the buffer pool of the stand-in: the candidate's share of the profile's data, else the scenario's.
+
+        None: the scenario leaves the server's memory as it is."""
+        own = self._scenario.pool_of(self._scenario.variants[0])
         pool_bytes = self._made.candidate.memory_bytes or self._demand.pool_bytes
-        if not pool_bytes or not self._demand.database_bytes:
-            return self._scenario.pool_of(self._scenario.variants[0])
+        if own is None or not pool_bytes or not self._demand.database_bytes:
+            return own
         return PoolSize(share=float(f"{min(1.0, pool_bytes / self._demand.database_bytes):.4g}"))
 
     def _experiment(self, scenario: LoadsScenario) -> tuple[list[Record], str | None]:

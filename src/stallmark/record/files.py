@@ -4,17 +4,22 @@ A record may come from somebody else. So a link in its place is never read, nor 
 """
 
 import os
+import platform
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from stallmark.errors import StallmarkError
+import psutil
+
+from stallmark.errors import StallmarkError, named
 
 _PIECE = 1 << 22
+_HERE = f"{zlib.crc32(platform.node().encode()):08x}"
+"""This machine, in the name of a draft: of a process on another one nobody can tell here whether it still writes."""
 
 
 def is_file(path: Path) -> bool:
@@ -39,16 +44,29 @@ def read(path: Path) -> bytes:
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of another when it is written whole, and is gone else. A link there is replaced
-    and not followed."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    and not followed. An error of the system names the file."""
+    _sweep(path)
+    draft = path.with_name(f"{path.name}.{_HERE}-{os.getpid()}.new")
     draft.unlink(missing_ok=True)  # of a process that was killed, and had the same number
     try:
         with new_file(draft) as file:
             yield file
         os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # its folder may take no change any more
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not error.filename:
+            raise named(error, path) from error
         raise
+
+
+def _sweep(path: Path) -> None:
+    """Remove the drafts of a file that processes of this machine have left which are gone."""
+    begins = f"{path.name}.{_HERE}-"
+    for draft in path.parent.iterdir():
+        number = draft.name.removeprefix(begins).removesuffix(".new")
+        if draft.name == f"{begins}{number}.new" and number.isdecimal() and not psutil.pid_exists(int(number)):
+            draft.unlink(missing_ok=True)
 
 
 def new_file(path: Path, buffering: int = -1) -> BinaryIO:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stallmark.errors import StallmarkError
 from stallmark.record.packed_histogram import Histogram
 
 if TYPE_CHECKING:
@@ -88,24 +89,26 @@ def columns(name: str, histogram: Histogram) -> dict[str, Any]:
 def spread(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the buckets in use of all histograms in two columns of a record: row, bucket and count of each.
 
-    Raise ValueError when one is damaged.
+    Raise StallmarkError when one is damaged.
     """
     lengths = gaps.value_lengths().fill_null(0).to_numpy()
     if not np.array_equal(lengths, counts.value_lengths().fill_null(0).to_numpy()):
-        raise ValueError("a latency histogram is damaged: it has more buckets than counts, or fewer")
+        raise StallmarkError(
+            "A latency histogram is damaged (it has more buckets than counts, or fewer): leave this record out."
+        )
     places = np.cumsum(gaps.flatten().to_numpy(), dtype=np.int64)
     ends = np.cumsum(lengths)
     before = np.append(0, places)[ends - lengths]
     places -= np.repeat(before, lengths)
     if len(places) and not 0 <= places.min() <= places.max() < BUCKETS:
-        raise ValueError("a latency histogram is damaged: it has a bucket beyond 1 hour")
+        raise StallmarkError("A latency histogram is damaged (it has a bucket beyond 1 hour): leave this record out.")
     return np.repeat(np.arange(len(lengths)), lengths), places, counts.flatten().to_numpy()
 
 
 def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
     """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
 
-    Raise ValueError when one is damaged.
+    Raise StallmarkError when one is damaged.
     """
     _, places, counted = spread(gaps, counts)
     return np.bincount(places, counted, minlength=BUCKETS).astype(np.int64)

@@ -18,7 +18,7 @@ TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "code", "collector", "commit_mode", "counter", "database", "entity",
     "epoch", "error", "error_class", "event", "graph", "handle", "happened", "instance", "isolation", "kind",
     "load", "log_time", "message", "object", "operation", "order", "others", "page_type", "path", "pattern",
-    "phase", "plan", "plan_hash", "planned", "procedure", "query", "relation", "replica", "resources",
+    "phase", "plan", "plan_hash", "planned", "procedure", "process", "query", "relation", "replica", "resources",
     "reuse_wait", "role", "session", "source", "state", "statement", "statistic", "table", "text", "transaction",
     "unit", "victim", "volume", "wait", "wait_class", "wait_type",
 ))  # fmt: skip
@@ -28,10 +28,19 @@ _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
 _ADDED_LATER: Final = frozenset(("load", "machine", "writes", "unit"))
 """Columns that older records lack."""
+_NEEDED: Final = {
+    "waits": ("second", "wait_class", "event", "samples", "polls"),
+    "blocking": ("second", "blocked", "blocker", "wait_type", "samples"),
+    "deadlocks": ("victim", "others", "isolation", "resources", "graph"),
+    "volumes": ("t", "volume", "queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s"),
+    "error_log": ("number", "text"),
+    "row_locks": ("relation",),
+}
+"""Columns of collectors' tables that are read by row."""
 _UNKNOWN: Final = {
     "errors": frozenset(("message",)),
     "transaction_io": frozenset(("read_us", "writes")),
-    "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
+    "queries": frozenset(QUERIES.names) - {"stream", "position", "query", "started_s", "seconds"},
     "maintenance": frozenset(("error",)),
 }
 """Columns that may be null, of our own tables."""
@@ -43,33 +52,48 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
     if len(set(schema.names)) < len(schema.names):
         return "it has a column twice"
     own = EXTERNAL if table.startswith("external_") else _OWN.get(table)
+    for name in _NEEDED.get(table, ()):
+        if name not in schema.names:
+            return f"it has no column {name}"
     for field in own or ():
         if field.name not in schema.names and field.name not in _ADDED_LATER:
             return f"it has no column {field.name}"
-        if field.name in schema.names and not _alike(field.type, schema.field(field.name).type):
+        if field.name not in schema.names or _is_empty(table, schema.field(field.name)):
+            continue
+        if not _alike(field.type, schema.field(field.name).type):
             return f"its column {field.name} is {schema.field(field.name).type}"
     return None
 
 
 def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
     """Return what is wrong with some columns of a table; None where nothing is."""
-    own = table in _OWN or table.startswith("external_")
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if _is_empty(table, rows.schema.field(name)):
+            continue
         if not _is_as_named(name, column.type):
             return f"its column {name} is {column.type}"
-        if column.null_count and (name in _NEVER_NULL or (own and name not in _may_be_null(table))):
+        if column.null_count and not may_be_null(table, name):
             return f"its column {name} has rows without a value"
         if name in ("second", "t") and len(column):
             times = column.to_numpy(zero_copy_only=False)
             if not np.all(np.abs(times.astype(float)) < LONGEST_S) or (name == "second" and times.min() < 0):
                 return f"its column {name} has what is no time of a run"
+        if kinds.is_floating(column.type) and np.isinf(column.to_numpy(zero_copy_only=False)).any():
+            return f"its column {name} has a value without bounds"
         if kinds.is_list(column.type) and column.flatten().null_count:
             return f"its column {name} has buckets without a value"
     return None
 
 
-def _may_be_null(table: str) -> frozenset[str]:
-    return _UNKNOWN.get(table, frozenset()) | _ADDED_LATER
+def may_be_null(table: str, column: str) -> bool:
+    """Tell whether a column may lack values: in collectors' tables all may but the times and counts of sampling."""
+    own = table in _OWN or table.startswith("external_")
+    return column not in _NEVER_NULL and (not own or column in _UNKNOWN.get(table, ()) or column in _ADDED_LATER)
+
+
+def _is_empty(table: str, field: pa.Field) -> bool:
+    """Tell whether a column has no value at all, as it may."""
+    return kinds.is_null(field.type) and may_be_null(table, field.name)
 
 
 def _is_as_named(name: str, kind: pa.DataType) -> bool:

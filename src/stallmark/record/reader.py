@@ -21,6 +21,7 @@ from stallmark.record.table_file import find, read_whole, readable
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
+_PIECE_BYTES = 1 << 24
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -147,7 +148,8 @@ class Record:
         if not _NAME.fullmatch(name):
             raise StallmarkError(f"{self.folder} is damaged ({name!r} is no name of a table): leave this record out.")
         parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
-        if self._is_of(name) and find(parquet, self.manifest.tables.get(name)):
+        tables = self.manifest.tables
+        if self.manifest.status != "running" and self._is_of(name) and find(parquet, tables.get(name)):
             return _Source(parquet)
         try:
             extent = whole_extent(stream)
@@ -155,10 +157,12 @@ class Record:
                 return _Source(stream, extent.rows, extent)
         except FileNotFoundError:
             pass
-        if self.manifest.status == "running" and find(parquet, None):  # the run has closed it meanwhile
-            return _Source(parquet)
-        if is_file(sums_of(stream)):
-            raise StallmarkError(f"{stream} is missing, its checksums are there: restore it, or leave this record out.")
+        if is_file(parquet):  # the run has closed this table, maybe meanwhile
+            tables = read_manifest(self.folder).tables
+            if (name in tables or not tables) and find(parquet, tables.get(name)):
+                return _Source(parquet)
+        if name in tables or is_file(sums_of(stream)):
+            raise StallmarkError(f"{stream} is missing, and was there: restore it, or leave this record out.")
         return None
 
     def _is_of(self, name: str) -> bool:
@@ -191,13 +195,15 @@ class Record:
         schema, footer = self._layout(source.path)
         strings = [field.name for field in schema if pa.types.is_string(field.type)]
         left = footer.num_rows if source.rows is None else source.rows
+        # Arrow takes several times the memory of a batch to read its lists.
+        at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, _bytes_of(footer))))
         options = {"read_dictionary": strings, "memory_map": True, "pre_buffer": False}
         with (
             readable(source.path),
             pq.ParquetFile(source.path, metadata=footer, page_checksum_verification=True, **options) as file,
         ):
             for group in range(file.num_row_groups):
-                for batch in file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=columns):
+                for batch in file.iter_batches(at_once, row_groups=[group], columns=columns):
                     yield batch.slice(0, left)
                     left -= min(left, batch.num_rows)
 

@@ -68,6 +68,13 @@ USERS = pa.schema(
         ),
     ]
 )
+CLIENT_CPU = pa.schema(
+    [
+        _DUE,
+        column("process", pa.string(), "command, with its collectors, or conductor; executors are in `users`"),
+        column("cpu_us", pa.int64(), "CPU time of that process, on the machine that Stallmark ran on"),
+    ]
+)
 DEFERRED_QUEUE = pa.schema(
     [
         _DUE,
@@ -218,6 +225,7 @@ EXTERNAL = pa.schema(
 TABLES: dict[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
     "users": USERS,
+    "client_cpu": CLIENT_CPU,
     "deferred_queue": DEFERRED_QUEUE,
     "errors": ERRORS,
     "transaction_io": TRANSACTION_IO,

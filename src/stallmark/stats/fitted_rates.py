@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 Costs = Mapping[str, Mapping[str, float | None]]
-"""What one transaction of a load costs, by load and quantity; None: not known."""
+"""The costs of one transaction of a load, by load and quantity; None: not known."""
 
 
 def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, float]:

@@ -123,7 +123,7 @@ def test_the_sampler_fills_every_table(server: Server, tmp_path: Path) -> None:
     record = Record(tmp_path / "run")
     empty = {name for name in record.tables() if not record.table(name).num_rows}
     assert empty - {"blocking"} == {  # whose moment may not have come
-        "transactions", "transaction_io", "users", "deferred_queue", "errors", "queries", "error_log",
+        "transactions", "transaction_io", "users", "client_cpu", "deferred_queue", "errors", "queries", "error_log",
     }  # fmt: skip
 
 

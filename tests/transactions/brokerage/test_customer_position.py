@@ -96,7 +96,7 @@ def test_history_is_of_the_account_that_was_drawn(
     asked = []
     call = session.call
 
-    def noted(name: str, parameters: tuple) -> list[tuple]:
+    def noted(name: str, parameters: tuple, *, last: bool) -> list[tuple]:
         asked.append((name, *parameters))
         return call(name, parameters)
 

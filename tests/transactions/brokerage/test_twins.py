@@ -74,8 +74,8 @@ class Listening(Session):
         self.transaction_name = ""
         self.answers: list[Answer] = []
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
-        rows = self._session.call(name, parameters, commits=commits)
+    def call(self, name: str, parameters: Sequence[Any], **ends: bool) -> Sequence[tuple]:
+        rows = self._session.call(name, parameters, **ends)
         said = [] if rows == VOID else [plain(value) for value in values(rows)]
         digest = hashlib.sha256(repr(said).encode()).hexdigest()[:16]
         self.answers.append(Answer(self.transaction_name, name, tuple(map(plain, parameters)), len(said), digest))

@@ -122,4 +122,4 @@ def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
     told = manifest.server.settings.get("server schedulers", "")
-    return int(told) if told.isdigit() else None
+    return int(told) if told.isdecimal() else None

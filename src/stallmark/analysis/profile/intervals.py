@@ -51,7 +51,7 @@ class _Raw:
         self._samples = samples
 
     def numbers(self, column: str) -> np.ndarray:
-        return self.table.column(column).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return self.table.column(column).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
     def codes(self, column: str) -> tuple[np.ndarray, list]:
         """Return a column as small integers, and the texts they stand for."""

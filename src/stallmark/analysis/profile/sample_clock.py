@@ -60,5 +60,5 @@ def sample_times(samples: pa.Table, interval_s: float) -> Samples:
         (elapsed > 0) & (elapsed <= GAP * interval_s) & ~restarted,
         np.flatnonzero(restarted) + 1,
         tuple((float(at[place + 1]), float(by_wall[place] - elapsed[place])) for place in jumped),
-        samples.column("own_cpu_ms").cast(pa.float64()).to_numpy(zero_copy_only=False),
+        samples.column("own_cpu_ms").cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False),
     )

@@ -27,7 +27,7 @@ class Latencies:
         return int(self.counts.sum())
 
     def merge(self, gaps: pa.ListArray, counts: pa.ListArray) -> None:
-        """Add the histograms in two columns of a record. Raise ValueError when one is damaged."""
+        """Add the histograms in two columns of a record. Raise StallmarkError when one is damaged."""
         self.counts += hdr.total(gaps, counts)
 
     def add(self, other: "Latencies") -> None:

@@ -120,8 +120,10 @@ def figures(
     if "power" in wanted:
         done = [one for one in executions if one.phase == "power"]
         power_lacks = _lacks("power", phases, done)
+        queries = [one.seconds for one in done if one.query not in REFRESH]
+        if not power_lacks and len(queries) != query_figures.QUERIES:
+            power_lacks = caution(ReadKind.PHASE_CUT, figure="power")
         if not power_lacks:
-            queries = [one.seconds for one in done if one.query not in REFRESH]
             power = query_figures.power(factor, queries, [one.seconds for one in done if one.query in REFRESH])
     throughput, throughput_lacks = None, None
     if "throughput" in wanted:

@@ -102,7 +102,7 @@ def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
     for batch in record.batches(table, [column]):
         if not batch.num_columns:
             return None
-        parts.append(batch.column(0).cast(pa.float64()).to_numpy(zero_copy_only=False))
+        parts.append(batch.column(0).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     return np.concatenate(parts) if parts else None
 
 

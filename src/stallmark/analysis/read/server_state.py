@@ -224,7 +224,7 @@ def _read_counters(
         t = pa.array(times[begin : begin + batch.num_rows])
         begin += batch.num_rows
         thing, name, instance = (batch.column(text).cast(pa.string()) for text in ("object", "counter", "instance"))
-        values = batch.column("value").cast(pa.float64())
+        values = batch.column("value").cast(pa.float64(), safe=False)
         wanted = pc.and_(pc.not_equal(instance, "tempdb"), pc.is_valid(values))
         apart = {
             of: pc.unique(instance.filter(pc.and_(wanted, pc.equal(thing, of)))).to_pylist()

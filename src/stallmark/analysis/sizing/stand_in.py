@@ -1,4 +1,4 @@
-"""What the loads of a stand-in did per second, of the quantities that a profile tells: by themselves, and together."""
+"""The quantities that a profile tells, as the loads of a stand-in did them: by themselves, and together."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -23,9 +23,9 @@ def wanted_of(demand: Demand) -> dict[str, float | None]:
     return found | {"cpu_cores": demand.cpu_cores}
 
 
-def costs_of(records: Sequence[Record], cores: int) -> dict[str, dict[str, float | None]]:
+def costs_of(records: Sequence[Record], cores: int | None) -> dict[str, dict[str, float | None]]:
     """Return what one transaction that a user started cost in the step in which its load ran alone, by load. `cores`:
-    of the server."""
+    of the server, None where it does not say: its CPU is then not known either."""
     found = {}
     for name, view in summarise_loads(records).loads.items():
         for run in view.runs:
@@ -37,12 +37,12 @@ def costs_of(records: Sequence[Record], cores: int) -> dict[str, dict[str, float
     return found
 
 
-def reached_by(records: Sequence[Record], cores: int) -> dict[str, float | None]:
+def reached_by(records: Sequence[Record], cores: int | None) -> dict[str, float | None]:
     """Return what all loads together did per second in the last step of these runs."""
     return _per_second(summarise_loads(records).whole.runs[-1].steps[-1], cores)
 
 
-def _per_second(step: StepSummary, cores: int) -> dict[str, float | None]:
+def _per_second(step: StepSummary, cores: int | None) -> dict[str, float | None]:
     data, log, state = step.storage.data, step.storage.wal, step.server.state
     share = state.cpu_process_share if state else None
     return {
@@ -50,7 +50,7 @@ def _per_second(step: StepSummary, cores: int) -> dict[str, float | None]:
         "read_bytes": data.read_bytes / data.seconds if data else None,
         "writes": data.writes / data.seconds if data else None,
         "log_bytes": log.write_bytes / log.seconds if log else None,
-        "cpu_cores": share * cores if share is not None else None,
+        "cpu_cores": share * cores if share is not None and cores else None,
     }
 
 

@@ -27,6 +27,7 @@ from stallmark.engines.mssql.session import MssqlSession
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.versioning import RowVersioning
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
+from stallmark.stopping import StopSignal, undisturbed
 
 OWN_SESSIONS = 25  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 5  # sessions of collectors whose views show one database alone
@@ -186,18 +187,27 @@ class MssqlEngine(Server, Engine):
             self._give_back(check)
 
     def _give_back(self, check: Callable[[], None]) -> None:
-        left = []
+        left, stop = [], None
+        try:
+            with undisturbed():  # Ctrl-C while one is given back must not keep the others
+                for name, setting in self._settings.items():
+                    try:
+                        setting.give_back()
+                    except NotGivenBack as error:
+                        left.append(str(error))
+                    except (CallFailed, StallmarkError) as error:  # the server is away, and its journal with it
+                        if setting.was_made:
+                            how = "is still as the variant had it, which the next run gives back"
+                            left.append(f"`{name}` {how}. {error}")
+        except StopSignal as stopped:
+            stop = stopped
         try:
             self.memory.give_back_at_the_end(check)
         except NotGivenBack as error:
-            left.append(str(error))
-        for name, setting in self._settings.items():
-            try:
-                setting.give_back()
-            except NotGivenBack as error:
-                left.append(str(error))
-            except (CallFailed, StallmarkError) as error:  # the server is away, and its journal with it
-                if setting.was_made:
-                    left.append(f"`{name}` is still as the variant had it, which the next run gives back. {error}")
+            left.insert(0, str(error))
+        if stop:
+            for sentence in left:
+                stop.add_note(sentence)
+            raise stop
         if left:
             raise NotGivenBack(" ".join(left))

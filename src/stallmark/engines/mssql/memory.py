@@ -17,6 +17,7 @@ from stallmark.engines.mssql import lock
 from stallmark.engines.mssql.journal import Journal
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
+from stallmark.stopping import undisturbed
 
 MIB = 1024**2
 REACHED_WITHIN_S = 300
@@ -174,7 +175,8 @@ class MssqlMemory(Memory):
         try:
             while capped := self._capped:
                 try:
-                    self._give_back_under_lock(check)
+                    with undisturbed():  # a moment; cut by Ctrl-C it would leave the server as it is
+                        self._give_back_under_lock(check)
                 except (CallFailed, StallmarkError) as error:
                     if not _may_pass(error.__cause__ or error):
                         raise NotGivenBack(str(error)) from None
@@ -185,7 +187,7 @@ class MssqlMemory(Memory):
                         ) from None
                     time.sleep(TRY_AGAIN_AFTER_S)
         except KeyboardInterrupt as stopped:
-            if capped:
+            if capped := self._capped:
                 stopped.add_note(capped.how_to_undo("the wait for the server was stopped"))
             raise
 

@@ -57,9 +57,12 @@ class MssqlSession(Session):
             cursor.setinputsizes(sizes)  # of every call from here on
         self._statements[name] = cursor, sql if self._by_rpc else as_exec(sql)
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
+    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False) -> list[tuple]:
         cursor, sql = self._statements[name]
-        return self._run(cursor, sql, parameters, commits=commits and not self._in_transaction)
+        answer = self._run(cursor, sql, parameters, commits=commits and not self._in_transaction)
+        if last:
+            self.commit()
+        return answer
 
     def begin(self, isolation: Isolation) -> None:
         self._run(self._aside, _BEGIN.format(isolation=isolation), commits=False)

@@ -10,6 +10,7 @@ from psycopg import pq
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation, OwnIO, Session
 from stallmark.engines.postgres.errors import classify, first_line
+from stallmark.engines.postgres.trips import SYNC, Statement, Trips, as_execute
 from stallmark.errors import CallFailed, ErrorClass
 
 TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
@@ -18,8 +19,9 @@ TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
 _DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 16: b"t".__eq__}
 
 
-_ROWS, _DONE = (int(pq.ExecStatus.TUPLES_OK), int(pq.ExecStatus.COMMAND_OK))  # their enumeration compares slowly
-_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}".encode() for each in Isolation}
+_DONE = int(pq.ExecStatus.COMMAND_OK)  # the enumeration compares slowly
+_GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
+_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}; ".encode() for each in Isolation}
 
 _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
 
@@ -54,7 +56,10 @@ class AnswerRows(Sequence[tuple]):
 
 class PostgresSession(Session):
     """Straight libpq through `psycopg.pq`: a cursor costs twice the client CPU and convoys on the GIL
-    (0.67 of pgbench's rate against 0.93 and more)."""
+    (0.67 of pgbench's rate against 0.93 and more).
+
+    A transaction begins in the trip of its first call, and is committed in that of its `last` one.
+    """
 
     dialect = "postgresql"
 
@@ -63,8 +68,10 @@ class PostgresSession(Session):
         if self._connection.status != pq.ConnStatus.OK:
             message = first_line(self._connection.error_message.decode(errors="replace"))
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
+        self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
+        self._to_begin = b""  # with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
         self._own_io_prepared = False
         self.server_pid = self._connection.backend_pid
@@ -81,39 +88,79 @@ class PostgresSession(Session):
         if result.status != _DONE:
             raise self._failure(result, commits=False)
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
+    def call(
+        self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
+    ) -> Sequence[tuple]:
+        statement = name.encode(), _as_text(parameters)
         try:
-            result = self._connection.exec_prepared(
-                name.encode(),
-                [None if p is None else str(p).encode() for p in parameters],  # type: ignore[misc]
-            )
+            if self._in_transaction and (last or self._to_begin):
+                result = self._call_at_an_end(statement, last)
+            else:
+                result = self._connection.exec_prepared(*statement)  # type: ignore[arg-type]
         except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
-        if result.status == _ROWS:
-            decoders = self._decoders.get(name)
-            if decoders is None:
-                decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
-                self._decoders[name] = decoders
-            return AnswerRows(result, decoders)
-        if result.status == _DONE:
-            return []
-        failure = self._failure(result, commits and not self._in_transaction)
+        if result.status in _GOOD:
+            return self._rows(name, result)
+        failure = self._failure(result, commits and (last or not self._in_transaction))
         self.roll_back()
         raise failure
 
+    def _call_at_an_end(self, call: Statement, last: bool) -> pq.abc.PGresult:
+        """Make the first call of a transaction, the last one or both; return its result, or that of what failed."""
+        begin, self._to_begin = self._to_begin, b""
+        text = begin + as_execute(call)
+        if not last:
+            return self._connection.exec_(text)
+        results = self._trips.query(text + b"; COMMIT")
+        expected = 3 if begin else 2
+        answers = results[:expected]
+        failed = next((each for each in answers if each.status not in _GOOD), None)
+        if self.is_lost and (failed or len(answers) < expected):
+            raise self._unanswered(failed, commits=True)
+        self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
+        return failed or answers[-2]
+
+    def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
+        try:
+            parts = self._trips.each([(name.encode(), _as_text(parameters)) for parameters in several])
+        except psycopg.OperationalError as error:
+            return [CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error))]
+        return [self._answer(name, part) for part in parts]
+
+    def _answer(self, name: str, part: Sequence[pq.abc.PGresult]) -> Sequence[tuple] | CallFailed:
+        """Return the rows of a call that was a part of a trip, or why it failed, be it at its commit."""
+        failed = next((each for each in part if each.status not in (*_GOOD, SYNC)), None)
+        if not part or part[-1].status != SYNC:
+            return self._unanswered(failed, commits=True)
+        return self._failure(failed, commits=True) if failed else self._rows(name, part[0])
+
+    def _rows(self, name: str, result: pq.abc.PGresult) -> Sequence[tuple]:
+        if result.status == _DONE:
+            return []
+        decoders = self._decoders.get(name)
+        if decoders is None:
+            decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
+            self._decoders[name] = decoders
+        return AnswerRows(result, decoders)
+
     def begin(self, isolation: Isolation) -> None:
-        self._execute(_BEGIN[isolation], commits=False)
+        self._to_begin = _BEGIN[isolation]
         self._in_transaction = True
 
     def commit(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
-            self._execute(b"COMMIT", commits=True)
+            if self._to_begin:
+                self._to_begin = b""
+            else:
+                self._execute(b"COMMIT", commits=True)
 
     def roll_back(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
-            if self._connection.status == pq.ConnStatus.OK:
+            if self._to_begin:
+                self._to_begin = b""
+            elif self._connection.status == pq.ConnStatus.OK:
                 self._execute(b"ROLLBACK", commits=False)
 
     def _execute(self, statement: bytes, *, commits: bool) -> None:
@@ -161,5 +208,14 @@ class PostgresSession(Session):
                 kind = ErrorClass.UNKNOWN_OUTCOME if crashed and commits else ErrorClass.CONNECTION_LOST
             return CallFailed(kind, code, message)
         # No code: libpq itself lost the server while the call was under way; the connection has its last word.
+        return self._unanswered(None, commits)
+
+    def _unanswered(self, said: pq.abc.PGresult | None, commits: bool) -> CallFailed:
+        """Return the failure of a connection that was lost; the server's last words are in `said`, if it had any."""
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
-        return CallFailed(kind, "08006", first_line(self._connection.error_message.decode(errors="replace")))
+        words = (said or self._connection).error_message
+        return CallFailed(kind, "08006", first_line(words.decode(errors="replace")))
+
+
+def _as_text(parameters: Sequence[Any]) -> list[bytes | None]:
+    return [None if value is None else str(value).encode() for value in parameters]

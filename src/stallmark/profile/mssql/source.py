@@ -28,6 +28,10 @@ _NO_AZURE = (
     "Azure SQL Database shows a login its own database alone, and most of what a profile is made of not at all: "
     "profile SQL Server or Azure SQL Managed Instance."
 )
+_NO_BABELFISH = (
+    "Babelfish has none of SQL Server's management views: profile the PostgreSQL that it is, at the port it has for "
+    "PostgreSQL's own clients (--server postgresql://…)."
+)
 
 
 class MssqlSource(Source):
@@ -46,6 +50,8 @@ class MssqlSource(Source):
         engine = MssqlEngine(self._spec)  # a new one: behind an address may be another server than before
         if engine.is_azure_database:
             raise StallmarkError(_NO_AZURE)
+        if engine.is_babelfish:
+            raise StallmarkError(_NO_BABELFISH)
         self._connection = engine.connect(APPLICATION)
         self._connection.timeout = ANSWER_WITHIN_S
         try:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stallmark.errors import StallmarkError
+from stallmark.record.files import is_file
 from stallmark.record.manifest.part import TableFile
 from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.raw import RAW_TABLES
@@ -17,7 +19,7 @@ def read_raw(folder: Path, name: str) -> pa.Table:
     """Return a raw table with the parts of all sessions, in the order of their samples."""
     schema = RAW_TABLES[name]
     noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
-    there = {path.stem for kind in ("arrows", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
+    there = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
     parts = [schema.empty_table()]
     for stem in sorted(there | set(noted)):
         parts += _part(folder / f"{stem}.parquet", schema, noted.get(stem))
@@ -30,8 +32,9 @@ def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> list[pa.Tab
         try:
             with readable(stream, remedy=_REMEDY):
                 return [part.cast(schema) for part in read_stream(stream)]
-        except FileNotFoundError:
-            pass  # its session has ended meanwhile
+        except FileNotFoundError:  # its session has ended meanwhile
+            if not is_file(path):
+                raise StallmarkError(f"{stream} is missing, and was there: {_REMEDY}.") from None
     return [read_whole(path, schema, remedy=_REMEDY)]
 
 

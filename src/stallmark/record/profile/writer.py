@@ -15,6 +15,7 @@ from stallmark.record.manifest.part import TableFile
 from stallmark.record.profile.folder import write_profile
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.profile.raw import GONE, RAW_TABLES
+from stallmark.record.reserve import Reserve
 from stallmark.record.stream import StreamWriter, remove
 from stallmark.record.table_file import written
 from stallmark.record.writer import to_parquet
@@ -32,6 +33,7 @@ class ProfileWriter:
         self._session = session
         self._streams: dict[str, StreamWriter] = {}
         self._stored: dict[str, dict[tuple, tuple]] = {}
+        self._reserve = Reserve(folder)
         for name, schema in RAW_TABLES.items():
             self._streams[name] = StreamWriter(folder / f"{name}-{session:03d}.arrows", schema, _OPTIONS)
 
@@ -71,7 +73,8 @@ class ProfileWriter:
 
     def close(self) -> None:
         """Turn the streams of the session into Parquet; where the disk is full they stay as they are. The manifest
-        notes the files when it is updated."""
+        notes the files when it is updated, for which space was kept."""
+        self._reserve.free()
         for stream in self._streams.values():
             with suppress(OSError):
                 stream.close()

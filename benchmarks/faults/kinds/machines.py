@@ -1,0 +1,64 @@
+"""Load machines on loopback: the command with its master, two workers, and their executors are struck."""
+
+import random
+
+from benchmarks.faults import checks
+from benchmarks.faults.kinds.servers import a_server, look
+from benchmarks.faults.round import Round
+from benchmarks.faults.strikes import DRIVEN, START, Strike, draw
+from support.remote import free_port
+from support.tool import Command
+
+VICTIMS = {
+    "command": "KILL INT STOP TERM", "conductor": "KILL STOP", "executor": "KILL STOP", "worker": "KILL INT STOP TERM",
+}  # fmt: skip
+
+
+def load_machines(round: Round) -> None:
+    """Disturb a run of two load machines; workers that are left serve the next one."""
+    with a_server(round) as (server, work):
+        port = str(free_port())
+        workers = [_worker(round, port) for _ in range(2)]
+        strike = draw(round.rng, VICTIMS, (START, *DRIVEN))
+        run = ("run", round.tool.scenario(**work.changes, reset="continue"))
+        machines = ("--expect-workers", "2", "--master-bind-port", port)
+        command = round.tool.start_anew(*run, *machines)
+        if strike.victim == "worker":
+            hit = _strike_a_worker(round.rng, strike, round, workers, command)
+        else:
+            hit = strike.carry_out(round.rng, round.tool, command)
+        round.did.append(f"two load machines: {strike}" if hit else f"{strike} came too late")
+        code = command.process.wait(100)
+        round.found(checks.said(code or 0, command.text))
+        record = round.record()
+        if hit and strike.victim == "worker" and strike.how != "STOP":
+            told = " ".join(((record.incomplete_because or "") if record else command.text).split())
+            if code and "load machine" not in told.lower():  # else it had done its share
+                round.problems.append(f"a worker was struck, and the reason is “{told[-300:]}”")
+        elif hit:
+            round.found(checks.reason(strike.victim, strike.how, code or 0, command.text, record))
+        for worker in workers:  # Ctrl-C ends those that wait
+            if worker.process.poll() is None:
+                worker.press_ctrl_c()
+        for worker in workers:
+            round.ended(worker)
+        round.gone()
+        if record:
+            round.reported(record)
+        lost_s = checks.UNREPORTED_S if strike.how != "STOP" and strike.victim != "group" else 0.0
+        look(round, server, record, lost_s)
+        round.next(*run)
+        look(round, server, round.record())
+    round.left()
+
+
+def _worker(round: Round, port: str) -> Command:
+    return round.tool.start_anew("worker", "--master-host", "127.0.0.1", "--master-port", port)
+
+
+def _strike_a_worker(
+    rng: random.Random, strike: Strike, round: Round, workers: list[Command], command: Command
+) -> bool:
+    """Strike one of the workers as `strike` has it for a command."""
+    of_command = Strike("command", strike.how, strike.moment, strike.pause_s)
+    return of_command.carry_out(rng, round.tool, rng.choice(workers)) and command.process.poll() is None

@@ -1,0 +1,82 @@
+"""A sizing on the embedded engine and an emulated array: a profile's I/O is replayed, and a bank stands in for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.profiles import write_made_profile
+from support.tool import Tool
+
+from stallmark.record.reader import find_records
+from stallmark.record.sizing.folder import read_sizing
+from stallmark.storage.probe import can_probe
+
+pytestmark = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
+PER_S = {"reads": 60.0, "writes": 20.0}
+LOG = {"reads": 0.0, "read_bytes": 0.0, "writes": 40.0, "write_bytes": 40 * 8192.0, "write_stall_ms": 40.0}
+SMALL = [
+    "loads={bank: {workload: bank, scale: {branches: 1}, users: 8}}",
+    "search={of: load, from: 1, to: 1}",
+    "slo={read: 100ms}",
+    "replay={size: 32MiB, log_size: 32MiB, window: 30s, play: 5s}",
+    "ramp=0s",
+    "warm_up=1s",
+    "measure=3s",
+    "buffer_pool=16MiB",
+    "candidate={name: small, cost: 10}",
+]
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    return Tool(tmp_path_factory.mktemp("sizing"))
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = {name: value * 15 for name, value in PER_S.items()}
+    data |= {"read_bytes": data["reads"] * 8192, "write_bytes": data["writes"] * 8192}
+    data |= {"read_stall_ms": data["reads"] * 5, "write_stall_ms": data["writes"] * 2, "size_bytes": 2.0**28}
+    log = {name: value * 15 for name, value in LOG.items()}
+    folder = tmp_path_factory.mktemp("profile") / "shop"
+    return write_made_profile(folder, 8, file_io=lambda n: {"data": data, "log": log})
+
+
+@pytest.mark.thorough
+def test_a_sizing_is_whole_and_answers(tool: Tool, profile: Path) -> None:
+    changes = [word for change in SMALL for word in ("--set", change)]
+    code, said = tool.run("run", "sizing-emulated", "--profile", str(profile), *changes)
+    assert code == 0, said
+    [folder] = sorted(tool.runs.glob("*-sizing-emulated"))
+    made = read_sizing(folder)
+    assert made.status == "complete" and made.because is None and made.candidate.cost == 10
+    assert made.replay and made.replay.emulated and made.replay.outcome == "at_least"
+    for stream in made.replay.levels[-1].streams:
+        per_s = LOG["writes"] if stream.name == "log" else PER_S[stream.name]
+        assert stream.ios == pytest.approx(per_s * made.replay.levels[-1].seconds, rel=0.25)
+    assert made.stand_in and made.stand_in.rates["bank"] > 0 and made.stand_in.ceiling
+    reached = {one.name: one.reached for one in made.stand_in.matched}
+    assert reached["log_bytes"] and reached["cpu_cores"] is None
+    [searched] = find_records([folder / made.stand_in.ceiling])
+    assert searched.manifest.search and searched.manifest.search.of == "load"
+    assert {load.rate for load in searched.manifest.loads} == {made.stand_in.rates["bank"]}
+    code, said = tool.run("size", str(profile), str(folder), "--growth", "0.05", "--json")
+    assert code == 0, said
+    assert json.loads(said.splitlines()[-1])["candidates"][0]["standing"] == "carries"
+    for words in (["compare"], ["plan"], ["export", "--csv", "figures"]):
+        assert tool.run(*words, str(folder))[0] == 3
+    assert tool.run("status", str(folder))[0] == tool.run("report", str(folder))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["run", "sizing-emulated"], 3),
+        (["run", "demo", "--profile", "."], 3),
+        (["run", "sizing-emulated", "--profile", "."], 3),
+        (["run", "sizing-emulated", "--profile", "nowhere"], 2),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(tool: Tool, words: list[str], code: int) -> None:
+    found, said = tool.run(*words)
+    assert found == code and "Traceback" not in said

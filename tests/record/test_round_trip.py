@@ -1,0 +1,58 @@
+"""Every table that a record may have is read as it was written, value by value: closed, or while the run goes on."""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.manifests import a_manifest
+
+from stallmark.collectors import data_format
+from stallmark.record.plausible import LONGEST_S, may_be_null
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
+
+TABLES = {f"{table.name.replace('…', 'x')} {table.engine}".rstrip(): table.columns for table in data_format.tables()}
+
+
+def values(field: pa.Field) -> st.SearchStrategy[Any]:
+    kind = field.type
+    if field.name == "second":
+        return st.integers(0, LONGEST_S - 1)
+    if field.name == "t":
+        return st.floats(-1, LONGEST_S - 1)
+    if kinds.is_list(kind):
+        return st.lists(values(pa.field("", kind.value_type)), max_size=4)
+    if kinds.is_integer(kind):
+        return st.integers(-(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1)
+    if kinds.is_floating(kind):
+        return st.floats(allow_nan=False, allow_infinity=False, width=kind.bit_width)
+    return st.booleans() if kinds.is_boolean(kind) else st.text(st.characters(codec="utf-8"), max_size=9)
+
+
+def rows(table: str, columns: pa.Schema) -> st.SearchStrategy[list[dict[str, Any]]]:
+    each = {one.name: st.none() | values(one) if may_be_null(table, one.name) else values(one) for one in columns}
+    return st.lists(st.fixed_dictionaries(each), max_size=4)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("named", TABLES)
+@given(data=st.data())
+@settings(max_examples=4, deadline=None)
+def test_a_table_is_read_as_it_was_written(named, data, tmp_path_factory):
+    table, columns = named.split()[0], TABLES[named]
+    batches = data.draw(st.lists(rows(table, columns), max_size=3))
+    writer = RecordWriter(tmp_path_factory.mktemp("record") / "run", a_manifest(), {table: columns})
+    for batch in batches:
+        writer.append(table, batch)
+    written = [row for batch in batches for row in batch]
+    for _ in range(2):
+        record = Record(writer.folder)
+        assert record.table(table).to_pylist() == written
+        assert [row for batch in record.batches(table, columns.names) for row in batch.to_pylist()] == written
+        if record.manifest.status == "running":
+            writer.close()
+    described = [(field.name, field.metadata) for field in Record(writer.folder).schema(table)]
+    assert described == [(field.name, field.metadata) for field in columns]
