@@ -38,7 +38,7 @@ LIMIT_MS = 12
 WITHIN = 0.15
 DAY = (0.4, 0.7, 1.0, 0.6)
 """The share of the users of the busiest hour, hour by hour."""
-MULTIPLES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
+MULTIPLES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 USERS = {"brokerage": 20, "bank": 20}
 LOADS: dict[str, dict[str, Any]] = {
     "brokerage": {"workload": "brokerage", "scale": {"customers": 2000, "days": 0.1}, "think_time": {"mean": "1s"}},
