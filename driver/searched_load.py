@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stallmark.driver.rows import Rows
 from stallmark.driver.steered_load import REPORTED_AFTER_S, IOCounting
@@ -23,7 +23,7 @@ from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions.workload import Transaction
 
 if TYPE_CHECKING:
-    from stallmark.stats.within_limit import WithinLimit
+    pass
 
 BACKLOG_AFTER_S = 10
 """Seconds of a level by which a backlog is judged."""
@@ -194,7 +194,7 @@ class SearchedLoad(IOCounting):
         if self.plan.read_ms is not None:
             reads, stalls = self._reads(seconds)
             seen = judge(stalls, reads, self.plan.read_ms)
-            found.append(LimitSeen(of="reads", limit_ms=self.plan.read_ms, **_figures(seen)))
+            found.append(LimitSeen(of="reads", limit_ms=self.plan.read_ms, **seen.figures()))
         for one in self._limits:
             slow, done = ([counted[second] for second in seconds] for counted in (one.slow, one.done))
             of, allowed = one.limit, one.limit.allowed
@@ -205,7 +205,7 @@ class SearchedLoad(IOCounting):
                     transaction=of.transaction,
                     percentile=of.percentile,
                     limit_ms=of.limit_ms,
-                    **_figures(seen),
+                    **seen.figures(),
                 )
             )
         return tuple(found)
@@ -215,17 +215,6 @@ class SearchedLoad(IOCounting):
         inside = [one for one in list(self._io) if seconds.start <= one.t <= seconds.stop and one.read_ms is not None]
         pairs = list(pairwise(inside))
         return [b.reads - a.reads for a, b in pairs], [(b.read_ms or 0.0) - (a.read_ms or 0.0) for a, b in pairs]
-
-
-def _figures(seen: "WithinLimit") -> dict[str, Any]:
-    return {
-        "limit": seen.limit,
-        "value": seen.value,
-        "low": seen.low,
-        "high": seen.high,
-        "seen": seen.of,
-        "verdict": seen.verdict.value,
-    }
 
 
 def _verdict(limits: Sequence[LimitSeen], nearest: bool = False) -> Verdict:

@@ -116,7 +116,7 @@ class SizingRunner:
         engine.devices.engage()
         try:
             with self._show.bar("Replaying the profile’s I/O", None, Phase.PROBING):
-                found = replay(
+                replay(
                     self._demand.windows,
                     scenario.search.asked(),
                     self._made.service_level,
@@ -131,7 +131,6 @@ class SizingRunner:
                 )
         finally:
             engine.devices.relax()
-        self._keep(found)
 
     def _show_level(self, level: Next, seconds: float) -> None:
         note = f"{level.level:g} times the profile, {seconds:.0f} s"

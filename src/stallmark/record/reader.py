@@ -33,7 +33,7 @@ class _Source:
     path: Path
     rows: int | None = None
     extent: Extent | None = None
-    """Of a stream."""
+    """The extent of a stream; None of a closed table."""
 
 
 _OTHER_KINDS = {"profile.json": "profile", "sizing.json": "sizing"}

@@ -6,6 +6,7 @@ so the scatter is that of batches of seconds, and not of single transactions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -24,6 +25,11 @@ class WithinLimit:
     limit: float
     of: float  # what the ratio is of: transactions, or reads
     verdict: Verdict
+
+    def figures(self) -> dict[str, Any]:
+        """Return it in the words of a record's limit."""
+        words = {"limit": self.limit, "value": self.value, "low": self.low, "high": self.high}
+        return words | {"seen": self.of, "verdict": self.verdict.value}
 
 
 def enough(allowed: float) -> int:

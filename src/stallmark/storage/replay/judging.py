@@ -1,7 +1,6 @@
 """A level of a replay against the service level, from each of its I/Os."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.probe import coarser
 from stallmark.record.sizing.manifest import Decides, ReplayLevel, Stream, StreamName
 from stallmark.stats.ceiling_search import Next, Verdict
-from stallmark.stats.within_limit import WithinLimit, enough, judge
+from stallmark.stats.within_limit import enough, judge
 from stallmark.storage.replay.course import WARM_UP_S
 from stallmark.storage.replay.play import Issued
 
@@ -89,8 +88,8 @@ def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[Limi
     mean = judge(spent.tolist(), done.tolist(), asked.read_ms)
     share = judge(slow.tolist(), done.tolist(), allowed, enough(allowed))
     return (
-        LimitSeen(of="reads", limit_ms=asked.read_ms, **_figures(mean)),
-        LimitSeen(of="reads", percentile=asked.percentile, limit_ms=asked.read_ms, **_figures(share)),
+        LimitSeen(of="reads", limit_ms=asked.read_ms, **mean.figures()),
+        LimitSeen(of="reads", percentile=asked.percentile, limit_ms=asked.read_ms, **share.figures()),
     )
 
 
@@ -104,17 +103,6 @@ def _seconds(one: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.n
         np.bincount(second, ms, minlength=length),
         np.bincount(second, ms > limit_ms, minlength=length),
     )
-
-
-def _figures(seen: WithinLimit) -> dict[str, Any]:
-    return {
-        "limit": seen.limit,
-        "value": seen.value,
-        "low": seen.low,
-        "high": seen.high,
-        "seen": seen.of,
-        "verdict": seen.verdict.value,
-    }
 
 
 def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
