@@ -48,6 +48,19 @@ def as_model(kind: type[Model], found: Any, path: Path, *, remedy: str) -> Model
         raise StallmarkError(f"{path} is damaged ({key}: {as_reason(mistake(first))}): {remedy}.") from None
 
 
+def read_model(kind: type[Model], folder: Path, file: str, what: str, newest: int, remedy: str) -> Model:
+    """Return the model in the one file that makes a folder a `what`. Raise StallmarkError, which names the file and the
+    key at fault, or the format where it is newer than the `newest` that is known."""
+    path = folder / file
+    found = read_json(path, absent=f"{folder} is not a {what}: it has no {file}.", remedy=remedy)
+    format = found.get("format") if isinstance(found, dict) else None
+    if type(format) is int and format > newest:
+        raise StallmarkError(
+            f"{folder} has {what} format {format} and this version reads format {newest}: update Stallmark."
+        )
+    return as_model(kind, found, path, remedy=remedy)
+
+
 def write_whole(path: Path, model: BaseModel) -> None:
     """Replace a file whole or not at all: it may be read at any moment."""
     with replacing(path) as file:

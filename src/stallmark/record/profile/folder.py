@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
-from stallmark.record.json_file import as_model, read_json, write_whole
+from stallmark.record.json_file import read_model, write_whole
 from stallmark.record.profile.intervals import TABLES, Intervals
 from stallmark.record.profile.manifest import FORMAT, ProfileManifest
 from stallmark.record.profile.times import wrong_times
@@ -21,14 +21,7 @@ def is_profile(folder: Path) -> bool:
 
 def read_profile(folder: Path) -> ProfileManifest:
     """Read the manifest of a profile's folder; raise StallmarkError, which names the file and the key at fault."""
-    path = folder / FILE
-    found = read_json(path, absent=f"{folder} is not a profile: it has no {FILE}.", remedy=_REMEDY)
-    format = found.get("format") if isinstance(found, dict) else None
-    if type(format) is int and format > FORMAT:
-        raise StallmarkError(
-            f"{folder} has profile format {format} and this version reads format {FORMAT}: update Stallmark."
-        )
-    return as_model(ProfileManifest, found, path, remedy=_REMEDY)
+    return read_model(ProfileManifest, folder, FILE, "profile", FORMAT, _REMEDY)
 
 
 def write_profile(folder: Path, manifest: ProfileManifest) -> None:

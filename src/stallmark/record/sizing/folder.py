@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from stallmark.errors import StallmarkError
-from stallmark.record.json_file import as_model, read_json, write_whole
+from stallmark.record.json_file import read_model, write_whole
 from stallmark.record.sizing.manifest import FORMAT, Sizing
 
 FILE = "sizing.json"
@@ -16,14 +15,7 @@ def is_sizing(folder: Path) -> bool:
 
 def read_sizing(folder: Path) -> Sizing:
     """Read the manifest of a sizing's folder; raise StallmarkError, which names the file and the key at fault."""
-    path = folder / FILE
-    found = read_json(path, absent=f"{folder} is not a sizing: it has no {FILE}.", remedy=_REMEDY)
-    format = found.get("format") if isinstance(found, dict) else None
-    if type(format) is int and format > FORMAT:
-        raise StallmarkError(
-            f"{folder} has sizing format {format} and this version reads format {FORMAT}: update Stallmark."
-        )
-    return as_model(Sizing, found, path, remedy=_REMEDY)
+    return read_model(Sizing, folder, FILE, "sizing", FORMAT, _REMEDY)
 
 
 def write_sizing(folder: Path, manifest: Sizing) -> None:
