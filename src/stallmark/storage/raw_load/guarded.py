@@ -40,6 +40,7 @@ class GuardedFio:
         self._stdin.write(json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
         self._stdin.flush()
         self._said: list[str] = []
+        self._unreadable: str | None = None
         self._stopped: float | None = None
         self._reader = threading.Thread(target=self._read, name="raw-load", daemon=True)
         self._reader.start()
@@ -73,7 +74,9 @@ class GuardedFio:
             time.sleep(0.05)
 
     def why(self) -> str:
-        """Return why it ended by itself, as the end of a sentence."""
+        """Return why it ended before it was told to, as the end of a sentence."""
+        if self._unreadable:  # then we have stopped it ourselves, by a signal
+            return self._unreadable
         self._errors.seek(0)
         said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
         code = self._guard.poll()
@@ -95,5 +98,5 @@ class GuardedFio:
                 else:
                     self.hear(found)
         except (StallmarkError, ValueError) as error:
-            self._said.append(f"error: {error}")
+            self._unreadable = as_reason(error)
             self.stop()
