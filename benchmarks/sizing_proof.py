@@ -6,8 +6,8 @@ Production is a brokerage and a bank on emulated disks A, with users who come an
 which knows nothing of either, profiles the server. Candidates are other kinds of arrays: disks, flash, and disks with a
 slow log, one of which at least carries 1.5 times the load and one of which does not. `run sizing` measures each, and
 `size` predicts its headroom. Then the users of production, times a multiple that rises step by step, run on each array:
-the real headroom is where the mean read time crosses the limit, between the last step that keeps it and the first that
-does not. It takes about 7 minutes for production, and 12 for each array, with a database of its own. Two at once need
+the real headroom is where the mean read time crosses the limit, on a curve through the steps that only rises. It takes
+about 7 minutes for production, and 15 for each array, with a database of its own. Two at once need
 two cores that are otherwise idle. What was made in FOLDER is not made again.
 """
 
@@ -32,13 +32,14 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.target import Target
 from stallmark.record.reader import find_records
 from stallmark.scenarios.read import read_scenario
+from stallmark.stats.monotone_curve import MonotoneCurve
 
 ENTRY = "stallmark.cli.entry"
 LIMIT_MS = 12
 WITHIN = 0.15
 DAY = (0.4, 0.7, 1.0, 0.6)
 """The share of the users of the busiest hour, hour by hour."""
-MULTIPLES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+MULTIPLES = (0.25, 0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.45, 1.75, 2.1, 2.5, 3.0, 3.6)
 USERS = {"brokerage": 20, "bank": 20}
 LOADS: dict[str, dict[str, Any]] = {
     "brokerage": {"workload": "brokerage", "scale": {"customers": 2000, "days": 0.1}, "think_time": {"mean": "1s"}},
@@ -150,28 +151,18 @@ def sized(folder: Path, profile: Path, array: Kind) -> Path:
 
 
 def really(folder: Path, array: Kind) -> float | None:
-    """Run production's users on an array, ever more of them; return the multiple at which reads take too long, on the
-    line between the logarithms of two steps. None where even the most are carried."""
+    """Run production's users on an array, ever more of them; return the multiple at which reads take too long, on a
+    curve that only rises. None where the fewest are too many, or the most are carried."""
     name = f"really-{array.name.replace(' ', '-')}"
     if not sorted((folder / "runs").glob(f"*-{name}")):
-        path = written(folder, scenario(name, array, times(MULTIPLES), 30))
+        path = written(folder, scenario(name, array, times(MULTIPLES), 20))
         stallmark("run", str(path), "--out", str(folder / "runs"), home=home_of(folder, array))
     records = find_records(sorted((folder / "runs").glob(f"*-{name}"))[-1:])
     reads = [point.first.read_ms or 0.0 for point in summarise_loads(records).steps]
     print(f"  {array.name}: " + ", ".join(f"{m:g}× {ms:.1f} ms" for m, ms in zip(MULTIPLES, reads, strict=True)))
-    return crossing(MULTIPLES, reads, LIMIT_MS)
-
-
-def crossing(levels: Sequence[float], values: Sequence[float], limit: float) -> float | None:
-    """Return where values that rise with the level cross a limit; None where they stay within it. Below the lowest
-    level it is taken to be there."""
-    over = [place for place, value in enumerate(values) if value > limit]
-    if not over:
-        return None
-    if over[0] == 0:
-        return levels[0]
-    (x0, y0), (x1, y1) = ((np.log(levels[at]), np.log(values[at])) for at in (over[0] - 1, over[0]))
-    return float(np.exp(x0 + (x1 - x0) * (np.log(limit) - y0) / (y1 - y0)))
+    curve = MonotoneCurve.through({round(1000 * m): ms for m, ms in zip(MULTIPLES, reads, strict=True)}, "rises")
+    found = curve.size_of(LIMIT_MS)
+    return None if found is None or found <= 1000 * MULTIPLES[0] else found / 1000
 
 
 def main() -> None:

@@ -120,6 +120,7 @@ def test_what_has_no_format_number_is_damaged(tmp_path, document):
         (("machine", "hostname"), "db1", r"machine\.hostname"),
         (("variant", "resource_pool"), {"iops": 100}, r"variant\.resource_pool\.iops"),
         (("scenario", "buffer_pool"), 64, r"scenario\.buffer_pool"),
+        (("resumed_after_s",), 2**63, "resumed_after_s"),
         (("kind",), "probe", "does not fit"),
     ],
 )

@@ -1,5 +1,6 @@
 """The folder of a profile: what was written is read, and what is no profile, or damaged, is said in a sentence."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -66,10 +67,18 @@ def test_a_damaged_table_is_a_sentence(tmp_path):
         read_imported(folder)
 
 
-@pytest.mark.parametrize("end", [None, AT + timedelta(days=5000)])
-def test_times_that_no_profile_has_are_a_sentence(tmp_path, end):
-    folder, row = tmp_path / "profile", {"start": AT, "end": end, "batches": 12.0}
-    server = pa.Table.from_pylist([row], SERVER)
-    write_imported(folder, MADE, Intervals(FILE_IO.empty_table(), server, WAITS.empty_table()))
-    with pytest.raises(StallmarkError, match=r"server\.parquet is damaged"):
+@pytest.mark.parametrize(
+    ("strange", "said"),
+    [
+        ({"end": None}, "column end"),
+        ({"end": AT + timedelta(days=5000)}, "ten years"),
+        ({"file_class": None}, "column file_class"),
+        ({"writes": float("inf")}, "column writes"),
+    ],
+)
+def test_rows_that_no_profile_has_are_a_sentence(tmp_path, strange, said):
+    folder = tmp_path / "profile"
+    rows = [row | strange for row in _intervals().file_io.to_pylist()]
+    write_imported(folder, MADE, replace(_intervals(), file_io=pa.Table.from_pylist(rows, FILE_IO)))
+    with pytest.raises(StallmarkError, match=said):
         read_imported(folder)

@@ -7,7 +7,7 @@ else reads or writes it.
 
 from typing import Any, Final, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from stallmark.record.manifest.course import (
     Collector,
@@ -56,7 +56,7 @@ class Manifest(ManifestPart):
     repeat: int = 1
     block: int = 1
     again: bool = False
-    resumed_after_s: float | None = None
+    resumed_after_s: float | None = Field(None, ge=0, lt=1e10)
     """Seconds between the last whole run of the experiment and its resumption with this one."""
     started: Moment
     scenario: Scenario = Scenario()

@@ -7,7 +7,7 @@ from stallmark.record.files import is_file
 from stallmark.record.json_file import read_model, write_whole
 from stallmark.record.profile.intervals import TABLES, Intervals
 from stallmark.record.profile.manifest import FORMAT, ProfileManifest
-from stallmark.record.profile.times import wrong_times
+from stallmark.record.profile.plausible import wrong_rows
 from stallmark.record.table_file import find, read_whole, writing, written
 
 FILE = "profile.json"
@@ -48,6 +48,6 @@ def read_imported(folder: Path) -> Intervals:
         path = folder / f"{name}.parquet"
         there = find(path, files.get(name), remedy=_ANEW)
         found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
-        if why := wrong_times(found[name], "start", "end"):
+        if why := wrong_rows(found[name]):
             raise StallmarkError(f"{path} is damaged ({why}): {_ANEW}.")
     return Intervals(**found)

@@ -8,8 +8,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
 from stallmark.record.manifest.part import TableFile
 from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.plausible import wrong_rows
 from stallmark.record.profile.raw import RAW_TABLES
-from stallmark.record.profile.times import wrong_numbers, wrong_times
 from stallmark.record.stream import read_stream
 from stallmark.record.table_file import find, read_whole, readable
 
@@ -25,8 +25,7 @@ def read_raw(folder: Path, name: str) -> pa.Table:
     for stem in sorted(there | set(noted)):
         parts += _part(folder / f"{stem}.parquet", schema, noted.get(stem))
     found = pa.concat_tables(parts)
-    numbers = ("sample", "session", "server")
-    if name == "samples" and (why := wrong_times(found, "clock") or wrong_numbers(found, *numbers)):
+    if why := wrong_rows(found):
         raise StallmarkError(f"{folder / name} is damaged ({why}): {_REMEDY}.")
     return found
 

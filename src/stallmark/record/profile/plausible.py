@@ -1,0 +1,40 @@
+"""A check of the rows that are read from a profile: what names them is there, counts have bounds, times too.
+
+Checksums find damage. A profile may also come from somebody else. What is refused here would end the analysis in the
+middle, or fill the memory: each hour and each minute takes some.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+LONGEST_S = 3660 * 86_400.0
+"""No profile is of more than ten years."""
+_NEVER_NULL: Final = frozenset((
+    "sample", "session", "server", "clock", "entity", "counter", "file_class", "wait_type", "wait_class", "users",
+))  # fmt: skip
+
+
+def wrong_rows(table: pa.Table) -> str | None:
+    """Return what is wrong with the rows of a table; None where nothing is."""
+    for field in table.schema:
+        values = table[field.name]
+        if values.null_count and (field.name in _NEVER_NULL or pa.types.is_timestamp(field.type)):
+            return f"its column {field.name} has rows without a value"
+        if pa.types.is_floating(field.type) and np.isinf(values.to_numpy()).any():
+            return f"its column {field.name} has a value without bounds"
+    seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
+    if seconds and table.num_rows and not max(map(np.max, seconds)) - min(map(np.min, seconds)) <= LONGEST_S:
+        return "its times are more than ten years apart"
+    return None
+
+
+def _is_time(field: pa.Field) -> bool:
+    return field.name == "clock" or pa.types.is_timestamp(field.type)
+
+
+def _seconds(column: pa.ChunkedArray) -> np.ndarray:
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64()).to_numpy() / 1e6
+    return column.to_numpy()
