@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from support.damage import FOUND_OUT, Seen, damage, faults, forge, look, some_commands
+from support.damage import FOUND_OUT, Seen, damage, faults, forge, look
 from support.record_kinds import make_each
 
 MEMORY_BYTES, LONGEST_S = 6 << 30, 120
@@ -59,7 +59,7 @@ def _one(
     signal.alarm(LONGEST_S)
     try:
         how = (forge if forged else damage)(copy, rng)
-        after = look(copy, some_commands(rng))
+        after = look(copy, rng)
         wrong = faults(before[kind], after, forged=forged)
     except TimeoutError:
         after, wrong = [], ["it took too long"]

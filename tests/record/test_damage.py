@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.damage import damage, faults, forge, look, some_commands
+from support.damage import damage, faults, forge, look
 from support.record_kinds import KINDS
 
 SEED, EACH = 23, 4
@@ -35,4 +35,4 @@ def test_a_damaged_record_is_a_sentence_or_gives_the_same_figures(copies, reques
         rng = random.Random(f"{SEED}/{request.node.name}/{number}")
         copy, forged = next(copies), number % 3 == 2
         how = (forge if forged else damage)(copy, rng)
-        assert faults(before, look(copy, some_commands(rng)), forged=forged) == [], how
+        assert faults(before, look(copy, rng), forged=forged) == [], how

@@ -43,29 +43,33 @@ class Seen:
     error: BaseException | None = None
 
 
-def commands(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    runs = str(folder / "profile" if (folder / "profile").exists() else folder)
-    out = str(folder.parent / "out")
-    yield "report --json", ["report", runs, "--out", f"{out}/r.html", "--json"]
-    yield "report", ["report", runs, "--out", f"{out}/r.html"]
-    if runs == str(folder):
-        yield "compare", ["compare", runs, "--out", f"{out}/c.html", "--json"]
-        yield "export", ["export", runs, "--csv", f"{out}/csv"]
-        yield "status", ["status", runs, "--json"]
-        yield "runs", ["runs", "--out", str(folder.parent), "--json"]
+def commands(folder: Path) -> list[tuple[str, list[str]]]:
+    """Return the commands that read what is in a folder: the one that tells most, then the others."""
+    out = folder.parent / "out"
+    page = ["--out", f"{out}/r.html"]
+    runs, candidate = str(folder), folder / "candidate"
+    if candidate.exists():
+        size = ["size", str(folder / "profile"), str(candidate), *page]
+        report = ["report", str(candidate), *page]
+        return [("size --json", [*size, "--json"]), ("size", [*size, "--growth", "1.5"]), ("report", report)]
+    if (folder / "profile").exists():
+        report = ["report", str(folder / "profile"), *page]
+        return [("report --json", [*report, "--json"]), ("report", report)]
+    report = ["report", runs, *page]
+    return [
+        ("report --json", [*report, "--json"]),
+        ("report", report),
+        ("compare", ["compare", runs, "--out", f"{out}/c.html", "--json"]),
+        ("export", ["export", runs, "--csv", f"{out}/csv"]),
+        ("status", ["status", runs, "--json"]),
+        ("runs", ["runs", "--out", str(folder.parent), "--json"]),
+    ]
 
 
-def some_commands(rng: random.Random) -> tuple[str, ...]:
-    """Return the one that tells most, and two of the others."""
-    return "report --json", *rng.sample(("report", "compare", "export", "status", "runs"), 2)
-
-
-def look(folder: Path, only: Sequence[str] = ()) -> list[Seen]:
-    """Return what the commands do with the records in a folder."""
-    seen = []
-    for name, words in commands(folder):
-        if only and name not in only:
-            continue
+def look(folder: Path, rng: random.Random | None = None) -> list[Seen]:
+    """Return what the commands do with the records in a folder; with `rng` the first and two of the others."""
+    seen, (first, *others) = [], commands(folder)
+    for name, words in [first, *(rng.sample(others, min(2, len(others))) if rng else others)]:
         out = folder.parent / "out"
         with patch("stallmark.cli.crash_log.write", _raise):
             done = CliRunner().invoke(main, words)
@@ -128,7 +132,7 @@ def forge(folder: Path, rng: random.Random) -> str:
     tables = [path for path in _files(folder) if path.suffix == ".parquet"]
     path = rng.choice(tables if tables and rng.random() < 0.6 else [p for p in _files(folder) if p.suffix == ".json"])
     said = f"{path.relative_to(folder)}: {(_table if path.suffix == '.parquet' else _value)(path, rng)}"
-    for manifest in (path.with_name("manifest.json"), path.with_name("profile.json")):
+    for manifest in map(path.with_name, ("manifest.json", "profile.json", "sizing.json")):
         if manifest.exists():
             _sign(manifest, path)
     return said

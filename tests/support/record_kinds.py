@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from stallmark.analysis.profile.demand import demand_of
 from stallmark.record.attach.attach import Request, attach
 from stallmark.record.attach.measurements import Wanted
 from stallmark.record.imports.build import import_profile
@@ -18,6 +19,7 @@ from stallmark.storage.probe.recording import append_step
 from support.manifests import a_manifest, changed
 from support.probes import of_disks, probe
 from support.recorders import Moment, perfmon_csv
+from support.sizings import write_sizing_of
 from support.synthetic import Brokerage, Truth, make_run
 from support.synthetic_loads import alone_and_together, make_loads_run
 from support.synthetic_queries import make_query_run
@@ -106,6 +108,13 @@ def collecting(folder: Path) -> None:
     collected(folder, closed=False)
 
 
+def sizing(folder: Path) -> None:
+    """A profile, and a candidate that was measured for it."""
+    imported(folder)
+    demand = demand_of(folder / "profile")
+    write_sizing_of(folder / "candidate", demand, stand_in=(1.25, 1.38), cost=42_000, memory_bytes=64 << 30)
+
+
 def _sample(number: int, session: int, clock: float) -> dict[str, list[tuple]]:
     reads = number * 450
     return {
@@ -121,7 +130,7 @@ def _sample(number: int, session: int, clock: float) -> dict[str, list[tuple]]:
 
 
 KINDS: tuple[Callable[[Path], None], ...] = (
-    experiment, killed, brokerage, loads, queries, probed, imported, collected, collecting,
+    experiment, killed, brokerage, loads, queries, probed, imported, collected, collecting, sizing,
 )  # fmt: skip
 
 
