@@ -36,6 +36,8 @@ def with_column(table: pa.Table, name: str, values) -> pa.Table:
         ("users", "second", lambda old: pa.array([None, *old.to_pylist()[1:]], pa.int32()), "without a value"),
         ("users", "second", lambda old: pa.array([-1, *old.to_pylist()[1:]], pa.int32()), "no time of a run"),
         ("users", "second", lambda old: pa.array([LONGEST_S, *old.to_pylist()[1:]], pa.int32()), "no time of a run"),
+        ("users", "second", lambda old: old.cast(pa.float64()), "second is double"),
+        ("transactions", "committed", lambda old: old.cast(pa.float64()), "committed is double"),
         ("wal", "t", lambda old: pa.array(np.full(len(old), np.inf)), "no time of a run"),
         ("wal", "epoch", lambda old: pa.array(range(len(old))), "epoch is int64"),
         ("server_io", "reads", lambda old: pa.array(["x"] * len(old)), "reads is "),

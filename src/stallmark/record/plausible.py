@@ -101,12 +101,16 @@ def _is_as_named(name: str, kind: pa.DataType) -> bool:
         return _is_text(kind) or _is_number(kind)
     if name in TEXTS:
         return _is_text(kind)
+    if name == "second":
+        return kinds.is_integer(kind)
     if name.endswith(_LISTS):
         return kinds.is_list(kind) and kinds.is_integer(kind.value_type)
     return _is_number(kind)
 
 
 def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    if kinds.is_integer(one):
+        return kinds.is_integer(other)
     return any(is_kind(one) and is_kind(other) for is_kind in (_is_text, kinds.is_boolean, _is_amount, kinds.is_list))
 
 
