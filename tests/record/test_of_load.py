@@ -4,7 +4,9 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 from support.manifests import a_manifest
+from support.tables import get, put
 
+from stallmark.errors import StallmarkError
 from stallmark.record.growing import RecentRecord
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.of_load import LoadRecord
@@ -42,6 +44,14 @@ def test_a_load_has_its_own_rows(record):
     ]  # fmt: skip
     assert mail.table("errors")["second"].to_pylist() == [0, 2, 4]
     assert sum(batch.num_rows for batch in mail.batches("host", ["event"])) == 2
+
+
+def test_rows_that_do_not_name_their_load_are_refused(record):
+    put(record.folder, "errors", get(record.folder, "errors").drop_columns("load"))
+    mail = LoadRecord(Record(record.folder), "mail")
+    for read in (mail.table, lambda name: list(mail.batches(name, ["code"]))):
+        with pytest.raises(StallmarkError, match="no column load"):
+            read("errors")
 
 
 def test_rows_of_all_loads_are_told_too_and_of_a_run_that_goes_on_the_recent_ones(record):

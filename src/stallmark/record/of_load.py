@@ -31,8 +31,11 @@ class LoadRecord(Record):
         self.ended_s = _named(record.manifest, load).ended_s
 
     def table(self, name: str) -> pa.Table:
+        if name not in OF_ONE_LOAD:
+            return super().table(name)
+        self._refuse_without_load(name)
         whole = super().table(name)
-        return whole.filter(pc.equal(whole["load"], self.load)) if name in OF_ONE_LOAD else whole
+        return whole.filter(pc.equal(whole["load"], self.load))
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if name == "waits":
@@ -41,12 +44,17 @@ class LoadRecord(Record):
         if name not in OF_ONE_LOAD:
             yield from super().batches(name, columns)
             return
+        self._refuse_without_load(name)
         for batch in super().batches(name, list(dict.fromkeys([*columns, "load"]))):
             own = batch.filter(pc.equal(batch.column("load"), self.load))
             yield own.select([column for column in columns if column in own.schema.names])
 
     def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return super().batches(name, columns)
+
+    def _refuse_without_load(self, name: str) -> None:
+        if "load" not in self.schema(name).names:
+            self._refuse(name, "it has no column load")
 
     def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):
