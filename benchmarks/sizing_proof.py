@@ -43,6 +43,8 @@ LOADS: dict[str, dict[str, Any]] = {
     "brokerage": {"workload": "brokerage", "scale": {"customers": 2000, "days": 0.1}},
     "bank": {"workload": "bank", "scale": {"branches": 10}},
 }
+MOST = {"brokerage": 80, "bank": 60}
+"""Transactions of each load at once: the server has sessions for no more, and for the brokerage's market emulator."""
 LOG = {"spindles": 1, "read_ms": 1, "write_ms": 0.5, "sync_ms": 1, "mb_per_s": 150}
 HOUR_S = 75
 
@@ -95,7 +97,8 @@ def stallmark(*words: str, home: Path | None = None) -> str:
     command = [sys.executable, "-m", ENTRY, *words]
     finished = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if finished.returncode not in (0, 5):
-        sys.exit(f"{' '.join(words)} failed:\n{finished.stderr}")
+        print(f"{' '.join(words)} failed:\n{finished.stderr}", file=sys.stderr, flush=True)
+        sys.exit(1)
     return finished.stdout
 
 
@@ -153,7 +156,7 @@ def really(folder: Path, array: Kind) -> float | None:
     which reads keep the limit. None where the search came to no answer."""
     name = f"really-{array.name.replace(' ', '-')}"
     if not sorted((folder / "runs").glob(f"*-{name}")):
-        most = {load: {"users": 90, "arrivals": {"kind": "poisson", "rate": rate}}
+        most = {load: {"users": MOST[load], "arrivals": {"kind": "poisson", "rate": rate}}
                 for load, rate in rates(folder).items()}  # fmt: skip
         search = {"of": "load", "from": 0.25, "to": 16, "tolerance": "5 %"}
         slo = {"read": f"{LIMIT_MS}ms"}

@@ -99,7 +99,7 @@ class SearchedLoad(IOCounting):
         names = [plan.load] if plan.load is not None else plan.rates
         self._of_users = {(name, kind.name) for name in names for kind in of_users[name]}
         self._limits = [_Limit(limit) for limit in plan.transactions]
-        self._served: Counter[int] = Counter()  # arrivals that were done or given up, by second
+        self._served = {name: Counter[int]() for name in names}  # arrivals that were done or given up, by second
         first = search(plan.asked, [])
         assert isinstance(first, Next)
         self.next: Next = first
@@ -118,7 +118,7 @@ class SearchedLoad(IOCounting):
         for row in reported.transactions:
             if (row.load, row.transaction) not in self._of_users:
                 continue
-            self._served[row.second] += row.committed + row.rolled_back + row.failed
+            self._served[row.load][row.second] += row.committed + row.rolled_back + row.failed
             for one in self._limits:
                 if one.limit.transaction in (None, row.transaction):
                     places, counts = hdr.used(row.latency)
@@ -172,19 +172,20 @@ class SearchedLoad(IOCounting):
         )
 
     def _backlog_since(self, step: Step, now_s: float) -> float | None:
-        """Return since when ever more arrivals wait; None where they do not, or it is too early to tell. More of them
-        are missing than chance has it, in the first half of these seconds and in the second."""
+        """Return since when ever more arrivals of a load wait; None where they do not, or it is too early to tell. More
+        of them are missing than chance has it, in the first half of these seconds and in the second."""
         since, until = math.ceil(step.begin_s + step.ramp_s + 1), math.floor(now_s - REPORTED_AFTER_S)
         until = min(until, math.floor(step.end_s))
         since = max(since, until - 2 * BACKLOG_AFTER_S)
         if until - since < BACKLOG_AFTER_S:
             return None
         middle = (since + until) // 2
-        for begin, end in ((since, middle), (middle, until)):
-            due = sum(self.plan.rates_at(self.next.level).values()) * (end - begin)
-            if due - sum(self._served[second] for second in range(begin, end)) <= BACKLOG * due + 3 * math.sqrt(due):
-                return None
-        return float(since)
+        halves = [range(since, middle), range(middle, until)]
+        waits = any(
+            all(_falls_behind(rate, self._served[load], half) for half in halves)
+            for load, rate in self.plan.rates_at(self.next.level).items()
+        )
+        return float(since) if waits else None
 
     def _limits_of(self, step: Step) -> tuple[LimitSeen, ...]:
         from stallmark.stats.within_limit import enough, judge
@@ -230,3 +231,9 @@ def _nearest(one: LimitSeen) -> Verdict:
     if one.verdict != Verdict.UNDECIDED or one.value is None:
         return Verdict(one.verdict)
     return Verdict.BROKE if one.value > one.limit else Verdict.HELD
+
+
+def _falls_behind(rate: float, served: Counter[int], seconds: range) -> bool:
+    """Tell whether more of the arrivals that were due at a rate per second are missing than chance has it."""
+    due = rate * len(seconds)
+    return due - sum(served[second] for second in seconds) > BACKLOG * due + 3 * math.sqrt(due)

@@ -20,7 +20,7 @@ from stallmark.record.sizing.manifest import Candidate
 from stallmark.scenarios.load import UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.section import Section
-from stallmark.scenarios.timed import Searched
+from stallmark.scenarios.timed import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.storage.probe import LEAST_BYTES
@@ -107,13 +107,11 @@ class SizingScenario(LoadsScenario):
         """Return the scenario in which each load runs by itself, in a closed loop: what does a transaction cost?"""
         few = {name: {"users": min(load.most_users, CALIBRATING_USERS)} for name, load in self._loads()}
         title = "What a transaction of each load costs"
-        return self._with(few, pool, name="calibration", title=title, alone="only", measure=self._longer)
+        return self._with(few, pool, name="calibration", title=title, alone="only", **self._settled)
 
     def trial(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the loads run at these rates per second; one without a rate rests."""
-        return self._at(
-            rates, pool, name="trial", title="The stand-in at the load of the profile", measure=self._longer
-        )
+        return self._at(rates, pool, name="trial", title="The stand-in at the load of the profile", **self._settled)
 
     def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the highest multiple of these rates is searched for."""
@@ -122,9 +120,17 @@ class SizingScenario(LoadsScenario):
         return self._at(rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search)
 
     @property
-    def _longer(self) -> str:
-        """Return the time for which costs are measured: as long as an undecided level at the most."""
-        return write_duration(CEILING_LONGEST * self.measure)
+    def _settled(self) -> dict[str, Any]:
+        """Return the times in which costs are measured: as long as an undecided level at the most. They begin when the
+        load has lasted as long: a pool that starts clean writes no pages out until changed ones are in its way."""
+        longer_s = CEILING_LONGEST * self.measure
+        if isinstance(self.warm_up, UntilSteady):
+            least_s = max(self.warm_up.at_least, longer_s)
+            most_s = self.warm_up.at_most + least_s
+            warm_up: Any = {"until": "steady", "at_least": write_duration(least_s), "at_most": write_duration(most_s)}
+        else:
+            warm_up = write_duration(max(self.warm_up, longer_s))
+        return {"measure": write_duration(longer_s), "warm_up": warm_up}
 
     def _loads(self) -> list[tuple[str, UsersLoad]]:
         return [(name, load) for name, load in self.loads.items() if isinstance(load, UsersLoad)]

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 
 from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.searched_load import Judged, SearchedLoad, SearchPlan, TransactionLimit
@@ -148,22 +149,25 @@ def test_users_have_no_backlog() -> None:
     assert world.answer == Ceiling(Outcome.AT_LEAST, 64, None)
 
 
-def test_a_search_of_all_loads_multiplies_the_rate_of_each() -> None:
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_search_of_all_loads_multiplies_the_rate_of_each_and_none_may_fall_behind(behind: bool) -> None:
     plan = replace(PLAN, load=None, asked=Asked(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50})
     assert plan.rates_at(2) == {"bank": 200, "mail": 100}
     assert plan.users_of("bank", 2, 7) == 7
-    load = SearchedLoad(plan, {"bank": BANK, "mail": find_workload("mail").users.deck, "beside": BANK})
+    load = SearchedLoad(plan, {"bank": BANK, "mail": BANK, "beside": BANK})
     timeline = Timeline((Step("0.5 ×", 14, 0, 0, 2, 12),), reserve_s=1000)
     world = World(math.inf)
     for second in range(40):
         rows = world._second(second, 0.5)
-        for name in ("bank", "beside"):  # mail does nothing: its arrivals are missing
+        for name in ("bank", "beside") if behind else ("bank", "mail", "beside"):
             load.count(Rows([replace_load(row, name) for row in rows.transactions]))
         if judged := load.check(timeline, second + 1.0):
-            assert judged.seen and not judged.seen.backlog, "the bank does more than all are due"
-            assert judged.timeline.steps[-1].name == "1 ×"
-            assert judged.timeline.steps[-1].users == 14
-            assert judged.seen.limits[0].seen == 400 * 10
+            assert judged.seen and judged.seen.backlog is behind, "the bank does more than all are due"
+            assert judged.seen.verdict == (Verdict.BROKE if behind else Verdict.HELD)
+            if not behind:
+                assert judged.timeline.steps[-1].name == "1 ×"
+                assert judged.timeline.steps[-1].users == 14
+                assert judged.seen.limits[0].seen == 2 * 400 * 10
             return
     raise AssertionError("the level was never judged")
 

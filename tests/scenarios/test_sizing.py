@@ -36,6 +36,16 @@ def test_each_load_is_calibrated_alone_with_few_users() -> None:
     assert part.pool_of(part.variants[0]) == PoolSize(share=0.25)
 
 
+@pytest.mark.parametrize("warm_up", ["4s", "{until: steady, at_least: 5s, at_most: 1min}", "2min"])
+def test_costs_are_measured_when_the_load_has_lasted_as_long(warm_up: str) -> None:
+    scenario = read(f"warm_up={warm_up}")
+    for part in (scenario.calibration(None), scenario.trial({"bank": 3.0}, None)):
+        assert part.measure == 3 * scenario.measure
+        settled = part.warm_up if isinstance(part.warm_up, float) else part.warm_up.at_least
+        assert settled == max(part.measure, 120.0 if warm_up == "2min" else 0.0)
+    assert scenario.ceiling({"bank": 3.0}, None).warm_up == scenario.warm_up
+
+
 def test_loads_of_no_rate_rest_and_their_data_stay() -> None:
     scenario = read()
     part = scenario.ceiling({"bank": 0.0, "brokerage": 12.5}, None)
