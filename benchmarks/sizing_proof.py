@@ -144,7 +144,7 @@ def sized(folder: Path, profile: Path, array: Kind) -> Path:
             "run", "sizing-emulated", "--profile", str(profile), "--out", str(out),
             "--set", f"candidate.name={array.name}",
             "--set", f"emulated_array={json.dumps({'data': array.data, 'wal': array.log})}",
-            "--set", f"slo={{read: {LIMIT_MS}ms}}",
+            "--set", f"slo={{read: {LIMIT_MS}ms}}", "--set", "measure=15s",
             home=home_of(folder, array),
         )  # fmt: skip
         found = sorted(out.glob("*-sizing-emulated"))
