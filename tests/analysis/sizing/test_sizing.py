@@ -151,7 +151,9 @@ def test_repeats_of_the_stand_in_have_an_interval(tmp_path, profile):
 def test_a_stand_in_that_does_more_than_the_profile_reaches_more(tmp_path):
     write_stand_in(tmp_path / "exact", (1.3, 1.4))
     write_stand_in(tmp_path / "more", (1.3, 1.4), does=1.5)
-    exact, more = (stand_in_reach(tmp_path / name, a_demand()) for name in ("exact", "more"))
+    write_stand_in(tmp_path / "cold", (1.3, 1.4), cold=2.0)
+    exact, more, cold = (stand_in_reach(tmp_path / name, a_demand()) for name in ("exact", "more", "cold"))
+    assert (cold.low, cold.high) == pytest.approx((exact.low, exact.high), rel=0.02)
     assert exact.low == pytest.approx(1.3, rel=0.02) and exact.high == pytest.approx(1.4, rel=0.02)
     assert more.low == pytest.approx(1.5 * exact.low, rel=0.02)
     assert [point.level for point in more.points] == pytest.approx([1.5 * p.level for p in exact.points], rel=0.02)
