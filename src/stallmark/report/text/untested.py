@@ -165,8 +165,19 @@ def _() -> str:
 
 
 @says(SizingKind.OTHER_QUERIES)
-def _() -> str:
-    return "The stand-in has transactions of its own: plans, locks and latches of your queries were not tested."
+def _(transactions_alone: bool) -> str:
+    has = (
+        "transactions of its own and no large queries" if transactions_alone else "transactions and queries of its own"
+    )
+    return f"The stand-in has {has}: plans, locks and latches of your queries were not tested."
+
+
+@says(SizingKind.FEW_QUERIES)
+def _(candidate: str, load: str, ended: int, of: int) -> str:
+    return (
+        f"What a query of {load} costs on {quoted([candidate])} was measured on {ended:,} that ended, fewer than the "
+        f"{of} there are: which of them these were is chance."
+    )
 
 
 @says(SizingKind.MEAN_READS)
