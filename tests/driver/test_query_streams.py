@@ -1,5 +1,6 @@
 """Streams of queries on a server that the tests are: order, what is recorded, and how they end."""
 
+import random
 import threading
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from support.manifests import a_manifest
 
 from stallmark.driver.controller import Interrupted
+from stallmark.driver.due_queries import DueQueries
+from stallmark.driver.pacing import Arrivals
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, plan_file
 from stallmark.engines.queries import Answer, Measures
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
@@ -176,6 +179,7 @@ def test_ending_early_gives_up_what_is_under_way_and_keeps_what_was_done(server,
     with pytest.raises(Interrupted, match="Ctrl-C"):
         follow(drive, queries("Q1", "Q2", "Q3"), check=check)
     assert [r["query"] for r in rows(tmp_path)] == ["Q1"], "what was given up is no timeout of the server's"
+    assert drive.given_up == 1
     assert all(session.closed for session in server.sessions)
 
 
@@ -227,3 +231,40 @@ def test_a_look_waits_for_nothing_and_says_when_the_server_is_lost(server, drive
             drive.poll(0.01)
     drive.finish()
     drive._writer.close()
+
+
+def beginning(server, folder, steps, streams: int = 2) -> tuple[QueryDrive, DueQueries]:
+    """Streams of queries that come due a thousand times a second."""
+    drive = QueryDrive(server, RecordWriter(folder, a_manifest()), 60, Stopwatch(), "reports")  # type: ignore[arg-type]
+    due = DueQueries(Arrivals("poisson", rate=1000), random.Random(1), drive.clock)
+    due.take_rate(1000)
+    drive.begin("concurrent", [(number, steps) for number in range(1, streams + 1)], due=due)
+    return drive, due
+
+
+def test_queries_at_a_rate_come_in_one_order_and_each_is_done_given_up_or_not_begun(server, tmp_path):
+    names = ("Q1", "Q6", "Q3", "Q9")
+    drive, due = beginning(server, tmp_path / "run", queries(*names))
+    try:
+        while len(server.seen) < 60:
+            drive.poll(0.01)
+        server.answers |= dict.fromkeys(("q1", "q6", "q3", "q9"), "hang")
+        while due.queue(2).waiting < 5:
+            drive.poll(0.01)
+    finally:
+        due.take_rate(0)
+        drive.finish()
+        drive._writer.close()
+    found = sorted(rows(tmp_path), key=lambda row: row["due_s"])
+    assert [row["query"] for row in found][:60] == list(names) * 15
+    assert all(row["due_s"] <= row["started_s"] for row in found) and {row["stream"] for row in found} == {1, 2}
+    assert drive.given_up == 2 and due.forgotten >= 5
+    assert due.queue(2).due == len(found) + drive.given_up + due.forgotten
+
+
+def test_streams_that_wait_for_a_query_end_at_once(server, tmp_path):
+    drive, due = beginning(server, tmp_path / "run", queries("Q1"))
+    due.take_rate(1e-6)
+    drive.finish()
+    drive._writer.close()
+    assert drive.given_up == 0 and all(session.closed for session in server.sessions)

@@ -56,23 +56,13 @@ def figures(found: LoadsSummary) -> Table:
     if not doubts:
         header, rows = header[:-1], [row[:-1] for row in rows]
     texts = ("load", "variant", "step", "of it", "unit", "level, ms", "doubts")
-    leaves = {
-        "MB/s": 4,
-        "p99 ms": 5,
-        "errors": 6,
-        "of it": 9,
-        "reads/s": 3,
-        "waited": 10,
-        "storage": 7,
-        "p95 ms": 2,
-        "unit": 8,
-    }
+    leaves = ("p95 ms", "reads/s", "MB/s", "p99 ms", "errors", "storage", "unit", "of it", "waited")
     return Table(
         header,
         rows,
         frozenset(at for at, name in enumerate(header) if name in texts),
-        [words.LOADS, *([words.LEVEL] if levels else []), *doubts_of(found.points)],
-        importance={at: leaves[name] for at, name in enumerate(header) if name in leaves},
+        [words.LOADS, *([words.WAITED] if late else []), *([words.LEVEL] if levels else []), *doubts_of(found.points)],
+        importance={at: 2 + leaves.index(name) for at, name in enumerate(header) if name in leaves},
     )
 
 

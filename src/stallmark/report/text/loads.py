@@ -12,10 +12,10 @@ from stallmark.report.text.terms import term
 LOADS = (
     "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
     "of raw loads from issuing an I/O to its end, of streams the mean time of a query, at a rate from when it was due. "
-    "Waited: queries at a rate that began, and how many of them late as all streams were busy. Reads: physical, by the "
-    "load’s sessions; of a raw load its own. Storage: its share of the response time, known where a load’s sessions "
-    "can be told from others’. Figures of several runs are means."
+    "Reads: physical, by the load’s sessions; of a raw load its own. Storage: its share of the response time, known "
+    "where a load’s sessions can be told from others’. Figures of several runs are means."
 )
+WAITED = "Waited: of the queries at a rate that began, those that began late, as all streams were busy."
 LEVEL = (
     "Level: the figure that the service level is judged by, against its limit. That of users and streams: reads of the "
     "server’s data files, whichever load they are of. Of raw loads: their own I/Os."

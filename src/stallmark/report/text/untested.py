@@ -166,10 +166,11 @@ def _() -> str:
 
 @says(SizingKind.OTHER_QUERIES)
 def _(transactions_alone: bool) -> str:
-    has = (
-        "transactions of its own and no large queries" if transactions_alone else "transactions and queries of its own"
-    )
-    return f"The stand-in has {has}: plans, locks and latches of your queries were not tested."
+    if transactions_alone:
+        own, ran = "transactions of its own", "queries of reports did not run, and "
+    else:
+        own, ran = "transactions and queries of its own", ""
+    return f"The stand-in has {own}: {ran}plans, locks and latches of your queries were not tested."
 
 
 @says(SizingKind.FEW_QUERIES)
