@@ -131,7 +131,7 @@ def test_a_search_of_the_load_multiplies_the_rates_of_queries(read):
     ("overrides", "said"),
     [
         (("loads.reports.arrivals={kind: poisson}",), "arrivals.rate is missing"),
-        (("loads.reports.arrivals={kind: poisson, rate: 0}",), "greater than 0"),
+        (("loads.reports.arrivals={kind: poisson, rate: 0}",), "must be more than 0"),
         (("loads.bank.workload=bnak",), "bnak"),
         (("loads.bank.scale={mailboxes: 2}",), "mailboxes"),
         (("loads.bank.users=0",), "at least 1"),

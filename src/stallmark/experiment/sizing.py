@@ -153,7 +153,7 @@ class SizingRunner:
         if absent := [name for name in scenario.loads if name not in costs]:
             what = "query" if absent[0] in scenario.queries else "transaction"
             return f"{absent[0]} did not end a {what} by itself, so that its rate cannot be found"
-        to_fit = {name: wanted[name] for name in fitted(bool(scenario.queries))}
+        to_fit: dict[str, float | None] = {name: wanted[name] for name in fitted(bool(scenario.queries))}
         best: tuple[float, StandIn] | None = None
         for number in range(1, TRIALS + 1):
             try:

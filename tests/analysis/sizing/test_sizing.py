@@ -400,6 +400,6 @@ def test_queries_did_not_run_where_none_had_a_rate(sized, rate, ended, transacti
     rates = one.sizing.stand_in.rates | ({} if rate is None else {"reports": rate})
     write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(rates=rates, queries=queries)))
     again = summarise_candidate(one.folder)
-    [said] = of(SizingKind.OTHER_QUERIES, [*again.cautions, *again.findings])
+    [said] = of(SizingKind.OTHER_QUERIES, again.untested)
     assert said.facts["transactions_alone"] is transactions_alone
     assert [one.facts["ended"] for one in of(SizingKind.FEW_QUERIES, again.cautions)] == ([few] if few else [])
