@@ -106,11 +106,8 @@ class SearchedLoad(IOCounting):
         super().__init__()
         self.plan = plan
         # Where queries alone have a rate to multiply, limits on transactions are of all that run beside them.
-        names = (
-            [plan.load]
-            if plan.load is not None
-            else [name for name in plan.rates if name in of_users] or list(of_users)
-        )
+        rated = [name for name in plan.rates if name in of_users] or list(of_users)
+        names = rated if plan.load is None else [plan.load]
         self._of_users = {(name, kind.name) for name in names for kind in of_users[name]}
         self._with_users = frozenset(of_users)
         self._queues: dict[str, dict[int, QueryQueue]] = {}  # the last of each second

@@ -26,7 +26,7 @@ class LoadsBeside:
         clock: Callable[[], float],
     ):
         seed, searched = scenario.contents.seed, scenario.searched_of(variant)
-        times = searched.search.from_ if searched and searched.rates else 1.0
+        times = searched.times if searched else 1.0
         self._raw = RawLoads(writer.manifest.loads, engine, writer, clock)
         self._streams = {
             name: RunningStreams(name, load, seed, engine.database_of(load.workload), writer, clock, times)
