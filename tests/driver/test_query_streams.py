@@ -158,6 +158,7 @@ def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
     assert [row["query"] for row in first] == ["Q1", "Q6"] * (len(first) // 2) + ["Q1"] * (len(first) % 2)
     assert [row["position"] for row in first] == list(range(1, len(first) + 1))
     assert {row["query"] for row in found if row["stream"] == 2} == {"Q3"}
+    assert {row["due_s"] for row in found} == {None}
     assert {row["phase"] for row in found} == {"concurrent"} and min(row["started_s"] for row in found) >= began
     assert server.applications == ["stallmark-stream"] * 2 and all(one.closed for one in server.sessions)
 

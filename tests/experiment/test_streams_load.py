@@ -23,9 +23,10 @@ AT_A_RATE = {"kind": "fixed", "rate": 500}
 def running(tmp_path: Path) -> Iterator[Callable[..., tuple[Server, RunningStreams]]]:
     writer, made = RecordWriter(tmp_path / "run", a_manifest()), []
 
-    def begin(streams: int = 2, **keys: Any) -> tuple[Server, RunningStreams]:
+    def begin(streams: int = 2, otherwise: object = None, **keys: Any) -> tuple[Server, RunningStreams]:
         load = StreamsLoad(workload="warehouse", scale={"factor": 0.01}, streams=[streams], **keys)
         server = Server()
+        server.otherwise = otherwise
         made.append(RunningStreams("reports", load, 1, server, writer, Stopwatch()))  # type: ignore[arg-type]
         made[-1].run(streams)
         return server, made[-1]
@@ -49,8 +50,8 @@ def rows(tmp_path: Path, streams: RunningStreams) -> list[dict]:
 
 
 def test_a_new_rate_gives_up_no_query_and_forgets_those_that_wait(running, tmp_path):
-    server, streams = running(arrivals=AT_A_RATE)
-    server.otherwise = released = threading.Event()
+    released = threading.Event()
+    server, streams = running(otherwise=released, arrivals=AT_A_RATE)
     until(lambda: len(server.seen) >= 2 and streams.queue().waiting > 3, streams)
     begun = len(server.seen)
     streams.take_rate(1e-6)
@@ -66,8 +67,7 @@ def test_a_new_rate_gives_up_no_query_and_forgets_those_that_wait(running, tmp_p
 
 
 def test_another_number_of_streams_gives_up_what_is_under_way_and_says_so(running, tmp_path):
-    server, streams = running(arrivals=AT_A_RATE)
-    server.otherwise = threading.Event()
+    server, streams = running(otherwise=threading.Event(), arrivals=AT_A_RATE)
     until(lambda: len(server.seen) == 2, streams)
     streams.run(0)
     assert streams.queue().streams == 0
@@ -83,8 +83,7 @@ def test_streams_of_an_open_loop_take_all_22_queries_before_one_comes_again(runn
 
 
 def test_a_closed_loop_has_no_queue(running, tmp_path):
-    _, streams = running()
-    until(lambda: streams._drive._done >= 10, streams)
-    assert streams.queue() is None
-    assert {row["due_s"] for row in rows(tmp_path, streams)} == {None}
-    assert streams.left()["left_waiting"].arrivals == 0
+    server, streams = running(otherwise=threading.Event())
+    until(lambda: len(server.seen) == 2, streams)
+    assert streams.queue() is None and rows(tmp_path, streams) == []
+    assert streams.left()["given_up"] == 2 and streams.left()["left_waiting"].arrivals == 0
