@@ -1,4 +1,4 @@
-"""What the loads of a stand-in cost: a transaction and a query by themselves, and to what their rates are fitted."""
+"""The costs of the loads of a stand-in: of a transaction and a query by themselves; and to what rates are fitted."""
 
 import pytest
 from support.sizings import a_demand
