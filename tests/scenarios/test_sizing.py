@@ -1,13 +1,17 @@
 """A sizing's scenario: the parts of its stand-in, and what is refused."""
 
+import itertools
+
 import pytest
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.load_specs import load_specs
+from stallmark.experiment.work import of_load
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
 from stallmark.scenarios.read import read_any_scenario
+from stallmark.scenarios.sizing import LEAST_RATE
 
 
 def read(*overrides: str) -> SizingScenario:
@@ -60,6 +64,37 @@ def test_loads_of_no_rate_rest_and_their_data_stay() -> None:
     }
 
 
+QUERIES = "loads.queries={workload: warehouse, scale: {factor: 0.01}, streams: 3}"
+
+
+def test_queries_run_alone_in_few_streams_and_then_at_their_rate() -> None:
+    scenario = read(QUERIES)
+    assert scenario.queries == ["queries"]
+    alone = scenario.calibration(None)
+    assert [dict(step.counts) for step in alone.steps_of(alone.variants[0])][-1] == {"queries": 2}
+    part = scenario.ceiling({"bank": 3.0, "brokerage": 0.0, "queries": 0.05}, None)
+    [variant] = part.variants
+    assert {load.name: load.rate for load in of_load(part, variant).loads} == {"bank": 3.0, "queries": 0.05}
+    searched = part.searched_of(variant)
+    assert searched and searched.rates == {"bank": 3.0, "queries": 0.05}
+    assert part.contents == scenario.contents
+
+
+def test_queries_of_no_rate_rest() -> None:
+    part = read(QUERIES).trial({"bank": 3.0, "brokerage": 1.0, "queries": 0.0}, None)
+    assert "queries" not in part.loads_of(part.variants[0])
+
+
+def test_whatever_the_rates_are_there_are_users() -> None:
+    scenario = read(QUERIES)
+    for values in itertools.product([0.0, 0.01, 5.0], repeat=3):
+        rates = dict(zip(("bank", "brokerage", "queries"), values, strict=True))
+        idle = not rates["bank"] and not rates["brokerage"]
+        assert scenario.possible(rates) == rates | ({"bank": LEAST_RATE} if idle else {})
+    part = scenario.trial(scenario.possible({"bank": 0.0, "brokerage": 0.0, "queries": 5.0}), None)
+    assert [spec.name for spec in load_specs(part, part.variants[0])] == ["bank"]
+
+
 def test_the_candidate_is_described() -> None:
     found = read("candidate={name: B, memory: 64GiB, cost: 42000, watts: 900, rack_units: 4}").candidate.described()
     assert (found.name, found.memory_bytes, found.cost, found.watts, found.rack_units) == ("B", 2**36, 42000, 900, 4)
@@ -82,6 +117,9 @@ def test_its_time_is_that_of_all_its_parts() -> None:
         ("loads.bank.think_time={mean: 1s}", "found by the sizing"),
         ("loads.bank.arrivals={kind: poisson, rate: 4}", "found by the sizing"),
         ("loads.scan={raw: scan}", "no rate that could be found"),
+        ("loads.queries={workload: warehouse, scale: {factor: 1}, streams: [1, 2]}", "found by the sizing"),
+        (QUERIES.replace("streams: 3", "streams: 3, arrivals: {kind: poisson, rate: 1}"), "found by the sizing"),
+        ("loads={queries: {workload: warehouse, scale: {factor: 0.01}, streams: 1}}", "no load has users"),
         ("variants=[{name: a}, {name: b}]", "one candidate"),
         ("alone=true", "leave out cells and alone"),
         ("replay.size=1MiB", "32MiB or more"),

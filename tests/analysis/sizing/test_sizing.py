@@ -389,3 +389,19 @@ def test_of_runs_some_of_which_never_broke_the_interval_is_open():
     one: Reach = replay_reach(a_replay((4.0, None), outcome="at_least"))
     assert (one.low, one.high, one.middle) == (4.0, None, None) and one.known
     assert not replace(one, low=0.0).known
+
+
+@pytest.mark.parametrize(
+    ("rate", "ended", "transactions_alone", "few"),
+    [(0.05, 40, False, None), (0.05, 7, False, 7), (0.0, 7, True, None), (None, None, True, None)],
+)
+def test_queries_did_not_run_where_none_had_a_rate(sized, rate, ended, transactions_alone, few):
+    found = sized(stand_in=(1.25, 1.38))
+    [one] = found.candidates
+    queries = {} if ended is None else {"reports": ended}
+    rates = one.sizing.stand_in.rates | ({} if rate is None else {"reports": rate})
+    write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(rates=rates, queries=queries)))
+    again = summarise_candidate(one.folder)
+    [said] = of(SizingKind.OTHER_QUERIES, again.untested)
+    assert said.facts["transactions_alone"] is transactions_alone
+    assert [one.facts["ended"] for one in of(SizingKind.FEW_QUERIES, again.cautions)] == ([few] if few else [])
