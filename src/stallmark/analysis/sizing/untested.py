@@ -11,8 +11,9 @@ from stallmark.analysis.sizing.reach import Method
 from stallmark.stats.thresholds import MATCHED_WITHIN
 
 POOL_WITHIN = 0.1
-BEHIND_MS = 1.0
-"""I/Os of a replay that are issued so late at the median, without a backlog, waited for a CPU of this machine."""
+BEHIND_MS = 3.0
+"""I/Os of a replay that are issued so late at the median, without a backlog, waited for a CPU of this machine. On an
+idle one they are 1.2 to 1.8 ms late: fio has their moments in whole ms."""
 SMALLER = 0.9
 
 
