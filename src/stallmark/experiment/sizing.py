@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stallmark
-from stallmark.analysis.sizing.stand_in import costs_of, fitted, matched, off, queries_ended, reached_by, wanted_of
+from stallmark.analysis.sizing.stand_in import (
+    costs_of,
+    fitted,
+    matched,
+    off,
+    queries_ended,
+    queries_waited,
+    reached_by,
+    wanted_of,
+)
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -192,6 +201,7 @@ class SizingRunner:
         return StandIn(
             rates=rates,
             queries=queries_ended(calibrated),
+            waited=queries_waited(tried),
             matched=matched(wanted, reached),
             pool_share=pool.share if pool and pool.share else share,
             data_bytes=data_bytes,

@@ -391,6 +391,14 @@ def test_of_runs_some_of_which_never_broke_the_interval_is_open():
     assert not replace(one, low=0.0).known
 
 
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.85])
+def test_queries_that_waited_in_the_trial_are_said(sized, share):
+    [one] = sized(stand_in=(1.25, 1.38)).candidates
+    write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(waited={"reports": share})))
+    said = of(SizingKind.QUERIES_WAITED, summarise_candidate(one.folder).cautions)
+    assert [one.facts["share"] for one in said] == [share] * (share > 0.1)
+
+
 @pytest.mark.parametrize(
     ("rate", "ended", "transactions_alone", "few"),
     [(0.05, 40, False, None), (0.05, 7, False, 7), (0.0, 7, True, None), (None, None, True, None)],

@@ -41,4 +41,5 @@ class SizingKind(Kind):
     IO_SIZES = "sizing_sizes_are_means"
     OTHER_QUERIES = "sizing_other_queries"
     FEW_QUERIES = "sizing_by_few_queries"
+    QUERIES_WAITED = "stand_in_queries_waited"
     MEAN_READS = "sizing_reads_by_mean"

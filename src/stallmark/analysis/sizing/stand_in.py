@@ -53,6 +53,12 @@ def queries_ended(records: Sequence[Record]) -> dict[str, int]:
     return {one.load: one.ended for one in _of_queries(summarise_loads(records))}
 
 
+def queries_waited(records: Sequence[Record]) -> dict[str, float]:
+    """Return the share of the queries of each load that waited for a stream in these runs, which have one step."""
+    late = {one.load: one.late for point in summarise_loads(records).points for one in point.runs}
+    return {load: one.waited / one.begun for load, one in late.items() if one}
+
+
 def _of_queries(summary: LoadsSummary) -> list[LoadStep]:
     return [one for point in summary.points for one in point.runs if one.kind == "streams" and one.alone]
 

@@ -15,6 +15,8 @@ BEHIND_MS = 3.0
 """I/Os of a replay that are issued so late at the median, without a backlog, waited for a CPU of this machine. On an
 idle one they are 1.2 to 1.8 ms late: fio has their moments in whole ms."""
 SMALLER = 0.9
+WAITED = 0.1
+"""The share of the queries that may wait for a stream: chance makes as many due at once."""
 
 
 def of_candidate(found: CandidateAnswer) -> Iterator[Finding]:
@@ -69,6 +71,9 @@ def _of_stand_in(found: CandidateAnswer) -> Iterator[Finding]:
     for load, ended in stand_in.queries.items():
         if stand_in.rates.get(load) and ended < QUERIES:
             yield caution(SizingKind.FEW_QUERIES, candidate=found.name, load=load, ended=ended, of=QUERIES)
+    for load, share in stand_in.waited.items():
+        if share > WAITED:
+            yield caution(SizingKind.QUERIES_WAITED, candidate=found.name, load=load, share=share)
     yield from _smaller(found, "stand_in", stand_in.data_bytes)
     data_bytes, pool_bytes = found.sizing.demand.database_bytes, found.memory_bytes
     if data_bytes and pool_bytes and stand_in.pool_share is not None:

@@ -181,6 +181,14 @@ def _(candidate: str, load: str, ended: int, of: int) -> str:
     )
 
 
+@says(SizingKind.QUERIES_WAITED)
+def _(candidate: str, load: str, share: float) -> str:
+    return (
+        f"At the profile’s load {percent(share)} of the queries of {load} waited for a stream on "
+        f"{quoted([candidate])}: beyond it they may do less than they are asked to. Give them more streams."
+    )
+
+
 @says(SizingKind.MEAN_READS)
 def _() -> str:
     return "Reads are judged by their mean: single ones take longer."
