@@ -26,10 +26,11 @@ from urllib.parse import quote
 
 import numpy as np
 
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.target import Target
 from stallmark.record.reader import find_records
+from stallmark.record.sizing.folder import read_sizing
 from stallmark.scenarios.read import read_scenario
 
 ENTRY = "stallmark.cli.entry"
@@ -37,6 +38,7 @@ LIMIT_MS = 12
 WITHIN = 0.15
 DAY = (0.4, 0.7, 1.0, 0.6)
 """The share of the users of the busiest hour, hour by hour."""
+BUSIEST = DAY.index(max(DAY))
 USERS = {"brokerage": 20, "bank": 20}
 THINKS = {"brokerage": "1s", "bank": "500ms"}
 LOADS: dict[str, dict[str, Any]] = {
@@ -166,19 +168,30 @@ def really(folder: Path, array: Kind) -> float | None:
     seen = sorted((one.searched.level, one.searched.limits) for one in record.manifest.steps if one.searched)
     print(f"  {array.name}: " + ", ".join(f"{m:g}× {limits[0].value:.1f} ms" for m, limits in seen if limits))
     found = record.manifest.search
-    return np.sqrt(found.holds * found.breaks) if found and found.holds and found.breaks else None
+    return float(np.sqrt(found.holds * found.breaks)) if found and found.holds and found.breaks else None
 
 
 def rates(folder: Path) -> dict[str, float]:
     """Return the transactions per second that the users of each load began in the busiest hour of production."""
-    [day] = sorted((folder / "runs").glob("*-production"))
-    busiest = DAY.index(max(DAY))
     found = {}
-    for load, view in summarise_loads(find_records([day])).loads.items():
-        step = view.runs[0].steps[busiest]
+    for load, view in _day(folder).loads.items():
+        step = view.runs[0].steps[BUSIEST]
         ended = sum(one.committed + one.rolled_back + one.failed for one in step.transactions if one.source == "users")
         found[load] = ended / step.interval.measured_s
     return found
+
+
+def hour_of_window(folder: Path, sizing: Path) -> float:
+    """Return the I/Os of data of the busiest hour as a multiple of those of the window that was sized: a headroom is of
+    the window, and what really ran are multiples of the hour."""
+    data = _day(folder).whole.runs[0].steps[BUSIEST].storage.data
+    window = read_sizing(sizing).demand.windows[0]
+    assert data
+    return (data.reads + data.writes) / data.seconds / (window.mean("reads") + window.mean("writes"))
+
+
+def _day(folder: Path) -> LoadsSummary:
+    return summarise_loads(find_records(sorted((folder / "runs").glob("*-production"))))
 
 
 def main() -> None:
@@ -202,18 +215,19 @@ def main() -> None:
 
 def judged(folder: Path, profile: Path, array: Kind) -> bool:
     """Print what was predicted of an array and what came true; return whether they are within WITHIN of each other."""
-    said = json.loads(stallmark("size", str(profile), "--json", str(sized(folder, profile, array))))
-    [found] = said["candidates"]
-    predicted, real = found["middle"], really(folder, array)
-    print(f"  data {array.data}, log {array.log}")
+    sizing = sized(folder, profile, array)
+    [found] = json.loads(stallmark("size", str(profile), "--json", str(sizing)))["candidates"]
+    predicted, multiple = found["middle"], really(folder, array)
+    real = None if multiple is None else multiple * hour_of_window(folder, sizing)
+    print(f"  {array.name}: data {array.data}, log {array.log}")
     for method in ("replay", "stand_in"):
         one = found[method]
-        print(f"  {method}: {one['low']} to {one['high']}, ends: {one['ends'] and one['ends']['facts']}")
+        print(f"  {array.name}: {method} {one['low']} to {one['high']}, ends: {one['ends'] and one['ends']['facts']}")
     if predicted is None or real is None:
-        print(f"  predicted {predicted}, real {real}: not known")
+        print(f"  {array.name}: predicted {predicted}, real {real}: not known")
         return False
-    print(f"  predicted {predicted:.2f} ({found['low']:.2f} to {found['high'] or float('inf'):.2f}), real {real:.2f}: "
-          f"{predicted / real - 1:+.0%}")  # fmt: skip
+    interval = f"{found['low']:.2f} to {found['high'] or float('inf'):.2f}"
+    print(f"  {array.name}: predicted {predicted:.2f} ({interval}), real {real:.2f}: {predicted / real - 1:+.0%}")
     return abs(predicted / real - 1) <= WITHIN
 
 
