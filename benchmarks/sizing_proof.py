@@ -27,6 +27,8 @@ from urllib.parse import quote
 import numpy as np
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.analysis.profile.demand import demand_of
+from stallmark.analysis.sizing.reach import stand_in_reach
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.target import Target
 from stallmark.record.reader import find_records
@@ -165,10 +167,21 @@ def really(folder: Path, array: Kind) -> float | None:
         path = written(folder, scenario(name, array, most, measure="15s", search=search, slo=slo))
         stallmark("run", str(path), "--out", str(folder / "runs"), home=home_of(folder, array))
     [record] = find_records(sorted((folder / "runs").glob(f"*-{name}"))[-1:])
-    seen = sorted((one.searched.level, one.searched.limits) for one in record.manifest.steps if one.searched)
-    print(f"  {array.name}: " + ", ".join(f"{m:g}× {limits[0].value:.1f} ms" for m, limits in seen if limits))
+    seen = sorted((one.searched.level, one.searched.limits[0].value) for one in record.manifest.steps if one.searched)
+    print(f"  {array.name}: " + ", ".join(f"{multiple:g}× {read_ms or 0:.1f} ms" for multiple, read_ms in seen))
+    print(f"  {array.name}: really {limit(record.folder.parent, folder)}")
     found = record.manifest.search
     return float(np.sqrt(found.holds * found.breaks)) if found and found.holds and found.breaks else None
+
+
+def limit(experiment: Path, folder: Path) -> str:
+    """Return what ended first in the runs of a folder, and the device that was the limit, where one is named."""
+    ends = stand_in_reach(experiment, demand_of(folder / "profile")).ends
+    verdict = ends.facts["verdict"] if ends else None
+    missed = sorted({one[0] for one in ends.facts["missed"]}) if ends else []
+    return (
+        f"ends by {', '.join(missed)}, limited by {verdict.facts.get('device') if verdict else 'nothing that is sure'}"
+    )
 
 
 def rates(folder: Path) -> dict[str, float]:
@@ -220,9 +233,11 @@ def judged(folder: Path, profile: Path, array: Kind) -> bool:
     predicted, multiple = found["middle"], really(folder, array)
     real = None if multiple is None else multiple * hour_of_window(folder, sizing)
     print(f"  {array.name}: data {array.data}, log {array.log}")
+    stand_in = read_sizing(sizing).stand_in
+    if stand_in and stand_in.ceiling:
+        print(f"  {array.name}: the stand-in {limit(sizing / stand_in.ceiling, folder)}")
     for method in ("replay", "stand_in"):
-        one = found[method]
-        print(f"  {array.name}: {method} {one['low']} to {one['high']}, ends: {one['ends'] and one['ends']['facts']}")
+        print(f"  {array.name}: {method} {found[method]['low']:.3g} to {found[method]['high']:.3g}")
     if predicted is None or real is None:
         print(f"  {array.name}: predicted {predicted}, real {real}: not known")
         return False
