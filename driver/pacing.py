@@ -17,6 +17,8 @@ SECOND_NS = 1_000_000_000
 
 AHEAD_NS = SECOND_NS // 20
 """The time before an arrival from which on a user may have it."""
+LONGEST_S = 3600.0
+"""Nobody waits longer without a look: an Event cannot wait for centuries, as a tiny rate asks."""
 
 
 class FreeUser(Protocol):
@@ -142,7 +144,7 @@ class OpenLoop:
                     self._first = awake
                 elif self._first is not awake:
                     self._line.setdefault(awake)
-                wait_s = until_ns / SECOND_NS if self._first is awake else None
+                wait_s = min(until_ns / SECOND_NS, LONGEST_S) if self._first is awake else None
             awake.wait(wait_s)
 
     def take(self) -> int | None:

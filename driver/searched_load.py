@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from stallmark.driver.due_queries import QueryQueue
 from stallmark.driver.rows import Rows
@@ -22,9 +21,6 @@ from stallmark.record.manifest.search import LevelSeen, LimitSeen
 from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Seen, Verdict, search
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions.workload import Transaction
-
-if TYPE_CHECKING:
-    pass
 
 BACKLOG_AFTER_S = 10
 """Seconds of a level by which a backlog is judged."""
@@ -204,7 +200,7 @@ class SearchedLoad(IOCounting):
         if self._transactions_wait(lately, until):
             return _Backlog(lately)
         behind = tuple(name for name, seen in self._queues.items() if _ever_more(seen, since, until))
-        return _Backlog(since, behind) if behind else None
+        return _Backlog(lately, behind) if behind else None
 
     def _transactions_wait(self, since: int, until: int) -> bool:
         """Tell whether ever more arrivals of a load wait: more of them are missing than chance has it, in the first
@@ -255,8 +251,12 @@ def _ever_more(seen: Mapping[int, QueryQueue], since: int, until: int) -> bool:
     In a simulation streams that are busy for seven tenths of their time are called behind in one level of twenty at
     most, and nearly always those that get twice what they can do, once a stream has ended some ten queries.
     """
-    at = [seen[second] for second in (since, (since + until) // 2, until) if second in seen]
-    return len(at) == 3 and all(
+    told = sorted(second for second in seen if since <= second <= until)
+    middle = (since + until) // 2
+    if not any(second < middle for second in told) or told[-1] <= middle:
+        return False
+    at = [seen[second] for second in (told[0], next(second for second in told if second >= middle), told[-1])]
+    return all(
         after.waiting - before.waiting
         > max(after.streams + math.sqrt(after.due - before.due), BACKLOG * (after.due - before.due))
         for before, after in pairwise(at)

@@ -96,6 +96,8 @@ class SizingScenario(LoadsScenario):
             raise ValueError("search needs a service level: add slo, such as oltp or {read: 10ms}")
         if len(self.variants) > 1:
             raise ValueError("a sizing is of one candidate: leave one variant, and run it again on the other hardware")
+        if left_out := self.variants[0].without:
+            raise ValueError(f"a sizing runs all of its loads: leave {left_out[0]} out of loads, in place of without")
         if self.cells or self.alone:
             raise ValueError("a sizing makes the steps: leave out cells and alone")
         for name, load in self.loads.items():

@@ -400,16 +400,18 @@ def test_queries_that_waited_in_the_trial_are_said(sized, share):
 
 
 @pytest.mark.parametrize(
-    ("rate", "ended", "transactions_alone", "few"),
-    [(0.05, 40, False, None), (0.05, 7, False, 7), (0.0, 7, True, None), (None, None, True, None)],
+    ("rate", "ended", "waited", "few"),
+    [(0.05, 40, 0.0, None), (0.05, 7, 0.5, 7), (0.001, 40, None, None), (0.0, 7, None, None), (None, None, None, None)],
 )
-def test_queries_did_not_run_where_none_had_a_rate(sized, rate, ended, transactions_alone, few):
+def test_queries_did_not_run_where_none_began(sized, rate, ended, waited, few):
     found = sized(stand_in=(1.25, 1.38))
     [one] = found.candidates
     queries = {} if ended is None else {"reports": ended}
     rates = one.sizing.stand_in.rates | ({} if rate is None else {"reports": rate})
-    write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(rates=rates, queries=queries)))
+    began = {} if waited is None else {"reports": waited}
+    stand_in = one.sizing.stand_in.changed(rates=rates, queries=queries, waited=began)
+    write_sizing(one.folder, one.sizing.changed(stand_in=stand_in))
     again = summarise_candidate(one.folder)
     [said] = of(SizingKind.OTHER_QUERIES, again.untested)
-    assert said.facts["transactions_alone"] is transactions_alone
+    assert said.facts["ran"] is (waited is not None) and said.facts["without"] == [one.name] * (waited is None)
     assert [one.facts["ended"] for one in of(SizingKind.FEW_QUERIES, again.cautions)] == ([few] if few else [])

@@ -72,6 +72,8 @@ def test_a_damaged_table_is_a_sentence(tmp_path):
     [
         ({"end": None}, "column end"),
         ({"end": AT + timedelta(days=5000)}, "ten years"),
+        ({"start": datetime(2150, 1, 1, tzinfo=UTC), "end": datetime(2150, 1, 2, tzinfo=UTC)}, "2100"),
+        ({"start": datetime(1950, 1, 1, tzinfo=UTC)}, "1970"),
         ({"file_class": None}, "column file_class"),
         ({"writes": float("inf")}, "column writes"),
     ],

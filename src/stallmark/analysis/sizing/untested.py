@@ -107,8 +107,8 @@ def of_all(candidates: Sequence[CandidateAnswer], growth: float, profile: Profil
     if any(one.replay for one in candidates):
         yield info(SizingKind.IO_SIZES)
         yield info(SizingKind.CACHES)
-    if stand_ins := [one.sizing.stand_in for one in candidates if one.stand_in and one.sizing.stand_in]:
-        without = any(not any(one.rates.get(load) for load in one.queries) for one in stand_ins)
-        yield info(SizingKind.OTHER_QUERIES, transactions_alone=without)
+    if stand_ins := {one.name: one.sizing.stand_in for one in candidates if one.stand_in and one.sizing.stand_in}:
+        without = [name for name, one in stand_ins.items() if not one.waited]
+        yield info(SizingKind.OTHER_QUERIES, without=without, ran=len(without) < len(stand_ins))
     if any(one.service_level.read_ms is not None and _by_mean(one) for one in candidates):
         yield info(SizingKind.MEAN_READS)

@@ -11,6 +11,8 @@ import pyarrow as pa
 
 LONGEST_S = 3660 * 86_400.0
 """No profile is of more than ten years."""
+LATEST_S = 4_102_444_800.0
+"""The end of the year 2099."""
 _NEVER_NULL: Final = frozenset((
     "sample", "session", "server", "clock", "entity", "counter", "file_class", "wait_type", "wait_class", "users",
 ))  # fmt: skip
@@ -25,8 +27,12 @@ def wrong_rows(table: pa.Table) -> str | None:
         if pa.types.is_floating(field.type) and np.isinf(values.to_numpy()).any():
             return f"its column {field.name} has a value without bounds"
     seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
-    if seconds and table.num_rows and not max(map(np.max, seconds)) - min(map(np.min, seconds)) <= LONGEST_S:
-        return "its times are more than ten years apart"
+    if seconds and table.num_rows:
+        first, last = min(map(np.min, seconds)), max(map(np.max, seconds))
+        if not 0 <= first <= last < LATEST_S:
+            return "its times are before 1970 or after 2100"
+        if last - first > LONGEST_S:
+            return "its times are more than ten years apart"
     return None
 
 

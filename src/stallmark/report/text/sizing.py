@@ -117,8 +117,8 @@ def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float 
 
 
 def _beyond(ends: Finding | None) -> str:
-    clause = ends_first(ends)
-    return f"; beyond that {clause}" if clause else ""
+    said = ends_first(ends)
+    return f"; beyond that {said}" if said else ""
 
 
 @says(SizingKind.CARRIES)
@@ -134,8 +134,8 @@ def _(candidate: str, headroom: float | None, low: float, high: float | None, en
 @says(SizingKind.CARRIES_NOT)
 def _(candidate: str, headroom: float | None, low: float, high: float, ends: Finding | None) -> str:
     if not low:
-        clause = ends_first(ends)
-        return f"{quoted([candidate])} does not carry it, not even {high:.3g} of it{f': {clause}' if clause else ''}."
+        said = ends_first(ends)
+        return f"{quoted([candidate])} does not carry it, not even {high:.3g} of it{f': {said}' if said else ''}."
     much = f"{low:.3g} to {high:.3g} of it" if headroom is None else f"{headroom:.3g} of it ({span(low, high)})"
     return f"{quoted([candidate])} does not carry it, but {much}{_beyond(ends)}."
 

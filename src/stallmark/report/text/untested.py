@@ -165,12 +165,13 @@ def _() -> str:
 
 
 @says(SizingKind.OTHER_QUERIES)
-def _(transactions_alone: bool) -> str:
-    if transactions_alone:
-        own, ran = "transactions of its own", "queries of reports did not run, and "
-    else:
-        own, ran = "transactions and queries of its own", ""
-    return f"The stand-in has {own}: {ran}plans, locks and latches of your queries were not tested."
+def _(without: Sequence[str], ran: bool) -> str:
+    own, missed = "transactions and queries of its own", ""
+    if not ran:
+        own, missed = "transactions of its own", "queries of reports did not run, and "
+    elif without:
+        missed = f"queries of reports did not run on {quoted(without)}, and "
+    return f"The stand-in has {own}: {missed}plans, locks and latches of your queries were not tested."
 
 
 @says(SizingKind.FEW_QUERIES)
