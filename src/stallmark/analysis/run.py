@@ -18,7 +18,8 @@ from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series
-from stallmark.analysis.read.server_views import read_server_views
+from stallmark.analysis.read.server_state import read_state_views
+from stallmark.analysis.read.server_views import our_databases, read_file_kinds, read_server_views
 from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
@@ -58,10 +59,11 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     seconds = recorded_seconds(record)
     measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    io, views = read_io(record), read_server_views(record)
+    io, state, files = read_io(record), read_state_views(record), read_file_kinds(record)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    marks = None if manifest.queries else checkpoint_marks(io, views)
+    marks = None if manifest.queries else checkpoint_marks(io, our_databases(files), state)
     intervals = [over_whole_cycles(interval, marks) for interval in measured]
+    views = read_server_views(record, files, state, intervals)
     workload = read_workload(manifest)
     load = read_load(record, seconds, intervals, workload.attended)
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
