@@ -197,7 +197,8 @@ class Record:
         left = footer.num_rows if source.rows is None else source.rows
         # Arrow takes several times the memory of a batch to read its lists.
         at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, _bytes_of(footer))))
-        options = {"read_dictionary": strings, "memory_map": True, "pre_buffer": False}
+        # Not mapped: what was read of a mapped file counts as memory until all of it was.
+        options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
         with (
             readable(source.path),
             pq.ParquetFile(source.path, metadata=footer, page_checksum_verification=True, **options) as file,
