@@ -130,7 +130,7 @@ NOT_CORRELATED = f"{format.NONE}: too few samples within measured intervals, or 
 def external_method(name: str) -> str:
     """Return the method of the chart of a file of another tool."""
     return (
-        f"Throughput by Stallmark’s clock, every second or means of several, before their extremes; the counters by the "
+        "Throughput by Stallmark’s clock, every second or means of several, before their extremes; the counters by the "
         f"clock of {name}, each sample drawn at the end of its interval. Warm-up is shaded."
     )
 
