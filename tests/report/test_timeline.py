@@ -53,7 +53,7 @@ def test_a_day_is_drawn_with_few_points_that_keep_the_mean_and_says_so():
 def test_a_peak_of_one_second_in_a_day_is_in_the_page():
     step = given.step(measured_s=86_380.0)
     run = given.run([step])
-    begin = step.interval.begin_s
+    begin = run.manifest.steps[0].measure_s
     run.series.tps[50_000], run.series.read_ms[70_000] = 12_340.0, 6_789.0
     (figure,) = time_figures(given.experiment([run]))
     for place, second, peak in (("y", 50_000, 12_340.0), ("y2", 70_000, 6_789.0)):

@@ -26,6 +26,7 @@ class LoadRecord(Record):
 
     def __init__(self, record: Record, load: str):
         super().__init__(record.folder)
+        self._sources, self._layouts, self._small = record._sources, record._layouts, record._small  # are read once
         self.load = load
         self.manifest = _of_load(record.manifest, load)
         self.ended_s = _named(record.manifest, load).ended_s
