@@ -54,6 +54,11 @@ class Record:
         self._small: dict[Path, list[pa.RecordBatch]] = {}
 
     @property
+    def whole(self) -> "Record":
+        """Return the record of the whole run, also where this is the record of one of its loads."""
+        return self
+
+    @property
     def is_probe(self) -> bool:
         """Tell whether this is a probe of raw storage, without a database."""
         return self.manifest.kind == "probe"

@@ -10,7 +10,6 @@ from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.throughput import Load
 
-
 _EXACT = {"second": np.int32, "tps": np.float64, "primary_tps": np.float64}
 """Lines that are more than drawn. Of days and many loads the others would fill the memory in full precision."""
 
