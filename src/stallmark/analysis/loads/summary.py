@@ -78,17 +78,17 @@ def summarise_loads(
 ) -> LoadsSummary:
     """Summarise runs of several loads; `each` may be the `map` of a pool. Raise StallmarkError where the databases they
     ran on hold other workloads."""
-    found = {name: some for name, some in views(records).items() if some}
-    every = [{"": whole} for whole in calls_of(records)]
-    for name, some in found.items():
-        of_folder = {one[0].folder: one for one in calls_of(some)}
-        for run in every:
-            if own := of_folder.get(run[""][0].folder):
-                run[name] = own
-    summaries = list(each(_summarise_each, every))
+    of_users = {name: some for name, some in views(records).items() if some}
+    calls = [{"": call} for call in calls_of(records)]
+    for name, some in of_users.items():
+        of_folder = {call[0].folder: call for call in calls_of(some)}
+        for of_run in calls:
+            if own := of_folder.get(of_run[""][0].folder):
+                of_run[name] = own
+    summaries = list(each(_summarise_each, calls))
     made = {
         name: summarise(some, lambda *_, name=name: [of[name] for of in summaries if name in of])  # type: ignore[misc]
-        for name, some in found.items()
+        for name, some in of_users.items()
     }
     runs = [of[""] for of in summaries]
     scenario = records[0].manifest.scenario
