@@ -6,10 +6,11 @@
 
 Records are made as those of day_record.py, a run in a process of its own, with every load's transactions of four types
 each second. Memory is what the processes of a command have for themselves, together, every 50 ms. The bars are 10 s and
-500 MB for a day of a run. Linear is a time that grows as the record does: `s/day` stays.
+500 MB for a day of a run. It is linear where the CPU time of a day stays as runs grow longer.
 """
 
 import argparse
+import resource
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,9 @@ def main() -> None:
     if asked.make:
         make(asked.make, round(asked.hours[0] * 3600), asked.number, asked.loads, asked.files)
         return
-    table = Table("hours", "runs", "loads", "files", "MB", "MB/h of a run", "command", "s", "s/day", "MB of memory")
+    table = Table(
+        "hours", "runs", "loads", "files", "MB", "MB/h of a run", "command", "s", "CPU s", "CPU s/day", "memory, MB"
+    )
     for hours in asked.hours:
         with tempfile.TemporaryDirectory() as scratch:
             for number in range(asked.runs):
@@ -57,23 +60,30 @@ def main() -> None:
             about = [f"{hours:g}", *map(str, (asked.runs, asked.loads, asked.files)), f"{stored:.0f}"]
             about.append(f"{stored / asked.runs / hours:.1f}")
             for command in COMMANDS:
-                seconds, memory = measure([*command, scratch])
+                seconds, cpu, memory = measure([*command, scratch])
                 days = asked.runs * hours / 24
-                figures = [f"{seconds:.1f}", f"{seconds / days:.1f}", f"{memory / 1e6:.0f}"]
-                table.add_row(*about, " ".join(command), *figures)
+                seen = [f"{seconds:.1f}", f"{cpu:.1f}", f"{cpu / days:.1f}", f"{memory / 1e6:.0f}"]
+                table.add_row(*about, " ".join(command), *seen)
     Console(width=140).print(table)
 
 
-def measure(command: list[str]) -> tuple[float, int]:
-    """Return the seconds that a command takes, and the most memory that its processes have for themselves."""
-    began, most = time.perf_counter(), 0
+def measure(command: list[str]) -> tuple[float, float, int]:
+    """Return the seconds that a command takes, those of CPU, and the most memory that its processes have for
+    themselves."""
+    began, cpu, most = time.perf_counter(), _cpu_s(), 0
     tool = str(Path(sys.executable).with_name("stallmark"))
     child = psutil.Popen([tool, *command], stdout=subprocess.DEVNULL)
     while child.poll() is None:
         most = max(most, sum(map(_memory, [child, *_children(child)])))
         time.sleep(0.05)
     assert child.returncode in (0, 1), child.returncode
-    return time.perf_counter() - began, most
+    return time.perf_counter() - began, _cpu_s() - cpu, most
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

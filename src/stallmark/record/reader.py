@@ -21,7 +21,7 @@ from stallmark.record.table_file import find, read_whole, readable
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
-_PIECE_BYTES = 1 << 24
+_PIECE_BYTES = 1 << 22
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
