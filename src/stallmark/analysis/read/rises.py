@@ -90,15 +90,12 @@ class Rises:
 
     def places_to_keep(self) -> np.ndarray:
         """Return the places from or to which something may yet turn out to be unknown."""
-        _, nothing_yet = np.nonzero((self._known < 0) & (self._last >= 0))
-        column, number = np.nonzero((self._known >= 0) & (self._known < self._last))
-        seen = self._last >= 0
-        begun, known = self._begun[nothing_yet], self._known[column, number]
-        return np.unique(
-            np.concatenate([
-                (self._group + self._last)[seen], self._group[nothing_yet] + begun, self._group[number] + known
-            ])
-        )  # fmt: skip
+        seen = np.flatnonzero(self._last >= 0)
+        _, nothing_yet = np.nonzero(self._known[:, seen] < 0)
+        column, null_since = np.nonzero((self._known[:, seen] >= 0) & (self._known[:, seen] < self._last[seen]))
+        ends = [self._last[seen], self._begun[seen[nothing_yet]], self._known[column, seen[null_since]]]
+        groups = [self._group[seen], self._group[seen[nothing_yet]], self._group[seen[null_since]]]
+        return np.unique(np.concatenate(groups) + np.concatenate(ends))
 
     def groups_with(self, column: int) -> set[int]:
         """Return the groups that have a value in a column."""
