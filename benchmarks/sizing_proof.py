@@ -5,9 +5,9 @@
 Production is a brokerage and a bank on emulated disks A, with users who come and go as over a day. A second process,
 which knows nothing of either, profiles the server. Candidates are other kinds of arrays: disks, flash, and disks with a
 slow log, one of which at least carries 1.5 times the load and one of which does not. `run sizing` measures each, and
-`size` predicts its headroom. Then the users of production, times a multiple that rises step by step, run on each array:
-the real headroom is where the mean read time crosses the limit, on a curve through the steps that only rises. It takes
-about 7 minutes for production, and 15 for each array, with a database of its own. Two at once need
+`size` predicts its headroom. Then the transactions of production run on each array, at the rates of its busiest hour
+times a multiple that is searched for: the real headroom is the one up to which the mean time of reads keeps the limit.
+It takes about 7 minutes for production, and 15 for each array, with a database of its own. Two at once need
 two cores that are otherwise idle. What was made in FOLDER is not made again.
 """
 
@@ -17,7 +17,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -32,19 +31,20 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.target import Target
 from stallmark.record.reader import find_records
 from stallmark.scenarios.read import read_scenario
-from stallmark.stats.monotone_curve import MonotoneCurve
 
 ENTRY = "stallmark.cli.entry"
 LIMIT_MS = 12
 WITHIN = 0.15
 DAY = (0.4, 0.7, 1.0, 0.6)
 """The share of the users of the busiest hour, hour by hour."""
-MULTIPLES = (0.25, 0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.45, 1.75, 2.1, 2.5, 3.0, 3.6)
 USERS = {"brokerage": 20, "bank": 20}
+THINKS = {"brokerage": "1s", "bank": "500ms"}
 LOADS: dict[str, dict[str, Any]] = {
-    "brokerage": {"workload": "brokerage", "scale": {"customers": 2000, "days": 0.1}, "think_time": {"mean": "1s"}},
-    "bank": {"workload": "bank", "scale": {"branches": 10}, "think_time": {"mean": "500ms"}},
+    "brokerage": {"workload": "brokerage", "scale": {"customers": 2000, "days": 0.1}},
+    "bank": {"workload": "bank", "scale": {"branches": 10}},
 }
+MOST = {"brokerage": 80, "bank": 60}
+"""Transactions of each load at once: the server has sessions for no more, and for the brokerage's market emulator."""
 LOG = {"spindles": 1, "read_ms": 1, "write_ms": 0.5, "sync_ms": 1, "mb_per_s": 150}
 HOUR_S = 75
 
@@ -80,19 +80,15 @@ def drawn(rng: np.random.Generator) -> tuple[Kind, list[Kind]]:
     return Kind("A", disks(int(rng.integers(12, 17)), 10000), LOG), candidates
 
 
-def scenario(name: str, array: Kind, users: dict[str, list[int]], measure_s: float) -> dict[str, Any]:
-    """Return the scenario of the load of production on an array, with these users in its steps."""
+def scenario(name: str, array: Kind, loads: dict[str, dict[str, Any]], **keys: Any) -> dict[str, Any]:
+    """Return the scenario of the loads of production on an array."""
     return {
         **{"name": name, "title": name, "answers": "-", "needs": "-"},
-        "loads": {load: keys | {"users": users[load]} for load, keys in LOADS.items()},
-        **{"ramp": "2s", "warm_up": "8s", "measure": f"{measure_s:g}s", "buffer_pool": "8 %"},
-        **{"start_cache": "prefilled", "reset": "restore", "emulated_array": {"data": array.data, "wal": array.log}},
-        "variants": [{"name": array.name}],
+        "loads": {load: LOADS[load] | more for load, more in loads.items()},
+        **{"ramp": "2s", "warm_up": "8s", "buffer_pool": "8 %", "start_cache": "prefilled", "reset": "restore"},
+        **{"emulated_array": {"data": array.data, "wal": array.log}, "variants": [{"name": array.name}]},
+        **keys,
     }
-
-
-def times(shares: Sequence[float]) -> dict[str, list[int]]:
-    return {load: [max(1, round(users * share)) for share in shares] for load, users in USERS.items()}
 
 
 def stallmark(*words: str, home: Path | None = None) -> str:
@@ -101,7 +97,8 @@ def stallmark(*words: str, home: Path | None = None) -> str:
     command = [sys.executable, "-m", ENTRY, *words]
     finished = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if finished.returncode not in (0, 5):
-        sys.exit(f"{' '.join(words)} failed:\n{finished.stderr}")
+        print(f"{' '.join(words)} failed:\n{finished.stderr}", file=sys.stderr, flush=True)
+        sys.exit(1)
     return finished.stdout
 
 
@@ -118,7 +115,11 @@ def written(folder: Path, document: dict[str, Any]) -> Path:
 def profiled(folder: Path, array: Kind) -> Path:
     """Run the day of production, and profile it from beside; return the profile."""
     profile = folder / "profile"
-    path = written(folder, scenario("production", array, times(DAY), HOUR_S))
+    users = {
+        load: {"users": [round(most * share) for share in DAY], "think_time": {"mean": THINKS[load]}}
+        for load, most in USERS.items()
+    }
+    path = written(folder, scenario("production", array, users, measure=f"{HOUR_S}s"))
     production = subprocess.Popen(
         [sys.executable, "-m", ENTRY, "run", str(path), "--out", str(folder / "runs")],
         stdout=subprocess.DEVNULL,
@@ -143,7 +144,7 @@ def sized(folder: Path, profile: Path, array: Kind) -> Path:
             "run", "sizing-emulated", "--profile", str(profile), "--out", str(out),
             "--set", f"candidate.name={array.name}",
             "--set", f"emulated_array={json.dumps({'data': array.data, 'wal': array.log})}",
-            "--set", f"slo={{read: {LIMIT_MS}ms}}",
+            "--set", f"slo={{read: {LIMIT_MS}ms}}", "--set", "measure=15s",
             home=home_of(folder, array),
         )  # fmt: skip
         found = sorted(out.glob("*-sizing-emulated"))
@@ -151,18 +152,33 @@ def sized(folder: Path, profile: Path, array: Kind) -> Path:
 
 
 def really(folder: Path, array: Kind) -> float | None:
-    """Run production's users on an array, ever more of them; return the multiple at which reads take too long, on a
-    curve that only rises. None where the fewest are too many, or the most are carried."""
+    """Run ever more of production's transactions on an array; return the multiple of those of the busiest hour up to
+    which reads keep the limit. None where the search came to no answer."""
     name = f"really-{array.name.replace(' ', '-')}"
     if not sorted((folder / "runs").glob(f"*-{name}")):
-        path = written(folder, scenario(name, array, times(MULTIPLES), 20))
+        most = {load: {"users": MOST[load], "arrivals": {"kind": "poisson", "rate": rate}}
+                for load, rate in rates(folder).items()}  # fmt: skip
+        search = {"of": "load", "from": 0.25, "to": 16, "tolerance": "5 %"}
+        slo = {"read": f"{LIMIT_MS}ms"}
+        path = written(folder, scenario(name, array, most, measure="15s", search=search, slo=slo))
         stallmark("run", str(path), "--out", str(folder / "runs"), home=home_of(folder, array))
-    records = find_records(sorted((folder / "runs").glob(f"*-{name}"))[-1:])
-    reads = [point.first.read_ms or 0.0 for point in summarise_loads(records).steps]
-    print(f"  {array.name}: " + ", ".join(f"{m:g}× {ms:.1f} ms" for m, ms in zip(MULTIPLES, reads, strict=True)))
-    curve = MonotoneCurve.through({round(1000 * m): ms for m, ms in zip(MULTIPLES, reads, strict=True)}, "rises")
-    found = curve.size_of(LIMIT_MS)
-    return None if found is None or found <= 1000 * MULTIPLES[0] else found / 1000
+    [record] = find_records(sorted((folder / "runs").glob(f"*-{name}"))[-1:])
+    seen = sorted((one.searched.level, one.searched.limits) for one in record.manifest.steps if one.searched)
+    print(f"  {array.name}: " + ", ".join(f"{m:g}× {limits[0].value:.1f} ms" for m, limits in seen if limits))
+    found = record.manifest.search
+    return np.sqrt(found.holds * found.breaks) if found and found.holds and found.breaks else None
+
+
+def rates(folder: Path) -> dict[str, float]:
+    """Return the transactions per second that the users of each load began in the busiest hour of production."""
+    [day] = sorted((folder / "runs").glob("*-production"))
+    busiest = DAY.index(max(DAY))
+    found = {}
+    for load, view in summarise_loads(find_records([day])).loads.items():
+        step = view.runs[0].steps[busiest]
+        ended = sum(one.committed + one.rolled_back + one.failed for one in step.transactions if one.source == "users")
+        found[load] = ended / step.interval.measured_s
+    return found
 
 
 def main() -> None:

@@ -151,8 +151,14 @@ class Drive:
         """Return the seconds since the run's start. Monotonic: setting the wall clock back changes nothing."""
         return (time.monotonic_ns() - self.start_ns) / 1e9
 
-    def follow(self, show: Callable[[LoadProgress], None], check: Callable[[], None]) -> None:
-        """Follow the timeline to its end. `check` is called several times a second and may raise Interrupted."""
+    def follow(
+        self,
+        show: Callable[[LoadProgress], None],
+        check: Callable[[], None],
+        ask: Callable[[str, float], None] = lambda load, rate: None,
+    ) -> None:
+        """Follow the timeline to its end. `check` is called several times a second and may raise Interrupted; `ask`
+        puts a rate that was searched for into force, of a load that has no users."""
         while (now := self.clock()) < self._timeline.end_s:
             self._receive(timeout=min(0.2, self._timeline.end_s - now))
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
@@ -160,7 +166,7 @@ class Drive:
             if self._settling.check(self.clock()):
                 self._take_over()
             self._steer()
-            self._search()
+            self._search(ask)
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
             show(
@@ -215,7 +221,7 @@ class Drive:
             self._writer.update(steps=steps, loads=loads)
             self._writer.save_manifest()
 
-    def _search(self) -> None:
+    def _search(self, ask: Callable[[str, float], None]) -> None:
         """Judge the level of a search when it has ended, and have the next one follow."""
         search = self.searched
         if not search or not (judged := search.check(self._timeline, self.clock())):
@@ -227,7 +233,7 @@ class Drive:
         self._take_over(users_in(judged, search.plan, self._loads, self.ended))
         if isinstance(judged.then, Next):
             for name, rate in search.plan.rates_at(judged.then.level).items():
-                self._ask_for(name, rate)
+                (self._ask_for if name in self._workloads else ask)(name, rate)
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""

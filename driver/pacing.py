@@ -15,12 +15,26 @@ from typing import Literal, Protocol
 SECOND_NS = 1_000_000_000
 
 
+AHEAD_NS = SECOND_NS // 20
+"""The time before an arrival from which on a user may have it."""
+
+
+class FreeUser(Protocol):
+    """A user who has nothing to do. `awake` is set where there may be something, and where the user is to end."""
+
+    awake: threading.Event
+
+    @property
+    def is_ending(self) -> bool: ...
+
+
 class Pacing(Protocol):
     closed: bool
     """In a closed loop the next start depends on the last end; an idle user then is the driver's doing."""
 
-    def next_start(self, ended_ns: int) -> int | None:
-        """Return the scheduled start, in monotonic ns, of the transaction after one that ended at `ended_ns`.
+    def next_start(self, ended_ns: int, user: FreeUser) -> int | None:
+        """Return the scheduled start, in monotonic ns, of the transaction after one of the user's that ended at
+        `ended_ns`.
 
         None when nothing is expected of the user any more.
         """
@@ -56,7 +70,7 @@ class ThinkTime:
         self._mean_ns = arrivals.think_ms * 1e6
         self._draw = rng.expovariate if arrivals.think == "exponential" else None
 
-    def next_start(self, ended_ns: int) -> int:
+    def next_start(self, ended_ns: int, user: FreeUser) -> int:
         if not self._mean_ns:
             return ended_ns
         return ended_ns + int(self._draw(1 / self._mean_ns) if self._draw else self._mean_ns)
@@ -70,7 +84,11 @@ class ThinkTime:
 
 class OpenLoop:
     """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users:
-    whoever is free takes the next arrival."""
+    whoever is free takes the next arrival.
+
+    Free users stand in line. The first of them waits until the next arrival is near, and only then has it. So a rate
+    that changes holds at once: arrivals far ahead are in nobody's hands.
+    """
 
     closed = False
 
@@ -86,6 +104,8 @@ class OpenLoop:
         self._last_ns = 0  # the arrival that was handed out last
         self._next_ns = math.inf
         self._waiting: deque[int] = deque()  # due, or given back: earliest first
+        self._first: threading.Event | None = None  # of the line of free users
+        self._line: dict[threading.Event, None] = {}  # behind the first, in order
         self._lock = threading.Lock()
 
     def take_share(self, share: float, now_ns: int) -> None:
@@ -95,6 +115,7 @@ class OpenLoop:
             self._retime(now_ns)
             if not share:
                 self._waiting = deque(scheduled for scheduled in self._waiting if scheduled <= now_ns)
+            self._call(everyone=not share)
 
     def take_rate(self, rate: float, now_ns: int) -> None:
         """Let all arrivals come at this rate from now on. Those that nobody has taken up yet are forgotten: they are of
@@ -103,22 +124,71 @@ class OpenLoop:
             self._rate = rate
             self._retime(now_ns)
             self._waiting.clear()
+            self._call()
 
-    def next_start(self, ended_ns: int) -> int | None:
+    def next_start(self, ended_ns: int, user: FreeUser) -> int | None:
+        awake = user.awake
+        while True:
+            awake.clear()
+            if user.is_ending:
+                self._leave(awake)
+                return None
+            with self._lock:
+                until_ns = self._next_ns - AHEAD_NS - time.monotonic_ns()
+                if self._waiting or until_ns <= 0 or until_ns == math.inf:
+                    self._step_out(awake)
+                    return self._take()
+                if self._first is None:
+                    self._first = awake
+                elif self._first is not awake:
+                    self._line.setdefault(awake)
+                wait_s = until_ns / SECOND_NS if self._first is awake else None
+            awake.wait(wait_s)
+
+    def take(self) -> int | None:
+        """Return the next arrival, however far ahead it is; None where none comes."""
         with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
-            return self._advance() if self._next_ns < math.inf else None
+            return self._take()
 
     def give_back(self, scheduled_ns: int) -> None:
         with self._lock:
             if self._next_ns < math.inf or scheduled_ns <= time.monotonic_ns():
                 self._waiting = deque(sorted([*self._waiting, scheduled_ns]))
+                self._call()
 
     def unserved(self, now_ns: int) -> int:
         """End the arrivals, and return how many were due and not served."""
         self.take_share(0, now_ns)
         return len(self._waiting)
+
+    def _take(self) -> int | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        return self._advance() if self._next_ns < math.inf else None
+
+    def _leave(self, awake: threading.Event) -> None:
+        with self._lock:
+            self._step_out(awake)
+
+    def _step_out(self, awake: threading.Event) -> None:
+        """Let a user out of the line, and have the next one be first."""
+        if self._first is awake:
+            self._first = None
+        else:
+            self._line.pop(awake, None)
+        if self._first is None:
+            self._call()
+
+    def _call(self, *, everyone: bool = False) -> None:
+        """Have the first of the line look anew, or everyone."""
+        if self._first is None and self._line:
+            self._first = next(iter(self._line))
+            del self._line[self._first]
+        if self._first is not None:
+            self._first.set()
+        if everyone:
+            for one in self._line:
+                one.set()
 
     def _retime(self, now_ns: int) -> None:
         while self._next_ns <= now_ns:

@@ -8,14 +8,15 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from stallmark.driver.controller import Interrupted
+from stallmark.driver.due_queries import DueQueries
 from stallmark.engines.base import Engine
 from stallmark.engines.queries import Answer, Measures, QuerySession
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError, as_reason
@@ -61,7 +62,8 @@ class StreamProgress:
 
 @dataclass(frozen=True)
 class _Done:
-    """A step that has ended: well with an answer (of a query) or `rows` (of a refresh), or with an error."""
+    """A step that has ended: well with an answer (of a query) or `rows` (of a refresh), or with an error. `due_s`: when
+    it was due, in an open loop."""
 
     stream: int
     position: int
@@ -71,6 +73,7 @@ class _Done:
     answer: Answer | None = None
     rows: int | None = None
     error: CallFailed | None = None
+    due_s: float | None = None
 
 
 class Stopwatch:
@@ -113,6 +116,8 @@ class QueryDrive:
         self._phase = ""
         self._streams: list[_Stream] = []
         self._notes: dict[str, None] = {}
+        self.given_up = 0
+        """The steps that were under way when their streams had to end. They are in no row."""
 
     def follow(
         self,
@@ -139,12 +144,18 @@ class QueryDrive:
         return began, self._ended
 
     def begin(
-        self, phase: str, streams: Sequence[tuple[int, Sequence[StreamStep]]], *, over_and_over: bool = False
+        self,
+        phase: str,
+        streams: Sequence[tuple[int, Sequence[StreamStep]]],
+        *,
+        over_and_over: bool = False,
+        due: DueQueries | None = None,
     ) -> float:
-        """Start streams, each a number and its steps, and return when, in seconds of the run."""
+        """Start streams, each a number and its steps, and return when, in seconds of the run. With `due` they have the
+        same steps, over and over: whichever is free executes the next one when it is due."""
         self._phase, self._done, self._failed = phase, 0, 0
         for number, steps in streams:
-            self._streams.append(_Stream(self, number, steps, over_and_over))
+            self._streams.append(_Stream(self, number, steps, over_and_over, due))
         began = self._ended = self.clock()
         for stream in self._streams:
             stream.thread.start()
@@ -172,6 +183,7 @@ class QueryDrive:
         deadline = time.monotonic() + FAREWELL_S
         for stream in self._streams:
             stream.end(deadline)
+            self.given_up += stream.gave_up or stream.thread.is_alive()
             if stream.session and stream.session.limited:
                 self._notes[stream.session.limited] = None
         while not self._events.empty():
@@ -200,6 +212,7 @@ class QueryDrive:
             "position": done.position,
             "query": done.step.name,
             "dop": done.step.dop if isinstance(done.step, Query) else None,
+            "due_s": done.due_s,
             "started_s": done.started_s,
             "seconds": done.seconds,
             "rows": done.rows,
@@ -252,12 +265,16 @@ def _interrupt(done: _Done) -> None:
 class _Stream:
     """A stream: one thread, and one connection if it has queries. The connection is opened before any stream begins."""
 
-    def __init__(self, drive: QueryDrive, number: int, steps: Sequence[StreamStep], over_and_over: bool):
+    def __init__(
+        self, drive: QueryDrive, number: int, steps: Sequence[StreamStep], over_and_over: bool, due: DueQueries | None
+    ):
         self.number = number
         self.under_way = ""
+        self.gave_up = False
         self._drive = drive
-        self._steps: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
         self._stopping = threading.Event()
+        each: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
+        self._steps = self._as_due(steps, due) if due else ((None, step) for step in each)
         has_queries = any(isinstance(step, Query) for step in steps)
         self.session = drive.open_session() if has_queries else None
         self.thread = threading.Thread(target=self._main, name=f"stream {number}", daemon=True)
@@ -276,17 +293,25 @@ class _Stream:
         if self.session and not self.thread.is_alive():
             self.session.close()
 
+    def _as_due(self, steps: Sequence[StreamStep], due: DueQueries) -> Iterator[tuple[float | None, StreamStep]]:
+        while taken := due.take(self._stopping):
+            number, due_s = taken
+            yield due_s, steps[number % len(steps)]
+
     def _main(self) -> None:
         try:
-            for position, step in enumerate(self._steps, 1):
+            for position, (due_s, step) in enumerate(self._steps, 1):
                 if self._stopping.is_set():
+                    self.gave_up = due_s is not None  # it was due, and nobody begins it any more
                     break
                 self.under_way = step.name
                 do = self._execute if isinstance(step, Query) else self._refresh
                 done = do(position, step)  # type: ignore[arg-type]
                 if done.error and self._stopping.is_set():
-                    break  # it was given up because we end
-                self._drive.post(done)
+                    self.gave_up = True  # because we end
+                    break
+                self._drive.post(replace(done, due_s=due_s))
+                self.under_way = ""
                 if done.error and (done.error.kind in _LOST or isinstance(step, Refreshing)):
                     break
             self.under_way = ""

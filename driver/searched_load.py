@@ -4,7 +4,7 @@ measured, and the next one follows until the answer is known.
 Transactions are counted by executors in whole seconds, I/Os by a collector of the server, of all its data files and
 processes. Both come late: a level is judged BETWEEN_LEVELS_S after it ended, at its own load. One in the balance, or of
 too few transactions, goes on. In an open loop a level ends early where arrivals are not done and ever more of them
-wait: its latency would be that of any backlog one cares to wait for.
+wait: its latency would be that of any backlog one cares to wait for. Of queries it is known how many wait.
 """
 
 import math
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from stallmark.driver.due_queries import QueryQueue
 from stallmark.driver.rows import Rows
 from stallmark.driver.steered_load import REPORTED_AFTER_S, IOCounting
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, Step, Timeline
@@ -80,6 +81,14 @@ class Judged:
     then: Next | Ceiling | None = None
 
 
+@dataclass(frozen=True)
+class _Backlog:
+    """A backlog that grows since a second: of transactions, or of the queries of the loads `behind`."""
+
+    since_s: float
+    behind: tuple[str, ...] = ()
+
+
 @dataclass
 class _Limit:
     """A limit on transactions and what was seen of it, by second."""
@@ -96,10 +105,14 @@ class SearchedLoad(IOCounting):
     def __init__(self, plan: SearchPlan, of_users: Mapping[str, Iterable[type[Transaction]]]):
         super().__init__()
         self.plan = plan
-        names = [plan.load] if plan.load is not None else plan.rates
+        # Where queries alone have a rate to multiply, limits on transactions are of all that run beside them.
+        rated = [name for name in plan.rates if name in of_users] or list(of_users)
+        names = rated if plan.load is None else [plan.load]
         self._of_users = {(name, kind.name) for name in names for kind in of_users[name]}
+        self._with_users = frozenset(of_users)
+        self._queues: dict[str, dict[int, QueryQueue]] = {}  # the last of each second
         self._limits = [_Limit(limit) for limit in plan.transactions]
-        self._served: Counter[int] = Counter()  # arrivals that were done or given up, by second
+        self._served = {name: Counter[int]() for name in names}  # arrivals that were done or given up, by second
         first = search(plan.asked, [])
         assert isinstance(first, Next)
         self.next: Next = first
@@ -118,21 +131,26 @@ class SearchedLoad(IOCounting):
         for row in reported.transactions:
             if (row.load, row.transaction) not in self._of_users:
                 continue
-            self._served[row.second] += row.committed + row.rolled_back + row.failed
+            self._served[row.load][row.second] += row.committed + row.rolled_back + row.failed
             for one in self._limits:
                 if one.limit.transaction in (None, row.transaction):
                     places, counts = hdr.used(row.latency)
                     one.done[row.second] += int(counts.sum())
                     one.slow[row.second] += int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
 
+    def count_queries(self, now_s: float, queues: Mapping[str, QueryQueue]) -> None:
+        """Note how many queries wait now, of each load that has them at a rate."""
+        for name in queues.keys() & self.plan.rates.keys():
+            self._queues.setdefault(name, {})[int(now_s)] = queues[name]
+
     def check(self, timeline: Timeline, now_s: float) -> Judged | None:
         """Judge the level under way, the last step of the timeline, if it is time."""
         step = timeline.steps[-1]
         if self._over or now_s < step.begin_s + step.ramp_s:
             return None
-        if self.plan.of_rate and (since := self._backlog_since(step, now_s)) is not None:
+        if self.plan.of_rate and (backlog := self._backlog(step, now_s)):
             until = math.floor(now_s - REPORTED_AFTER_S)
-            return self._judged(timeline.ending(until, min(step.measure_s, since)), now_s, backlog=True)
+            return self._judged(timeline.ending(until, min(step.measure_s, backlog.since_s)), now_s, backlog)
         if now_s < step.end_s + BETWEEN_LEVELS_S:
             return None
         limits = self._limits_of(step)
@@ -141,12 +159,17 @@ class SearchedLoad(IOCounting):
             return Judged(timeline.ending(longer_s))
         return self._judged(timeline, now_s)
 
-    def _judged(self, timeline: Timeline, now_s: float, backlog: bool = False) -> Judged:
+    def _judged(self, timeline: Timeline, now_s: float, backlog: _Backlog | None = None) -> Judged:
         step = timeline.steps[-1]
         limits = self._limits_of(step)
         verdict = Verdict.BROKE if backlog else _verdict(limits, nearest=True)
         seen = LevelSeen(
-            level=self.next.level, tried=self.next.why.value, verdict=verdict.value, backlog=backlog, limits=limits
+            level=self.next.level,
+            tried=self.next.why.value,
+            verdict=verdict.value,
+            backlog=backlog is not None,
+            behind=backlog.behind if backlog else (),
+            limits=limits,
         )
         self._seen.append(Seen(self.next.level, verdict))
         then = search(self.plan.asked, self._seen)
@@ -171,20 +194,28 @@ class SearchedLoad(IOCounting):
             end_s=measure_s + plan.measure_s,
         )
 
-    def _backlog_since(self, step: Step, now_s: float) -> float | None:
-        """Return since when ever more arrivals wait; None where they do not, or it is too early to tell. More of them
-        are missing than chance has it, in the first half of these seconds and in the second."""
+    def _backlog(self, step: Step, now_s: float) -> _Backlog | None:
+        """Return the backlog of a level; None where none grows, or it is too early to tell."""
         since, until = math.ceil(step.begin_s + step.ramp_s + 1), math.floor(now_s - REPORTED_AFTER_S)
         until = min(until, math.floor(step.end_s))
-        since = max(since, until - 2 * BACKLOG_AFTER_S)
         if until - since < BACKLOG_AFTER_S:
             return None
+        lately = max(since, until - 2 * BACKLOG_AFTER_S)
+        if self._transactions_wait(lately, until):
+            return _Backlog(lately)
+        behind = tuple(name for name, seen in self._queues.items() if _ever_more(seen, since, until))
+        return _Backlog(since, behind) if behind else None
+
+    def _transactions_wait(self, since: int, until: int) -> bool:
+        """Tell whether ever more arrivals of a load wait: more of them are missing than chance has it, in the first
+        half of these seconds and in the second."""
         middle = (since + until) // 2
-        for begin, end in ((since, middle), (middle, until)):
-            due = sum(self.plan.rates_at(self.next.level).values()) * (end - begin)
-            if due - sum(self._served[second] for second in range(begin, end)) <= BACKLOG * due + 3 * math.sqrt(due):
-                return None
-        return float(since)
+        halves = [range(since, middle), range(middle, until)]
+        return any(
+            all(_falls_behind(rate, self._served[name], half) for half in halves)
+            for name, rate in self.plan.rates_at(self.next.level).items()
+            if name in self._with_users
+        )
 
     def _limits_of(self, step: Step) -> tuple[LimitSeen, ...]:
         from stallmark.stats.within_limit import enough, judge
@@ -217,6 +248,21 @@ class SearchedLoad(IOCounting):
         return [b.reads - a.reads for a, b in pairs], [(b.read_ms or 0.0) - (a.read_ms or 0.0) for a, b in pairs]
 
 
+def _ever_more(seen: Mapping[int, QueryQueue], since: int, until: int) -> bool:
+    """Tell whether ever more queries of a load wait: in the first half of these seconds and in the second, by more than
+    the streams execute at once and chance has come due.
+
+    In a simulation streams that are busy for seven tenths of their time are called behind in one level of twenty at
+    most, and nearly always those that get twice what they can do, once a stream has ended some ten queries.
+    """
+    at = [seen[second] for second in (since, (since + until) // 2, until) if second in seen]
+    return len(at) == 3 and all(
+        after.waiting - before.waiting
+        > max(after.streams + math.sqrt(after.due - before.due), BACKLOG * (after.due - before.due))
+        for before, after in pairwise(at)
+    )
+
+
 def _verdict(limits: Sequence[LimitSeen], nearest: bool = False) -> Verdict:
     """Return the verdict on a level: one limit that breaks breaks it, and all must hold. With `nearest` one in the
     balance counts by what was seen, as far as anything was."""
@@ -230,3 +276,9 @@ def _nearest(one: LimitSeen) -> Verdict:
     if one.verdict != Verdict.UNDECIDED or one.value is None:
         return Verdict(one.verdict)
     return Verdict.BROKE if one.value > one.limit else Verdict.HELD
+
+
+def _falls_behind(rate: float, served: Counter[int], seconds: range) -> bool:
+    """Tell whether more of the arrivals that were due at a rate per second are missing than chance has it."""
+    due = rate * len(seconds)
+    return due - sum(served[second] for second in seconds) > BACKLOG * due + 3 * math.sqrt(due)

@@ -1,5 +1,6 @@
 """A virtual user: a client that executes the transactions of its deck one after the other, as its pacing says."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,15 @@ class VirtualUser(Client):
         self.number = number
         self._pacing = pacing
         self._next_card = next_card
+        self.awake = threading.Event()
+
+    @property
+    def is_ending(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        super().stop()
+        self.awake.set()
 
     def _kinds(self) -> list[type[Transaction]]:
         return list(self._workload.users.deck)
@@ -28,7 +38,7 @@ class VirtualUser(Client):
         while not stopping.is_set():
             index, transaction = self._mine[self._next_card()]
             inputs = transaction.inputs(self._rng)
-            scheduled = pacing.next_start(free_since)
+            scheduled = pacing.next_start(free_since, self)
             if scheduled is None:
                 return
             started = now()

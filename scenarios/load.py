@@ -32,12 +32,13 @@ StreamCounts = Annotated[list[StreamCount], Field(min_length=1), BeforeValidator
 
 
 class OpenLoop(Section):
-    """Transactions arrive at `rate` per second, whatever the server does."""
+    """Transactions, or queries, arrive at `rate` per second, whatever the server does."""
 
     kind: Literal["fixed", "poisson"]
     """How arrivals are spread: evenly (`fixed`), or at random (`poisson`)."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Transactions per second of all users together. Only `search: {of: rate}` goes without: it finds it."""
+    """Transactions per second of all users together, or queries per second of all streams. Only `search: {of: rate}`
+    goes without: it finds it."""
 
 
 ArrivalsChoice = Annotated[Annotated[Literal["closed"], Tag(WORD)] | Annotated[OpenLoop, Tag(MAPPING)], WordOrMapping]
@@ -194,7 +195,8 @@ class UsersLoad(Users):
 
 
 class StreamsLoad(Section):
-    """A load of streams of queries, over and over: `{workload: warehouse, scale: {factor: 1}, streams: 2}`."""
+    """A load of streams of queries, over and over or at a rate: `{workload: warehouse, scale: {factor: 1}, streams:
+    2}`."""
 
     workload: Literal["warehouse"]
     """`warehouse`."""
@@ -202,6 +204,10 @@ class StreamsLoad(Section):
     """Its scale factor. All cells query the same data."""
     streams: StreamCounts
     """How many streams run at once, or a list: a run then has a step for each number."""
+    arrivals: ArrivalsChoice = "closed"
+    """`closed`: each stream executes one query after the other. `{kind: poisson, rate: 0.05}`: queries come due at a
+    rate, for each cell; one that is due while all streams are busy starts late, and its time counts from when it was
+    due."""
     timeout: Annotated[Seconds, Field(ge=1)] = 120.0
     """The time a query has; one that takes longer is cancelled and counted."""
     slo: ServiceLevelChoice | None = None
@@ -210,11 +216,16 @@ class StreamsLoad(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         self.choice()
+        if isinstance(self.arrivals, OpenLoop) and self.arrivals.rate is None:
+            raise ValueError("arrivals.rate is missing: add it, such as 0.05 for three queries a minute")
         return self
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""
         return _choice(name=self.workload, scale=self.scale, seed=seed)
+
+    def arrival_plan(self) -> Arrivals:
+        return Arrivals(self.arrivals.kind, self.arrivals.rate) if isinstance(self.arrivals, OpenLoop) else Arrivals()
 
 
 Load = UsersLoad | StreamsLoad | RawLoad

@@ -3,7 +3,7 @@
 loads:
   mail:    {workload: mail, scale: {mailboxes: 200}, users: 20}
   bank:    {workload: bank, users: 50, arrivals: {kind: poisson, rate: 200}}
-  reports: {workload: warehouse, scale: {factor: 1}, streams: 2}
+  reports: {workload: warehouse, scale: {factor: 1}, streams: 2, arrivals: {kind: poisson, rate: 0.05}}
   scan:    {raw: scan}
 alone: true                                      # each by itself first
 cells: [1, 2, 4]                                 # or: so many copies of all, each on data of its own
@@ -176,7 +176,7 @@ class LoadsScenario(TimedScenario):
 
     def _rates_of(self, variant: Variant) -> dict[str, float]:
         loads = self.loads_of(variant).items()
-        plans = {name: load.arrival_plan() for name, load in loads if isinstance(load, UsersLoad)}
+        plans = {name: load.arrival_plan() for name, load in loads if not isinstance(load, RawLoad)}
         return {name: plan.rate for name, plan in plans.items() if plan.rate is not None}
 
     def searched_of(self, variant: Variant) -> Searched | None:

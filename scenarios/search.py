@@ -20,7 +20,7 @@ class Search(Section):
 
     of: Literal["users", "rate", "load"]
     """`users`; the `rate` at which transactions arrive, per second; or, beside `loads`, the `load`: a multiple of the
-    rates of all of them."""
+    rates of all of them, of transactions and of queries."""
     from_: Annotated[Level, Field(alias="from")]
     """The level that is tried first."""
     to: Level

@@ -1,8 +1,9 @@
 """A scenario that sizes a candidate for a profile: its I/O is replayed, and loads of ours stand in for its database.
 
-loads:                                           # how large, and the most transactions of each at once
+loads:                                           # how large, and the most transactions or queries of each at once
   bank: {workload: bank, scale: {branches: 200}, users: 24}
   brokerage: {workload: brokerage, scale: {customers: 5000, days: 2}, users: 24}
+  queries: {workload: warehouse, scale: {factor: 1}, streams: 4}
 search: {of: load, from: 0.25, to: 16}           # multiples of what the profile recorded
 replay: {size: 16GiB}
 candidate: {name: new array, memory: 64GiB, cost: 42000, watts: 900, rack_units: 4}
@@ -17,16 +18,21 @@ from pydantic import Field, model_validator
 
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.record.sizing.manifest import Candidate
-from stallmark.scenarios.load import UsersLoad
+from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
+from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.section import Section
-from stallmark.scenarios.timed import Searched
+from stallmark.scenarios.timed import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.storage.probe import LEAST_BYTES
 
 CALIBRATING_USERS = 8
 """Enough to keep storage busy, and few enough not to wait for each other's locks."""
+CALIBRATING_STREAMS = 2
+"""One reads while the other computes."""
+LEAST_RATE = 0.1
+"""Transactions per second of users where queries alone do what the profile did: a run is one of users."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Folder = Annotated[str, Field(min_length=1)]
 
@@ -93,10 +99,13 @@ class SizingScenario(LoadsScenario):
         if self.cells or self.alone:
             raise ValueError("a sizing makes the steps: leave out cells and alone")
         for name, load in self.loads.items():
-            if not isinstance(load, UsersLoad):
-                raise ValueError(f"{name} has no rate that could be found: leave loads that execute transactions")
-            if load.arrivals != "closed" or load.think_time or load.profile or len(load.counts) > 1:
-                raise ValueError(f"the rate of {name} is found by the sizing: leave workload, scale, users and mix")
+            if isinstance(load, RawLoad):
+                raise ValueError(f"{name} has no rate that could be found: leave loads of users and streams of queries")
+            several = len(load.streams if isinstance(load, StreamsLoad) else load.counts) > 1
+            paced = isinstance(load, UsersLoad) and (load.think_time or load.profile)
+            if load.arrivals != "closed" or several or paced:
+                which = "streams and timeout" if isinstance(load, StreamsLoad) else "users and mix"
+                raise ValueError(f"the rate of {name} is found by the sizing: leave workload, scale, {which}")
         self.refuse_curve("a sizing is of one size of memory")
 
     def searched_of(self, variant: Variant) -> Searched | None:
@@ -105,15 +114,18 @@ class SizingScenario(LoadsScenario):
 
     def calibration(self, pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which each load runs by itself, in a closed loop: what does a transaction cost?"""
-        few = {name: {"users": min(load.most_users, CALIBRATING_USERS)} for name, load in self._loads()}
-        title = "What a transaction of each load costs"
-        return self._with(few, pool, name="calibration", title=title, alone="only", measure=self._longer)
+        few = {name: _few(load) for name, load in self.loads.items()}
+        title = "What a transaction or a query of each load costs"
+        return self._with(few, pool, name="calibration", title=title, alone="only", **self._settled)
+
+    def possible(self, rates: Mapping[str, float]) -> dict[str, float]:
+        """Return rates at which the loads can run: where users would do nothing, the first of them do a little."""
+        users = [name for name in rates if name not in self.queries]
+        return dict(rates) | ({} if any(rates[name] > 0 for name in users) else {users[0]: LEAST_RATE})
 
     def trial(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the loads run at these rates per second; one without a rate rests."""
-        return self._at(
-            rates, pool, name="trial", title="The stand-in at the load of the profile", measure=self._longer
-        )
+        return self._at(rates, pool, name="trial", title="The stand-in at the load of the profile", **self._settled)
 
     def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
         """Return the scenario in which the highest multiple of these rates is searched for."""
@@ -122,12 +134,22 @@ class SizingScenario(LoadsScenario):
         return self._at(rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search)
 
     @property
-    def _longer(self) -> str:
-        """Return the time for which costs are measured: as long as an undecided level at the most."""
-        return write_duration(CEILING_LONGEST * self.measure)
+    def _settled(self) -> dict[str, Any]:
+        """Return the times in which costs are measured: as long as an undecided level at the most. They begin when the
+        load has lasted as long: a pool that starts clean writes no pages out until changed ones are in its way."""
+        longer_s = CEILING_LONGEST * self.measure
+        if isinstance(self.warm_up, UntilSteady):
+            least_s = max(self.warm_up.at_least, longer_s)
+            most_s = self.warm_up.at_most + least_s
+            warm_up: Any = {"until": "steady", "at_least": write_duration(least_s), "at_most": write_duration(most_s)}
+        else:
+            warm_up = write_duration(max(self.warm_up, longer_s))
+        return {"measure": write_duration(longer_s), "warm_up": warm_up}
 
-    def _loads(self) -> list[tuple[str, UsersLoad]]:
-        return [(name, load) for name, load in self.loads.items() if isinstance(load, UsersLoad)]
+    @property
+    def queries(self) -> list[str]:
+        """Return the loads of queries."""
+        return [name for name, load in self.loads.items() if isinstance(load, StreamsLoad)]
 
     def _at(self, rates: Mapping[str, float], pool: PoolSize | None, **keys: Any) -> LoadsScenario:
         arrivals = {name: {"arrivals": {"kind": "poisson", "rate": rate}} for name, rate in rates.items() if rate > 0}
@@ -148,3 +170,11 @@ class SizingScenario(LoadsScenario):
         if pool is not None:
             document["buffer_pool"] = str(pool)
         return LoadsScenario.model_validate(document | {"answers": ""} | keys)
+
+
+def _few(load: Load) -> dict[str, int]:
+    """Return the size of a load while its cost is measured."""
+    if isinstance(load, StreamsLoad):
+        return {"streams": min(*load.streams, CALIBRATING_STREAMS)}
+    assert isinstance(load, UsersLoad)
+    return {"users": min(load.most_users, CALIBRATING_USERS)}

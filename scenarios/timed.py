@@ -69,6 +69,11 @@ class Searched:
     slo: ServiceLevelChoice
     rates: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def times(self) -> float:
+        """Return the multiple of their own rates that loads begin with."""
+        return self.search.from_ if self.rates else 1.0
+
 
 class TimedScenario(AnyScenario):
     """Loads drive the server, for a time."""

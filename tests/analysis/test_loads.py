@@ -310,3 +310,20 @@ def test_scaling_is_of_as_many_users_in_each_cell(tmp_path):
     panels = picture_of_loads(found).panels
     assert [panel.title for panel in panels] == ["Throughput by cells, bank 10", "Throughput by cells, bank 20"]
     assert [[x for x, _ in panel.lines[0].points] for panel in panels] == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
+def test_queries_at_a_rate_count_from_when_they_were_due(tmp_path, late_s):
+    found = summarise_loads([Record(make_loads_run(tmp_path / "run", STEPS, late_s=late_s))])
+    point = at(found, "reports", "together")
+    [step] = point.runs
+    assert step.open_loop is (late_s is not None) and step.ended == round(step.rate * 22 / 3600)
+    if late_s is None:
+        assert step.late is None and LoadsKind.QUERIES_WAITED not in kinds(found)
+        return
+    waited = finding(found, LoadsKind.QUERIES_WAITED).facts
+    alone = at(found, "reports", "reports alone").runs[0]
+    assert (waited["load"], waited["steps"], waited["waited"]) == ("reports", 2, 2 if late_s else 0)
+    assert (alone.late.begun, alone.late.waited, alone.late.worst_s) == (10, waited["waited"], waited["worst_s"])
+    assert waited["worst_s"] == waited["mean_s"] == pytest.approx(late_s)
+    assert step.mean_ms == pytest.approx(8000 + 1000 * late_s / 3), "two of six that ended had waited"

@@ -14,6 +14,9 @@ from stallmark.record.writer import RecordWriter
 BENT = {
     RunKind.CLOCKS_APART: {"load_machines": [{"number": 1, "executors": 1, "clock_within_ms": 80.0}]},
     RunKind.ARRIVALS_WAITED: {"left_waiting": {"arrivals": 7}},
+    RunKind.QUERIES_LEFT: {
+        "loads": [{"name": "reports", "kind": "streams", "counts": [], "arrivals": "poisson", "given_up": 2}]
+    },
     RunKind.DEFERRED_WAITED: {"left_waiting": {"deferred": 3}},
     RunKind.UNFINISHED: {"unheard": {"unfinished": 2}},
     RunKind.EXECUTORS_SILENT: {"unheard": {"silent": 1}},

@@ -6,17 +6,32 @@ import statistics
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import eventually
 
 from stallmark.driver.deck import Dealer
-from stallmark.driver.pacing import SECOND_NS, Arrivals, OpenLoop, ThinkTime
+from stallmark.driver.pacing import AHEAD_NS, SECOND_NS, Arrivals, OpenLoop, ThinkTime
 
+
+class User:
+    """A free user, who ends when told to."""
+
+    def __init__(self) -> None:
+        self.awake = threading.Event()
+        self.is_ending = False
+
+    def end(self) -> None:
+        self.is_ending = True
+        self.awake.set()
+
+
+USER = User()
 DECKS = st.dictionaries(st.text(max_size=3), st.integers(1, 20), min_size=1, max_size=6)
 
 
@@ -55,16 +70,16 @@ def test_all_users_together_are_dealt_whole_decks():
 
 def test_constant_think_time_follows_the_end():
     pacing = ThinkTime(Arrivals(think_ms=1.5), random.Random(1))
-    assert [pacing.next_start(ended) for ended in (0, 10**9)] == [1_500_000, 1_001_500_000]
+    assert [pacing.next_start(ended, USER) for ended in (0, 10**9)] == [1_500_000, 1_001_500_000]
 
 
 def test_without_think_time_the_next_start_is_the_last_end():
-    assert ThinkTime(Arrivals(), random.Random(1)).next_start(123) == 123
+    assert ThinkTime(Arrivals(), random.Random(1)).next_start(123, USER) == 123
 
 
 def test_exponential_think_time_has_its_mean_and_its_spread():
     pacing = ThinkTime(Arrivals(think_ms=2, think="exponential"), random.Random(1))
-    thought = [pacing.next_start(0) for _ in range(20_000)]
+    thought = [pacing.next_start(0, USER) for _ in range(20_000)]
     # The mean of 20,000 draws has a standard error of 0.7 %; for an exponential both moments are the mean.
     assert statistics.fmean(thought) == pytest.approx(2e6, rel=0.03)
     assert statistics.stdev(thought) == pytest.approx(2e6, rel=0.05)
@@ -77,12 +92,10 @@ def open_loop(arrivals: Arrivals, share: float = 1.0, seed: int = 1, now_ns: int
 
 
 @given(rate=st.floats(0.1, 10_000), share=st.sampled_from([1, 1 / 2, 1 / 3]), seed=st.integers())
-def test_fixed_arrivals_are_equally_spaced_however_late_the_users_ask(rate, share, seed):
-    rng = random.Random(seed)
+def test_fixed_arrivals_are_equally_spaced(rate, share, seed):
     begin = 1_000_000
     queue = open_loop(Arrivals("fixed", rate=rate), share, seed, begin)
-    asked = [begin, *sorted(rng.randrange(begin, 10**12) for _ in range(50))]
-    starts = [queue.next_start(at) for at in asked]
+    starts = [queue.take() for _ in range(51)]
     gap = SECOND_NS / (rate * share)
     assert begin <= starts[0] <= begin + gap
     for number, start in enumerate(starts):
@@ -91,7 +104,7 @@ def test_fixed_arrivals_are_equally_spaced_however_late_the_users_ask(rate, shar
 
 def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
     queue = open_loop(Arrivals("poisson", rate=500), 0.5)
-    starts = [queue.next_start(0) for _ in range(20_000)]
+    starts = [queue.take() for _ in range(20_000)]
     gaps = [after - before for before, after in itertools.pairwise(starts)]
     assert min(gaps) >= 0
     assert statistics.fmean(gaps) == pytest.approx(SECOND_NS / 250, rel=0.03)
@@ -101,8 +114,8 @@ def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
 @pytest.mark.parametrize("kind", ["fixed", "poisson"])
 def test_users_of_one_queue_share_its_arrivals_and_each_arrival_is_taken_once(kind):
     alone, shared = (open_loop(Arrivals(kind, rate=1000)) for _ in range(2))
-    expected = [alone.next_start(0) for _ in range(4 * 5000)]
-    taken = together(lambda: [shared.next_start(0) for _ in range(5000)], users=4)
+    expected = [alone.take() for _ in range(4 * 5000)]
+    taken = together(lambda: [shared.take() for _ in range(5000)], users=4)
     assert sorted(itertools.chain(*taken)) == expected
     assert all(mine == sorted(mine) for mine in taken)
 
@@ -129,20 +142,20 @@ def test_arrivals_that_were_due_are_either_served_or_counted(rate, kind, asked):
     seconds = 5
     start, end = 10**12, 10**12 + seconds * 10**9
     served, reference = (open_loop(Arrivals(kind, rate=rate), now_ns=start) for _ in range(2))
-    taken = [served.next_start(start) for _ in range(asked)]
-    due, arrival = 0, reference.next_start(start)
+    taken = [served.take() for _ in range(asked)]
+    due, arrival = 0, reference.take()
     while arrival <= end:
-        due, arrival = due + 1, reference.next_start(start)
+        due, arrival = due + 1, reference.take()
     late = sum(scheduled <= end for scheduled in taken)
     assert late + served.unserved(end) == due
 
 
 def test_an_arrival_given_back_goes_to_the_next_user():
     queue = open_loop(Arrivals("fixed", rate=10), now_ns=10**12)
-    first, second = queue.next_start(10**12), queue.next_start(10**12)
+    first, second = queue.take(), queue.take()
     queue.give_back(second)
     queue.give_back(first)
-    assert [queue.next_start(10**12), queue.next_start(10**12)] == [first, second]
+    assert [queue.take(), queue.take()] == [first, second]
     queue.give_back(first)
     assert queue.unserved(first) == 1
 
@@ -166,17 +179,17 @@ def test_wherever_the_users_move_the_whole_rate_arrives(changes, seed):
 
 def test_a_share_that_changes_leaves_no_hole_behind_the_arrivals_already_taken():
     queue = open_loop(Arrivals("fixed", rate=10))
-    taken = [queue.next_start(0) for _ in range(30)]
+    taken = [queue.take() for _ in range(30)]
     queue.take_share(0.5, 0)
-    assert queue.next_start(0) - taken[-1] == pytest.approx(SECOND_NS / 5, abs=2)
+    assert queue.take() - taken[-1] == pytest.approx(SECOND_NS / 5, abs=2)
 
 
 def test_where_no_users_are_nothing_arrives_and_what_was_to_come_is_forgotten():
     now = time.monotonic_ns()
     queue = open_loop(Arrivals("fixed", rate=10), now_ns=now - SECOND_NS)
-    taken = [queue.next_start(0) for _ in range(30)]
+    taken = [queue.take() for _ in range(30)]
     queue.take_share(0, now)
-    assert queue.next_start(now) is None
+    assert queue.take() is None
     for scheduled in taken:
         queue.give_back(scheduled)
     assert queue.unserved(now) == 10
@@ -187,9 +200,71 @@ def test_a_new_rate_holds_from_now_on_and_what_waited_is_forgotten():
     loop.take_rate(10, 0)  # before there is any user
     loop.take_share(0.5, 0)
     loop.take_rate(200, 3 * SECOND_NS)  # 15 were due and nobody has come
-    starts = [loop.next_start(0) for _ in range(201)]
+    starts = [loop.take() for _ in range(201)]
     assert min(starts) >= 3 * SECOND_NS
     assert starts[-1] - starts[0] == pytest.approx(2 * SECOND_NS, rel=1e-6)
     loop.take_share(1.0, starts[-1])
-    more = [loop.next_start(0) for _ in range(201)]
+    more = [loop.take() for _ in range(201)]
     assert more[-1] - more[0] == pytest.approx(SECOND_NS, rel=1e-6)
+
+
+class Users:
+    """Users in threads of their own, who do nothing but note when they were to start."""
+
+    def __init__(self, loop: OpenLoop, count: int):
+        self.users = [User() for _ in range(count)]
+        self.started: deque[int] = deque()
+        self.threads = [threading.Thread(target=self._work, args=(loop, one), daemon=True) for one in self.users]
+        for thread in self.threads:
+            thread.start()
+
+    def _work(self, loop: OpenLoop, user: User) -> None:
+        while (scheduled := loop.next_start(0, user)) is not None:
+            if user.awake.wait((scheduled - time.monotonic_ns()) / SECOND_NS) and user.is_ending:
+                loop.give_back(scheduled)
+                return
+            self.started.append(scheduled)
+
+    def end(self) -> None:
+        for user in self.users:
+            user.end()
+        for thread in self.threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in self.threads)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "poisson"])
+def test_a_new_rate_holds_at_once_however_many_users_are_free(kind):
+    loop = open_loop(Arrivals(kind, rate=2), now_ns=time.monotonic_ns())
+    users = Users(loop, 40)  # who would have the arrivals of 20 s in their hands
+    eventually(lambda: len(users.started) >= 1)
+    changed = time.monotonic_ns()
+    loop.take_rate(400, changed)
+    begin = changed + AHEAD_NS
+    eventually(lambda: sum(one > begin + SECOND_NS // 2 for one in list(users.started)) > 40)
+    users.end()
+    within = [one for one in users.started if begin < one <= begin + SECOND_NS // 2]
+    assert len(within) == pytest.approx(200, abs=2 if kind == "fixed" else 85)  # six standard deviations
+    assert len(set(users.started)) == len(users.started)
+
+
+def test_users_of_a_slow_rate_take_turns_and_whoever_ends_leaves_the_line():
+    loop = open_loop(Arrivals("fixed", rate=50), now_ns=time.monotonic_ns())
+    users = Users(loop, 10)
+    eventually(lambda: len(users.started) >= 20)
+    for user in users.users[:9]:
+        user.end()
+    seen = len(users.started)
+    eventually(lambda: len(users.started) >= seen + 10)
+    users.end()
+    gaps = [after - before for before, after in itertools.pairwise(sorted(users.started))]
+    assert gaps == pytest.approx([SECOND_NS / 50] * len(gaps), abs=2)
+
+
+def test_users_in_line_end_where_nothing_arrives_any_more():
+    loop = open_loop(Arrivals("fixed", rate=1e-3), now_ns=time.monotonic_ns())
+    users = Users(loop, 5)
+    loop.take_share(0, time.monotonic_ns())
+    for thread in users.threads:
+        thread.join(30)
+        assert not thread.is_alive()

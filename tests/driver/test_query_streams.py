@@ -1,77 +1,20 @@
 """Streams of queries on a server that the tests are: order, what is recorded, and how they end."""
 
+import random
 import threading
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from support.manifests import a_manifest
+from support.query_server import Server, Session
 
 from stallmark.driver.controller import Interrupted
+from stallmark.driver.due_queries import DueQueries
+from stallmark.driver.pacing import Arrivals
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, plan_file
-from stallmark.engines.queries import Answer, Measures
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.record.writer import RecordWriter
-
-
-class Session:
-    plan_suffix = "json"
-    limited: str | None = None
-
-    def __init__(self, server: "Server"):
-        self.server = server
-        self.dop: int | None = None
-        self.closed = False
-        self.cancelled = threading.Event()
-
-    def set_dop(self, dop):
-        self.dop = dop
-
-    def execute(self, text):
-        self.server.seen.append((text, self.dop))
-        what = self.server.answers.get(text)
-        if what == "hang":
-            assert self.cancelled.wait(30)
-            raise CallFailed(ErrorClass.TIMEOUT, "57014", "canceled")
-        if isinstance(what, threading.Barrier):
-            what.wait(30)
-        elif isinstance(what, Exception):
-            raise what
-        return Answer(None, f"plan of {text}")
-
-    def with_notes(self, answer):
-        self.server.noted.append(answer.plan)
-        return answer
-
-    def measures(self, answer):
-        if answer.plan == "plan of garbled":
-            raise ValueError("not a plan")
-        return Measures(rows=3, physical_reads=7, wait_ms={"read": 1.5}, plan_hash="abc")
-
-    def cancel(self):
-        self.cancelled.set()
-
-    def close(self):
-        self.closed = True
-
-
-class Server:
-    """An engine as far as streams know it."""
-
-    def __init__(self):
-        self.seen: list[tuple[str, int | None]] = []
-        self.noted: list[str] = []
-        self.answers: dict[str, object] = {}
-        self.sessions: list[Session] = []
-        self.most = 99
-        self.applications: list[str] = []
-
-    def queries(self, timeout_s: float, application: str) -> Session:
-        self.applications.append(application)
-        if len(self.sessions) >= self.most:
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "53300", "too many clients already")
-        self.sessions.append(Session(self))
-        return self.sessions[-1]
 
 
 @pytest.fixture
@@ -176,6 +119,7 @@ def test_ending_early_gives_up_what_is_under_way_and_keeps_what_was_done(server,
     with pytest.raises(Interrupted, match="Ctrl-C"):
         follow(drive, queries("Q1", "Q2", "Q3"), check=check)
     assert [r["query"] for r in rows(tmp_path)] == ["Q1"], "what was given up is no timeout of the server's"
+    assert drive.given_up == 1
     assert all(session.closed for session in server.sessions)
 
 
@@ -214,6 +158,7 @@ def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
     assert [row["query"] for row in first] == ["Q1", "Q6"] * (len(first) // 2) + ["Q1"] * (len(first) % 2)
     assert [row["position"] for row in first] == list(range(1, len(first) + 1))
     assert {row["query"] for row in found if row["stream"] == 2} == {"Q3"}
+    assert {row["due_s"] for row in found} == {None}
     assert {row["phase"] for row in found} == {"concurrent"} and min(row["started_s"] for row in found) >= began
     assert server.applications == ["stallmark-stream"] * 2 and all(one.closed for one in server.sessions)
 
@@ -227,3 +172,40 @@ def test_a_look_waits_for_nothing_and_says_when_the_server_is_lost(server, drive
             drive.poll(0.01)
     drive.finish()
     drive._writer.close()
+
+
+def beginning(server, folder, steps, streams: int = 2) -> tuple[QueryDrive, DueQueries]:
+    """Streams of queries that come due a thousand times a second."""
+    drive = QueryDrive(server, RecordWriter(folder, a_manifest()), 60, Stopwatch(), "reports")  # type: ignore[arg-type]
+    due = DueQueries(Arrivals("poisson", rate=1000), random.Random(1), drive.clock)
+    due.take_rate(1000)
+    drive.begin("concurrent", [(number, steps) for number in range(1, streams + 1)], due=due)
+    return drive, due
+
+
+def test_queries_at_a_rate_come_in_one_order_and_each_is_done_given_up_or_not_begun(server, tmp_path):
+    names = ("Q1", "Q6", "Q3", "Q9")
+    drive, due = beginning(server, tmp_path / "run", queries(*names))
+    try:
+        while len(server.seen) < 60:
+            drive.poll(0.01)
+        server.answers |= dict.fromkeys(("q1", "q6", "q3", "q9"), "hang")
+        while due.queue(2).waiting < 5:
+            drive.poll(0.01)
+    finally:
+        due.take_rate(0)
+        drive.finish()
+        drive._writer.close()
+    found = sorted(rows(tmp_path), key=lambda row: row["due_s"])
+    assert [row["query"] for row in found][:60] == list(names) * 15
+    assert all(row["due_s"] <= row["started_s"] for row in found) and {row["stream"] for row in found} == {1, 2}
+    assert drive.given_up == 2 and due.forgotten >= 5
+    assert due.queue(2).due == len(found) + drive.given_up + due.forgotten
+
+
+def test_streams_that_wait_for_a_query_end_at_once(server, tmp_path):
+    drive, due = beginning(server, tmp_path / "run", queries("Q1"))
+    due.take_rate(1e-6)
+    drive.finish()
+    drive._writer.close()
+    assert drive.given_up == 0 and all(session.closed for session in server.sessions)

@@ -1,14 +1,19 @@
 """The search of a load, second by second, against a simulated server."""
 
+import heapq
 import math
+import random
+from bisect import bisect
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
 
+from stallmark.driver.due_queries import QueryQueue
 from stallmark.driver.rows import Rows, TransactionRow
-from stallmark.driver.searched_load import Judged, SearchedLoad, SearchPlan, TransactionLimit
+from stallmark.driver.searched_load import Judged, SearchedLoad, SearchPlan, TransactionLimit, _ever_more
 from stallmark.driver.steered_load import IOSample
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
@@ -148,25 +153,114 @@ def test_users_have_no_backlog() -> None:
     assert world.answer == Ceiling(Outcome.AT_LEAST, 64, None)
 
 
-def test_a_search_of_all_loads_multiplies_the_rate_of_each() -> None:
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_search_of_all_loads_multiplies_the_rate_of_each_and_none_may_fall_behind(behind: bool) -> None:
     plan = replace(PLAN, load=None, asked=Asked(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50})
     assert plan.rates_at(2) == {"bank": 200, "mail": 100}
     assert plan.users_of("bank", 2, 7) == 7
-    load = SearchedLoad(plan, {"bank": BANK, "mail": find_workload("mail").users.deck, "beside": BANK})
+    load = SearchedLoad(plan, {"bank": BANK, "mail": BANK, "beside": BANK})
     timeline = Timeline((Step("0.5 ×", 14, 0, 0, 2, 12),), reserve_s=1000)
     world = World(math.inf)
     for second in range(40):
         rows = world._second(second, 0.5)
-        for name in ("bank", "beside"):  # mail does nothing: its arrivals are missing
+        for name in ("bank", "beside") if behind else ("bank", "mail", "beside"):
             load.count(Rows([replace_load(row, name) for row in rows.transactions]))
         if judged := load.check(timeline, second + 1.0):
-            assert judged.seen and not judged.seen.backlog, "the bank does more than all are due"
-            assert judged.timeline.steps[-1].name == "1 ×"
-            assert judged.timeline.steps[-1].users == 14
-            assert judged.seen.limits[0].seen == 400 * 10
+            assert judged.seen and judged.seen.backlog is behind, "the bank does more than all are due"
+            assert judged.seen.verdict == (Verdict.BROKE if behind else Verdict.HELD)
+            if not behind:
+                assert judged.timeline.steps[-1].name == "1 ×"
+                assert judged.timeline.steps[-1].users == 14
+                assert judged.seen.limits[0].seen == 2 * 400 * 10
             return
     raise AssertionError("the level was never judged")
 
 
 def replace_load(row: TransactionRow, name: str) -> TransactionRow:
     return TransactionRow(**{field: getattr(row, field) for field in row.__struct_fields__} | {"load": name})
+
+
+BOTH = replace(
+    PLAN,
+    load=None,
+    asked=Asked(0.5, 8, 0.1, False, multiple=True),
+    transactions=(replace(P95, limit_ms=1e6),),
+    rates={"bank": 100, "reports": 2},
+    measure_s=20,
+)
+
+
+def searched_with_queries(serves: float, plan: SearchPlan = BOTH, loads=("bank",)) -> tuple[SearchedLoad, list[Judged]]:
+    """Search a bank that does all that is due, beside four streams that serve so many queries per second."""
+    load, judged = SearchedLoad(plan, dict.fromkeys(loads, BANK)), []
+    timeline = Timeline((Step("0.5 ×", 14, 0, 0, 2, 2 + plan.measure_s),), reserve_s=10_000)
+    due = waiting = 0.0
+    world = World(math.inf, RATE)
+    for second in range(10_000):
+        level = load.next.level
+        load.count(world._second(second, 100 * level))
+        due, waiting = due + 2 * level, max(0.0, waiting + 2 * level - serves)
+        load.count_queries(second + 0.99, {"reports": QueryQueue(4, int(due), int(waiting))})
+        if one := load.check(timeline, second + 1.0):
+            timeline = one.timeline
+            if one.seen:
+                judged.append(one)
+                waiting = 0.0  # forgotten where the rate changes
+            if isinstance(one.then, Ceiling):
+                return load, judged
+    raise AssertionError("the search never ended")
+
+
+def test_ever_more_queries_end_a_level_early_and_their_load_is_named() -> None:
+    _, judged = searched_with_queries(serves=4.0)
+    ceiling = judged[-1].then
+    assert isinstance(ceiling, Ceiling) and ceiling.holds and ceiling.breaks
+    assert 2 <= ceiling.holds < ceiling.breaks <= 2 * 1.6, "at twice the rate four queries per second are due"
+    for one in judged:
+        assert one.seen and one.seen.backlog is (one.seen.verdict == "broke")
+        assert one.seen.behind == (("reports",) if one.seen.backlog else ())
+
+
+def test_queries_that_are_served_break_nothing() -> None:
+    _, judged = searched_with_queries(serves=100)
+    assert judged[-1].then == Ceiling(Outcome.AT_LEAST, 8, None)
+
+
+def test_queries_that_are_not_searched_break_nothing() -> None:
+    _, judged = searched_with_queries(serves=0, plan=replace(BOTH, rates={"bank": 100}))
+    assert judged[-1].then == Ceiling(Outcome.AT_LEAST, 8, None)
+
+
+def test_where_queries_alone_have_a_rate_limits_are_of_all_transactions_beside_them() -> None:
+    plan = replace(BOTH, rates={"reports": 2})
+    _, judged = searched_with_queries(serves=100, plan=plan)
+    assert judged[0].seen and judged[0].seen.limits[0].seen == 50 * plan.measure_s
+    slow = replace(plan, transactions=(replace(P95, limit_ms=1),))
+    assert searched_with_queries(serves=100, plan=slow)[1][-1].then == Ceiling(Outcome.NONE, None, 0.5)
+
+
+def queues_of(rng: random.Random, busy: float, streams: int, service_s: float, length_s: int) -> dict[int, QueryQueue]:
+    """Return the queue of streams that are busy for such a share of their time, second by second."""
+    free, moment, due, begun = [0.0] * streams, 0.0, [], []
+    while (moment := moment + rng.expovariate(busy * streams / service_s)) < length_s:
+        start = max(moment, heapq.heappop(free))
+        heapq.heappush(free, start + rng.lognormvariate(-0.5, 1) * service_s)
+        due.append(moment)
+        begun.append(start)
+    begun.sort()
+    counts = [(bisect(due, second), bisect(begun, second)) for second in range(length_s + 1)]
+    return {second: QueryQueue(streams, came, came - left) for second, (came, left) in enumerate(counts)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("streams", [1, 4])
+def test_streams_with_time_to_spare_are_rarely_called_behind_and_those_without_nearly_always(streams) -> None:
+    def behind(busy: float) -> float:
+        rng, found = random.Random(1), 0
+        for _ in range(100):
+            seen = queues_of(rng, busy, streams, service_s=5, length_s=120)
+            found += any(_ever_more(seen, 1, until) for until in range(11, 121))
+        return found / 100
+
+    assert behind(0.7) <= 0.05
+    assert behind(2.0) >= 0.85

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.simulated_time import Time
 
-from stallmark.driver import retry, virtual_user
+from stallmark.driver import pacing, retry, virtual_user
 from stallmark.driver import transaction_io as own_io
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.deck import Dealer
@@ -210,11 +210,13 @@ def test_samples_and_failures_account_for_every_call(answers):
 def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwhile(monkeypatch):
     """Coordinated omission: a closed view of the same run would show one slow transaction and the rest fast."""
     simulated = Time(until=math.inf)
-    monkeypatch.setattr(virtual_user, "time", SimpleNamespace(monotonic_ns=lambda: round(simulated.clock() * 1e9)))
+    for module in (virtual_user, pacing):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: round(simulated.clock() * 1e9)))
     queue = OpenLoop(Arrivals("fixed", rate=1000), random.Random(1))
     queue.take_share(1, 0)
     user, samples, _ = make(Server([lambda: simulated.sleep(0.2)] + [Outcome.COMMITTED] * 250), queue)
     monkeypatch.setattr(user._stopping, "wait", simulated.wait)
+    monkeypatch.setattr(user.awake, "wait", simulated.wait)
     user.run()
     ms = 1_000_000
     scheduled = [samples[0].scheduled + number * ms for number in range(251)]
@@ -232,7 +234,7 @@ def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
     class Later:
         closed = False
 
-        def next_start(self, ended_ns: int) -> int:
+        def next_start(self, ended_ns: int, user: VirtualUser) -> int:
             asked.set()
             return ended_ns + 3_600 * 10**9
 

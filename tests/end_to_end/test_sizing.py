@@ -1,4 +1,5 @@
-"""A sizing on the embedded engine and an emulated array: a profile's I/O is replayed, and a bank stands in for it."""
+"""A sizing on the embedded engine and an emulated array: a profile's I/O is replayed, and a bank and queries stand in
+for it."""
 
 import json
 from pathlib import Path
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "
 PER_S = {"reads": 60.0, "writes": 20.0}
 LOG = {"reads": 0.0, "read_bytes": 0.0, "writes": 40.0, "write_bytes": 40 * 8192.0, "write_stall_ms": 40.0}
 SMALL = [
-    "loads={bank: {workload: bank, scale: {branches: 1}, users: 8}}",
+    "loads={bank: {workload: bank, scale: {branches: 1}, users: 8}, "
+    "reports: {workload: warehouse, scale: {factor: 0.01}, streams: 3}}",
     "search={of: load, from: 1, to: 1}",
     "slo={read: 100ms}",
     "replay={size: 32MiB, log_size: 32MiB, window: 30s, play: 5s}",
@@ -35,7 +37,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = {name: value * 15 for name, value in PER_S.items()}
-    data |= {"read_bytes": data["reads"] * 8192, "write_bytes": data["writes"] * 8192}
+    data |= {"read_bytes": data["reads"] * 65_536, "write_bytes": data["writes"] * 8192}
     data |= {"read_stall_ms": data["reads"] * 5, "write_stall_ms": data["writes"] * 2, "size_bytes": 2.0**28}
     log = {name: value * 15 for name, value in LOG.items()}
     folder = tmp_path_factory.mktemp("profile") / "shop"
@@ -55,11 +57,22 @@ def test_a_sizing_is_whole_and_answers(tool: Tool, profile: Path) -> None:
         per_s = LOG["writes"] if stream.name == "log" else PER_S[stream.name]
         assert stream.ios == pytest.approx(per_s * made.replay.levels[-1].seconds, rel=0.25)
     assert made.stand_in and made.stand_in.rates["bank"] > 0 and made.stand_in.ceiling
+    rates = made.stand_in.rates
+    assert rates["reports"] > 0 and made.stand_in.queries["reports"] > 0
     reached = {one.name: one.reached for one in made.stand_in.matched}
     assert reached["log_bytes"] and reached["cpu_cores"] is None
     [searched] = find_records([folder / made.stand_in.ceiling])
     assert searched.manifest.search and searched.manifest.search.of == "load"
-    assert {load.rate for load in searched.manifest.loads} == {made.stand_in.rates["bank"]}
+    assert {load.name: load.rate for load in searched.manifest.loads} == rates
+    [tried] = find_records([folder / made.stand_in.trial])
+    for record in (tried, searched):
+        [reports] = [load for load in record.manifest.loads if load.kind == "streams"]
+        executed = record.table("queries").to_pylist()
+        assert reports.arrivals == "poisson" and executed
+        assert all(row["due_s"] <= row["started_s"] for row in executed)
+        due = len(executed) + reports.given_up + reports.left_waiting.arrivals
+        expected = rates["reports"] * record.manifest.steps[-1].end_s
+        assert abs(due - expected) <= 5 * expected**0.5 + 5
     code, said = tool.run("size", str(profile), str(folder), "--growth", "0.05", "--json")
     assert code == 0, said
     assert json.loads(said.splitlines()[-1])["candidates"][0]["standing"] == "carries"

@@ -3,7 +3,7 @@
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.load_specs import load_specs, sessions
+from stallmark.experiment.load_specs import load_specs, search_plan, sessions
 from stallmark.experiment.work import of_load
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import LoadsScenario
@@ -111,9 +111,27 @@ def test_what_was_read_is_read_again_from_a_record(read):
     assert LoadsScenario.model_validate(scenario.model_dump(mode="json")) == scenario
 
 
+def test_queries_at_a_rate_leave_the_loop_of_users_as_it_is(read):
+    scenario = read("alone=true", "loads.bank.users=4", "loads.reports.arrivals={kind: poisson, rate: 0.05}")
+    work = of_load(scenario, scenario.variants[0])
+    assert {load.name: (load.arrivals, load.rate) for load in work.loads} == {
+        "bank": ("closed", None), "mail": ("poisson", 7), "reports": ("poisson", 0.05), "scan": ("closed", None),
+    }  # fmt: skip
+    assert [step.arrivals == "closed" for step in work.steps] == [True, False, True, True, False]
+
+
+def test_a_search_of_the_load_multiplies_the_rates_of_queries(read):
+    search = "search={of: load, from: 0.5, to: 4}"
+    scenario = read(search, "loads.bank.users=4", "loads.reports.arrivals={kind: poisson, rate: 0.05}")
+    every, few = (search_plan(scenario, variant) for variant in scenario.variants)
+    assert every.rates_at(2) == {"mail": 14, "reports": 0.1} and few.rates_at(2) == {"mail": 14}
+
+
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
+        (("loads.reports.arrivals={kind: poisson}",), "arrivals.rate is missing"),
+        (("loads.reports.arrivals={kind: poisson, rate: 0}",), "must be more than 0"),
         (("loads.bank.workload=bnak",), "bnak"),
         (("loads.bank.scale={mailboxes: 2}",), "mailboxes"),
         (("loads.bank.users=0",), "at least 1"),

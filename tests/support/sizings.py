@@ -106,9 +106,10 @@ def write_stand_in(
     limit_ms: float = 20.0,
     device: Mapping[str, Any] = FLASH,
     does: float = 1.0,
+    cold: float = 1.0,
 ) -> None:
     """Write the experiment of a stand-in: one run for its two ends, and one for each repeat. `does`: the share of the
-    demand's I/Os of data that it did at level 1."""
+    demand's I/Os of data that it did at level 1; `cold`: so many times as much at levels below half of the highest."""
     busiest, per_s = (demand or a_demand()).windows[0], does / 260
     truth = replace(
         QUIET,
@@ -118,7 +119,10 @@ def write_stand_in(
     )
     for number, one in enumerate((ends, *repeats), 1):
         tried = levels_of(one)
-        steps = [LoadsStep(f"{level:g}×", {"bank": 200 * level, "mail": 60 * level}) for level in tried]
+        did = [level * (cold if level < tried[-1] / 2 else 1.0) for level in tried]
+        steps = [
+            LoadsStep(f"{level:g}×", {"bank": 200 * at, "mail": 60 * at}) for level, at in zip(tried, did, strict=True)
+        ]
         run = make_loads_run(folder / f"{number:02d}", steps, "stand-in", number, number, truth, device=device)
         planned = read_manifest(run).steps
         seen = [LevelSeen(**seen_at(level, one, limit_ms)) for level in tried]

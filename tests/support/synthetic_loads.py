@@ -71,16 +71,21 @@ def make_loads_run(
     scanned_on_device: bool = False,
     waits: Mapping[str, Mapping[str, float]] | None = None,
     experiment: str = "synthetic",
+    late_s: float | None = None,
 ) -> Path:
     """Write a record. `unaccounted`: the share of the server's reads that no load's session has made; below 0 they have
     counted more than the server. `raw_ends_s`:
     when the raw load's rows end, in seconds since the run's start. `scanned_on_device`: 300 I/Os of it per second are
-    among those of the data's device, to the run's end. `waits`: shares of the truth's classes, by load."""
+    among those of the data's device, to the run's end. `waits`: shares of the truth's classes, by load. `late_s`: the
+    queries came due at a rate, and every fourth of them waited so long for a stream."""
     names = list(dict.fromkeys(name for step in steps for name in step.rates))
     of_users = [name for name in names if name not in ("scan", "reports")]
     counts = {n: [_count(n, step, users) for step in steps] for n in names}
     writer = RecordWriter(
-        folder, _manifest(steps, counts, variant, repeat, sequence, device, limits_ms or {}, title, experiment)
+        folder,
+        _manifest(
+            steps, counts, variant, repeat, sequence, device, limits_ms or {}, title, experiment, late_s is not None
+        ),
     )
     for name, columns in COLLECTOR_TABLES.items():
         writer.add_table(name, columns)
@@ -114,7 +119,7 @@ def make_loads_run(
         writer.add_table("raw_io", schema.RAW_IO)
         writer.append("raw_io", _raw(steps, raw_ends_s))
     if "reports" in names:
-        writer.append("queries", _queries(steps))
+        writer.append("queries", _queries(steps, late_s))
     writer.close()
     return folder
 
@@ -185,7 +190,7 @@ def _raw(steps: Sequence[LoadsStep], ends_s: float | None) -> list[dict[str, Any
     return rows
 
 
-def _queries(steps: Sequence[LoadsStep]) -> list[dict[str, Any]]:
+def _queries(steps: Sequence[LoadsStep], late_s: float | None) -> list[dict[str, Any]]:
     rows = []
     for number, step in enumerate(steps):
         if not (rate := step.rates.get("reports")):
@@ -196,6 +201,8 @@ def _queries(steps: Sequence[LoadsStep]) -> list[dict[str, Any]]:
             {
                 "phase": "concurrent", "load": "reports", "stream": stream, "position": position + 1,
                 "query": f"Q{position % 22 + 1}", "started_s": number * STEP_S + position * each_s, "seconds": each_s,
+                "due_s": None if late_s is None
+                else number * STEP_S + position * each_s - late_s * (position % 4 == 0),
             }
             for stream in (1, 2)
             for position in range(done)
@@ -206,7 +213,7 @@ def _queries(steps: Sequence[LoadsStep]) -> list[dict[str, Any]]:
 def _manifest(
     steps: Sequence[LoadsStep], counts: Mapping[str, list[int]], variant: str, repeat: int, sequence: int,
     device: Mapping[str, Any], limits_ms: Mapping[str, float], title: str,
-    experiment: str,
+    experiment: str, open_queries: bool,
 ) -> Manifest:  # fmt: skip
     kinds = {"scan": "raw", "reports": "streams"}
     loads = []
@@ -224,6 +231,8 @@ def _manifest(
             }  # fmt: skip
         else:
             load["workload"] = {"name": name if kind == "users" else "warehouse", "version": 1, "seed": 1}
+        if kind == "streams" and open_queries:
+            load |= {"arrivals": "poisson", "rate": max(step.rates.get(name, 0.0) for step in steps)}
         loads.append(load)
     return Manifest.model_validate(
         {

@@ -29,11 +29,14 @@ def run_sizing(
     from stallmark.analysis.profile.demand import demand_of
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.sizing import SizingRunner
+    from stallmark.loaders.warehouse.generator import command
     from stallmark.report.text import takes
     from stallmark.storage.probe.tool import find_tool
 
     [variant] = scenario.variants
     find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
+    if scenario.queries and target.is_absent(scenario.contents):
+        command()  # of the generator of their data: before I/O is replayed for nothing
     demand = demand_of(profile, window_s=scenario.replay.window)
     show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
     expects = estimate(scenario, to_build=float(target.is_absent(scenario.contents)))

@@ -22,7 +22,7 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
     """Return the loads of a variant that have users; each cell of one is a load of its own."""
     steps, seed = scenario.steps_of(variant), scenario.contents.seed
     searched = scenario.searched_of(variant)
-    first = searched.search.from_ if searched and searched.rates else 1.0
+    first = searched.times if searched else 1.0
     specs = []
     for name, load in scenario.loads_of(variant).items():
         if not isinstance(load, UsersLoad):

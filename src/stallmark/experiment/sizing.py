@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stallmark
-from stallmark.analysis.sizing.stand_in import FITTED, costs_of, matched, off, reached_by, wanted_of
+from stallmark.analysis.sizing.stand_in import (
+    costs_of,
+    fitted,
+    matched,
+    off,
+    queries_ended,
+    queries_waited,
+    reached_by,
+    wanted_of,
+)
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -151,12 +160,13 @@ class SizingRunner:
         self._note(devices=calibrated[0].manifest.devices)
         wanted, costs = wanted_of(self._demand), costs_of(calibrated, cores)
         if absent := [name for name in scenario.loads if name not in costs]:
-            return f"{absent[0]} did not end a transaction by itself, so that its rate cannot be found"
-        to_fit = {name: wanted[name] for name in FITTED}
+            what = "query" if absent[0] in scenario.queries else "transaction"
+            return f"{absent[0]} did not end a {what} by itself, so that its rate cannot be found"
+        to_fit: dict[str, float | None] = {name: wanted[name] for name in fitted(bool(scenario.queries))}
         best: tuple[float, StandIn] | None = None
         for number in range(1, TRIALS + 1):
             try:
-                rates = fitted_rates(to_fit, costs)
+                rates = scenario.possible(fitted_rates(to_fit, costs))
             except ValueError:
                 return "the loads do nothing of what the profile’s server did, so that their rates cannot be found"
             self._show.say(_rates_in_words(rates))
@@ -164,7 +174,7 @@ class SizingRunner:
             if why:
                 return why
             reached = reached_by(tried, cores)
-            away = off(wanted, reached)
+            away = off(to_fit, reached)
             if best is None or away < best[0]:
                 best = away, self._described(rates, wanted, reached, pool, calibrated, tried)
                 self._note(stand_in=best[1])
@@ -190,6 +200,8 @@ class SizingRunner:
         share = min(1.0, pool_bytes / data_bytes) if pool_bytes and data_bytes else None
         return StandIn(
             rates=rates,
+            queries=queries_ended(calibrated),
+            waited=queries_waited(tried),
             matched=matched(wanted, reached),
             pool_share=pool.share if pool and pool.share else share,
             data_bytes=data_bytes,

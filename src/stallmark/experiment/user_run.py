@@ -1,7 +1,6 @@
 """A run whose load is planned by time: virtual users execute transactions while collectors sample, with streams of
 queries and raw I/O beside them where these are asked for."""
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,6 +21,7 @@ from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text.ceiling import level_verdict
 from stallmark.scenarios.model import TimedScenario, Variant
+from stallmark.scenarios.timed import PlannedStep
 
 
 class Run(AnyRun):
@@ -41,13 +41,13 @@ class Run(AnyRun):
         super().__init__(scenario, variant, engine, **common)
         self._timeline = scenario.timeline(variant)
         planned = scenario.steps_of(variant)
-        self._counts = {step.name: plan.counts for step, plan in zip(self._timeline.steps, planned, strict=True)}
+        self._planned = {step.name: plan for step, plan in zip(self._timeline.steps, planned, strict=True)}
         self._expected = expected
 
-    def _counts_of(self, step: str) -> Mapping[str, int]:
+    def _plan_of(self, step: str) -> PlannedStep:
         """Return how large each load is in a step. In one that a search has added, all but its own are as in the
         first."""
-        return self._counts.get(step) or self._counts[self._timeline.steps[0].name]
+        return self._planned.get(step) or self._planned[self._timeline.steps[0].name]
 
     def _work(self) -> Work:
         return of_load(self._scenario, self._variant)
@@ -77,12 +77,18 @@ class Run(AnyRun):
                     ends.callback(maintenance.finish)
                 ends.callback(beside.finish)  # first: users still ran during their last queries
 
+        def enter(step: str) -> None:
+            planned = self._plan_of(step)
+            beside.enter(planned.counts, planned.cells or 1)
+
         def check() -> None:
             beside.poll()
+            if drive.searched:
+                drive.searched.count_queries(drive.clock(), beside.queues())
             self._check_server()
 
         def show(progress: LoadProgress) -> None:
-            beside.enter(self._counts_of(progress.step.name))
+            enter(progress.step.name)
             if maintenance and progress.elapsed_s >= progress.step.measure_s and not progress.waiting:
                 maintenance.begin()
             self._show_progress(progress)
@@ -103,8 +109,8 @@ class Run(AnyRun):
                 writer.update(started=now())
                 writer.save_manifest()
                 sampler.start()
-                beside.enter(self._counts_of(self._timeline.steps[0].name))
-                drive.follow(show, check)
+                enter(self._timeline.steps[0].name)
+                drive.follow(show, check, beside.take_rate)
         except Interrupted as interruption:
             return str(interruption)
         return ended_early(writer.manifest.loads) or drive.fruitless()
@@ -137,7 +143,7 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
         loads = [
             load.changed(left_waiting=drive.left_waiting(load.name), unfinished=drive.unfinished(load.name))
             if load.kind == "users"
-            else load
+            else load.changed(**beside.left(load.name))
             for load in cut_short(writer.manifest.loads, drive.ended | beside.ended)
         ]
         writer.update(loads=loads)

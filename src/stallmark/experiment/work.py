@@ -59,7 +59,12 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
                 cells=planned.cells,
                 # Of users in an open loop nobody knows whether they wait for an arrival or are held up.
                 arrivals=next(
-                    (load.arrivals for load in loads if load.counts[index] and load.arrivals != "closed"), "closed"
+                    (
+                        load.arrivals
+                        for load in loads
+                        if load.kind == "users" and load.counts[index] and load.arrivals != "closed"
+                    ),
+                    "closed",
                 ),
                 streams=sum(load.counts[index] for load in loads if load.kind == "streams"),
             )
@@ -88,17 +93,15 @@ def _load(
     }
     if isinstance(load, RawLoad):
         return RecordedLoad(kind="raw", raw=load.plan(), **common)
-    choice = load.choice(scenario.contents.seed)
+    arrivals, choice = load.arrival_plan(), load.choice(scenario.contents.seed)
+    common |= {"arrivals": arrivals.kind, "rate": arrivals.rate}
     scale = dict(scenario.scale_of(choice))
     workload = find_workload(choice.name)
     if isinstance(load, StreamsLoad):
         queries = RecordedWorkload(name=choice.name, scale=scale, seed=choice.seed, version=workload.version)
         return RecordedLoad(kind="streams", workload=queries, timeout_s=load.timeout, **common)
-    arrivals = load.arrival_plan()
     return RecordedLoad(
         kind="users",
-        arrivals=arrivals.kind,
-        rate=arrivals.rate,
         think_ms=arrivals.think_ms,
         timeout_s=load.call_timeout,
         thresholds=tuple(load.thresholds),

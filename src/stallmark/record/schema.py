@@ -124,6 +124,7 @@ QUERIES = pa.schema(
         column("position", pa.int16(), "within the stream, from 1"),
         column("query", pa.string(), "Q1 to Q22, RF1, RF2"),
         column("dop", pa.int16(), "degree of parallelism asked for; null: as the server is set", "workers"),
+        column("due_s", pa.float64(), "when it was due, since the run's start; null: in a closed loop"),
         column("started_s", pa.float64(), "when it was sent, since the run's start"),
         column("seconds", pa.float64(), "sent to answered whole", "s"),
         column("rows", pa.int64(), "rows of the answer", "rows"),

@@ -137,6 +137,10 @@ LATE_START_S = 0.1
 """Mean start delay of what the market and the timers bring. An order is answered after 2 s on average: a twentieth of
 that changes how many are under way by as much as we do not report elsewhere."""
 
+QUERY_WAITED_S = 0.1
+"""A query that begins later than this after it was due waited for a stream. A stream that is free begins it within
+milliseconds, and within tens of them where no core of the machine is."""
+
 BURST = 0.10
 BURST_CALLS = 5
 """A second is one of a burst of errors when more than this share of a transaction's calls failed in it, and at least so

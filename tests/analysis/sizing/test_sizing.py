@@ -151,7 +151,9 @@ def test_repeats_of_the_stand_in_have_an_interval(tmp_path, profile):
 def test_a_stand_in_that_does_more_than_the_profile_reaches_more(tmp_path):
     write_stand_in(tmp_path / "exact", (1.3, 1.4))
     write_stand_in(tmp_path / "more", (1.3, 1.4), does=1.5)
-    exact, more = (stand_in_reach(tmp_path / name, a_demand()) for name in ("exact", "more"))
+    write_stand_in(tmp_path / "cold", (1.3, 1.4), cold=2.0)
+    exact, more, cold = (stand_in_reach(tmp_path / name, a_demand()) for name in ("exact", "more", "cold"))
+    assert (cold.low, cold.high) == pytest.approx((exact.low, exact.high), rel=0.02)
     assert exact.low == pytest.approx(1.3, rel=0.02) and exact.high == pytest.approx(1.4, rel=0.02)
     assert more.low == pytest.approx(1.5 * exact.low, rel=0.02)
     assert [point.level for point in more.points] == pytest.approx([1.5 * p.level for p in exact.points], rel=0.02)
@@ -387,3 +389,27 @@ def test_of_runs_some_of_which_never_broke_the_interval_is_open():
     one: Reach = replay_reach(a_replay((4.0, None), outcome="at_least"))
     assert (one.low, one.high, one.middle) == (4.0, None, None) and one.known
     assert not replace(one, low=0.0).known
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.85])
+def test_queries_that_waited_in_the_trial_are_said(sized, share):
+    [one] = sized(stand_in=(1.25, 1.38)).candidates
+    write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(waited={"reports": share})))
+    said = of(SizingKind.QUERIES_WAITED, summarise_candidate(one.folder).cautions)
+    assert [one.facts["share"] for one in said] == [share] * (share > 0.1)
+
+
+@pytest.mark.parametrize(
+    ("rate", "ended", "transactions_alone", "few"),
+    [(0.05, 40, False, None), (0.05, 7, False, 7), (0.0, 7, True, None), (None, None, True, None)],
+)
+def test_queries_did_not_run_where_none_had_a_rate(sized, rate, ended, transactions_alone, few):
+    found = sized(stand_in=(1.25, 1.38))
+    [one] = found.candidates
+    queries = {} if ended is None else {"reports": ended}
+    rates = one.sizing.stand_in.rates | ({} if rate is None else {"reports": rate})
+    write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(rates=rates, queries=queries)))
+    again = summarise_candidate(one.folder)
+    [said] = of(SizingKind.OTHER_QUERIES, again.untested)
+    assert said.facts["transactions_alone"] is transactions_alone
+    assert [one.facts["ended"] for one in of(SizingKind.FEW_QUERIES, again.cautions)] == ([few] if few else [])

@@ -85,7 +85,8 @@ def _most_limits(one: Ceiling) -> Sequence[Any]:
 
 
 def missed(one: Ceiling) -> list[list[Any]]:
-    """Return the limits that the lowest level that breaks did not keep, as `_limits`; a backlog has no limit."""
+    """Return the limits that the lowest level that breaks did not keep, as `_limits`. A backlog has no limit; one of
+    queries names their load in place of a transaction."""
     broken = [level.seen for level in one.levels if level.seen.level == one.breaks and level.seen.verdict != "held"]
     limits = dict.fromkeys(
         (limit.of, limit.transaction, limit.percentile, limit.limit_ms)
@@ -93,8 +94,9 @@ def missed(one: Ceiling) -> list[list[Any]]:
         for limit in seen.limits
         if limit.value is not None and limit.value > limit.limit
     )
-    backlog = [["backlog", None, None, None]] if any(seen.backlog for seen in broken) else []
-    return [*backlog, *map(list, limits)]
+    backlog = [["backlog", None, None, None]] if any(seen.backlog and not seen.behind for seen in broken) else []
+    queries = [["queries", load, None, None] for load in dict.fromkeys(load for seen in broken for load in seen.behind)]
+    return [*backlog, *queries, *map(list, limits)]
 
 
 def _repeats(same: Sequence[Ceiling], variant: str | None) -> Finding:

@@ -47,6 +47,7 @@ def conclusions(
     yield from _levels(points)
     yield from _host(cells)
     yield from _reads(steps)
+    yield from _late(points)
     yield from _ended(points)
 
 
@@ -220,6 +221,24 @@ def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
         step=worst.step,
         others=[[process, reads / total] for process, reads in others if reads / total > LOADS_READ / 2],
     )
+
+
+def _late(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    """Say of each load of queries at a rate whether they waited for a stream, and in which step most."""
+    found = [(one, one.late) for point in points for one in point.runs if one.late]
+    several = len({one.variant for one, _ in found}) > 1
+    for same in group(found, lambda one: one[0].load):
+        worst, late = max(same, key=lambda one: one[1].waited / one[1].begun)
+        yield (caution if late.waited else info)(
+            LoadsKind.QUERIES_WAITED,
+            load=worst.load,
+            steps=len(same),
+            step=f"{worst.variant}, {worst.step}" if several else worst.step,
+            begun=late.begun,
+            waited=late.waited,
+            mean_s=late.mean_s,
+            worst_s=late.worst_s,
+        )
 
 
 def _ended(points: Sequence[LoadPoint]) -> Iterator[Finding]:

@@ -14,3 +14,4 @@ class LoadsKind(Kind):
     RAW_ENDED = "raw_load_ended_early"
     FEW_DONE = "few_done_by_load"
     VERDICTS = "verdicts_by_load"
+    QUERIES_WAITED = "queries_waited_for_streams"

@@ -15,7 +15,7 @@ from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of
 from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.stats.thresholds import LEAST_DONE
+from stallmark.stats.thresholds import LEAST_DONE, QUERY_WAITED_S
 
 Kind = Literal["users", "streams", "raw"]
 _OF_THE_STEP = (ValidityKind.ENDED_EARLY, ValidityKind.FOREIGN_IO, ValidityKind.STORAGE_ERROR)
@@ -31,6 +31,17 @@ class LoadLevel:
     outcome: LevelOutcome
     figure: str  # "p95", "mean_only" or "none"
     figure_ms: float | None
+
+
+@dataclass(frozen=True)
+class LateQueries:
+    """Queries at a rate that began in an interval, and how many of them had `waited` for a stream: of those the mean
+    and the longest wait."""
+
+    begun: int
+    waited: int
+    mean_s: float
+    worst_s: float
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,8 @@ class LoadStep:
     level: LoadLevel | None = None
     budget: Budget | None = None
     open_loop: bool = False  # its rate is asked for
+    late: LateQueries | None = None  # of streams in an open loop
+    ended: int = 0  # of streams: queries that were done or failed
     doubts: list[Finding] = field(default_factory=list)
 
 
@@ -115,19 +128,30 @@ def of_raw(load: Load, whole: StepSummary, count: int, alone: bool, found: RawFi
 def of_streams(
     load: Load, whole: StepSummary, count: int, alone: bool, executions: Sequence[Execution], io: LoadIo | None
 ) -> LoadStep:
-    """Return streams of queries. A query counts in the step in which it ends."""
+    """Return streams of queries. A query counts in the step in which it ends; its time is from when it was due."""
     interval = whole.interval
     ended = [one for one in executions if interval.begin_s <= one.started_s + one.seconds < interval.end_s]
     done = [one for one in ended if not one.failed]
     return LoadStep(
         *_of(load, whole, count, alone),
         rate=len(done) / interval.measured_s * 3600,
-        mean_ms=sum(one.seconds for one in done) / len(done) * 1000 if done else None,
+        mean_ms=sum(one.late_s + one.seconds for one in done) / len(done) * 1000 if done else None,
         failed=len(ended) - len(done),
+        ended=len(ended),
         reads_per_s=io.reads_per_s if io else None,
         level=_level(judge_reads(load.service_level, whole.server.io_latency, whole.storage.data)),
+        open_loop=load.arrivals != "closed",
+        late=_late([one for one in executions if interval.begin_s <= one.started_s < interval.end_s]),
         doubts=[one for one in whole.validity.invalid if one.kind in _OF_THE_STEP],
     )
+
+
+def _late(begun: Sequence[Execution]) -> LateQueries | None:
+    at_a_rate = [one.late_s for one in begun if one.due_s is not None]
+    waits = [late_s for late_s in at_a_rate if late_s > QUERY_WAITED_S]
+    if not at_a_rate:
+        return None
+    return LateQueries(len(at_a_rate), len(waits), sum(waits) / max(len(waits), 1), max(waits, default=0.0))
 
 
 def _of(

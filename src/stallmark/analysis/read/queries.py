@@ -43,10 +43,16 @@ class Execution:
     error_class: str | None = None
     error: str | None = None
     load: str = ""  # that its stream belongs to; empty in older records
+    due_s: float | None = None  # in an open loop
 
     @property
     def failed(self) -> bool:
         return self.error_class is not None
+
+    @property
+    def late_s(self) -> float:
+        """Return how long it waited for a stream; nothing in a closed loop."""
+        return 0.0 if self.due_s is None else max(0.0, self.started_s - self.due_s)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ class RunKind(Kind):
     SAMPLES_MISSED = "samples_missed"
     CLOCKS_APART = "clocks_of_load_machines_apart"
     ARRIVALS_WAITED = "arrivals_waited_at_the_end"
+    QUERIES_LEFT = "queries_of_an_open_loop_left"
     DEFERRED_WAITED = "deferred_transactions_waited_at_the_end"
     UNFINISHED = "transactions_did_not_end"
     EXECUTORS_SILENT = "executors_silent"
@@ -32,6 +33,11 @@ def _load(manifest: Manifest) -> Iterator[Finding]:
         yield caution(RunKind.CLOCKS_APART, apart_ms=apart_ms)
     if count := manifest.left_waiting.arrivals:
         yield caution(RunKind.ARRIVALS_WAITED, transactions=count)
+    for load in manifest.loads:
+        if load.kind == "streams" and load.arrivals != "closed" and (load.left_waiting.arrivals or load.given_up):
+            yield (caution if load.left_waiting.arrivals else info)(
+                RunKind.QUERIES_LEFT, load=load.name, waiting=load.left_waiting.arrivals, given_up=load.given_up
+            )
     if count := manifest.unheard.unfinished:
         yield caution(RunKind.UNFINISHED, transactions=count)
     if count := manifest.left_waiting.deferred:

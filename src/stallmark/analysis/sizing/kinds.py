@@ -40,4 +40,6 @@ class SizingKind(Kind):
     CACHES = "sizing_caches_of_arrays"
     IO_SIZES = "sizing_sizes_are_means"
     OTHER_QUERIES = "sizing_other_queries"
+    FEW_QUERIES = "sizing_by_few_queries"
+    QUERIES_WAITED = "stand_in_queries_waited"
     MEAN_READS = "sizing_reads_by_mean"

@@ -172,9 +172,12 @@ def _anew(one: Ceiling, read_ms: float) -> Ceiling:
 
 def _measured(one: Ceiling, demand: Demand) -> Ceiling:
     """Return a ceiling whose levels are the I/Os that were done, as multiples of the demand. What belongs to a level of
-    1 is taken from all levels that held: beyond them a server does less than it is asked to."""
+    1 is taken from the highest levels that held. Far below them a transaction may read more, from caches that are cold
+    yet; beyond them a server does less than it is asked to."""
     counted = ("reads", "writes") if demand.log_known else ("reads",)
     held = [(level.seen.level, level.step.storage.data) for level in one.levels if level.seen.verdict == "held"]
+    top = max((level for level, _ in held), default=0.0)
+    held = [(level, data) for level, data in held if level > top / 2]
     asked_s = sum(level * data.seconds for level, data in held if data)
     ios = sum(getattr(data, name) for _, data in held if data for name in counted)
     wanted = sum(demand.windows[0].mean(name) for name in counted)

@@ -3,15 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads.step import LoadStep
+from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 from stallmark.record.sizing.manifest import Demand, Matched
 
-FITTED = ("reads", "writes", "log_bytes", "cpu_cores")
-"""The quantities that the rates of loads are fitted to. Bytes read go with reads."""
 Quantity = Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+
+
+def fitted(with_queries: bool) -> tuple[Quantity, ...]:
+    """Return the quantities that the rates of loads are fitted to. Bytes read go with reads, unless there are loads of
+    queries: their reads are large."""
+    return tuple(name for name in QUANTITIES if with_queries or name != "read_bytes")
 
 
 def wanted_of(demand: Demand) -> dict[str, float | None]:
@@ -24,17 +29,38 @@ def wanted_of(demand: Demand) -> dict[str, float | None]:
 
 
 def costs_of(records: Sequence[Record], cores: int | None) -> dict[str, dict[str, float | None]]:
-    """Return what one transaction that a user started cost in the step in which its load ran alone, by load. `cores`:
-    of the server, None where it does not say: its CPU is then not known either."""
-    found = {}
-    for name, view in summarise_loads(records).loads.items():
-        for run in view.runs:
-            for step in run.steps:
-                started = _started_per_s(step)
-                costs = _per_second(step, cores)
-                if started:
-                    found[name] = {of: None if value is None else value / started for of, value in costs.items()}
-    return found
+    """Return what one transaction that a user started, or one query, cost in the step in which its load ran alone, by
+    load. `cores`: of the server, None where it does not say: its CPU is then not known either.
+
+    A query counts where it ends. One that began before the step counts whole, and one that goes on after it does not:
+    of few long queries the cost is rough.
+    """
+    summary = summarise_loads(records)
+    alone = [
+        (name, step, _started(step)) for name, view in summary.loads.items() for run in view.runs for step in run.steps
+    ]
+    steps = {step.step: step for run in summary.whole.runs for step in run.steps}
+    alone += [(one.load, steps[one.step], one.ended) for one in _of_queries(summary)]
+    return {
+        name: {of: None if value is None else value * step.interval.measured_s / count for of, value in costs.items()}
+        for name, step, count in alone
+        if count and (costs := _per_second(step, cores))
+    }
+
+
+def queries_ended(records: Sequence[Record]) -> dict[str, int]:
+    """Return how many queries ended in the step in which their load ran alone, by load."""
+    return {one.load: one.ended for one in _of_queries(summarise_loads(records))}
+
+
+def queries_waited(records: Sequence[Record]) -> dict[str, float]:
+    """Return the share of the queries of each load that waited for a stream in these runs, which have one step."""
+    late = {one.load: one.late for point in summarise_loads(records).points for one in point.runs}
+    return {load: one.waited / one.begun for load, one in late.items() if one}
+
+
+def _of_queries(summary: LoadsSummary) -> list[LoadStep]:
+    return [one for point in summary.points for one in point.runs if one.kind == "streams" and one.alone]
 
 
 def reached_by(records: Sequence[Record], cores: int | None) -> dict[str, float | None]:
@@ -54,15 +80,15 @@ def _per_second(step: StepSummary, cores: int | None) -> dict[str, float | None]
     }
 
 
-def _started_per_s(step: StepSummary) -> float:
-    """Return the transactions per second that users started: others follow of them."""
+def _started(step: StepSummary) -> int:
+    """Return the transactions that users started: others follow of them."""
     users = [one for one in step.transactions if one.source == "users"]
-    return sum(one.committed + one.rolled_back + one.failed for one in users) / step.interval.measured_s
+    return sum(one.committed + one.rolled_back + one.failed for one in users)
 
 
 def off(wanted: Mapping[str, float | None], reached: Mapping[str, float | None]) -> float:
-    """Return the largest share by which a fitted quantity is off, of those that are wanted and were measured."""
-    pairs = [(wanted[name], reached[name]) for name in FITTED]
+    """Return the largest share by which a quantity that is wanted is off, of those that were measured."""
+    pairs = [(want, reached[name]) for name, want in wanted.items()]
     return max((abs(did / want - 1) for want, did in pairs if want and did is not None), default=0.0)
 
 

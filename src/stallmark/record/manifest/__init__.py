@@ -5,7 +5,7 @@ None or empty. Its parts are in the modules beside. `manifest.json` is replaced 
 else reads or writes it.
 """
 
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -56,7 +56,7 @@ class Manifest(ManifestPart):
     repeat: int = 1
     block: int = 1
     again: bool = False
-    resumed_after_s: float | None = Field(None, ge=0, lt=1e10)
+    resumed_after_s: Annotated[float, Field(ge=0, lt=1e10)] | None = None
     """Seconds between the last whole run of the experiment and its resumption with this one."""
     started: Moment
     scenario: Scenario = Scenario()

@@ -97,7 +97,8 @@ class Unheard(ManifestPart):
 
 class LeftWaiting(ManifestPart):
     """Transactions that waited when the run ended: `arrivals` were due and not yet started, `deferred` ones of the
-    background sessions were not due yet, or not begun."""
+    background sessions were not due yet, or not begun. Of queries `arrivals` are those of the whole run that no stream
+    was free for: what waits when a rate changes is forgotten."""
 
     arrivals: int = 0
     deferred: int = 0

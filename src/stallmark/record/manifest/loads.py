@@ -32,7 +32,8 @@ class RawPlan(ManifestPart):
 
 class Load(ManifestPart):
     """A load of a run. `counts`: its users, its streams of queries, or the cells of its raw I/O, in each of the run's
-    steps; 0 where it rests. Each of at most `cells` copies has a part of the data of its own."""
+    steps; 0 where it rests. Each of at most `cells` copies has a part of the data of its own. `rate` is of transactions
+    or queries per second, in an open loop."""
 
     name: str
     kind: Literal["users", "streams", "raw"]
@@ -52,6 +53,8 @@ class Load(ManifestPart):
     left_waiting: LeftWaiting = LeftWaiting()
     unfinished: int = 0
     """The transactions of its users that did not end even when cancelled."""
+    given_up: int = 0
+    """The queries under way that were given up, since the number of their streams changed or the run ended."""
 
 
 def ended_early(loads: Sequence[Load]) -> str | None:

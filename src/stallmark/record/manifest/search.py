@@ -29,12 +29,13 @@ class LimitSeen(ManifestPart):
 class LevelSeen(ManifestPart):
     """The level of a step of a search: `level` users, transactions due per second, or times the load. `tried` is why it
     was chosen. `verdict` goes by the values where intervals leave it open; it is undecided where too little was seen.
-    `backlog`: it ended early, as ever more arrivals waited."""
+    `backlog`: it ended early, as ever more arrivals waited; where these were queries, `behind` names their loads."""
 
     level: float
     tried: Literal["first", "double", "halve", "above", "ceiling", "balance"]
     verdict: Verdict
     backlog: bool = False
+    behind: tuple[str, ...] = ()
     limits: tuple[LimitSeen, ...] = ()
 
 

@@ -6,6 +6,8 @@ much again. The records of the stand-in lie in folders beside it.
 
 from typing import Final, Literal
 
+from pydantic import Field
+
 from stallmark.record.manifest.course import Machine
 from stallmark.record.manifest.part import ManifestPart, Moment
 from stallmark.record.manifest.search import LevelSeen
@@ -125,11 +127,14 @@ class Matched(ManifestPart):
 
 
 class StandIn(ManifestPart):
-    """The stand-in: loads of the product's own, mixed so that they do what the profile did. `rates`: transactions per
-    second of each load at level 1. The folders are those of experiments beside the manifest. `pool_share`: the buffer
-    pool as a share of the data, in the stand-in as on the candidate."""
+    """The stand-in: loads of the product's own, mixed so that they do what the profile did. `rates`: transactions or
+    queries per second of each load at level 1. `queries`: by load of queries, how many ended while their cost was
+    measured; `waited`: the share of them that waited for a stream at level 1. The folders are those of experiments
+    beside the manifest. `pool_share`: the buffer pool as a share of the data, in the stand-in as on the candidate."""
 
     rates: dict[str, float]
+    queries: dict[str, int] = Field(default_factory=dict)
+    waited: dict[str, float] = Field(default_factory=dict)
     matched: tuple[Matched, ...]
     pool_share: float | None
     data_bytes: int

@@ -25,6 +25,7 @@ def figures(found: LoadsSummary) -> Table:
     """Return a row for every variant, step and load."""
     several = _several(found)
     levels, shares = any(p.level for p in found.points), any(p.storage_share for p in found.points)
+    late = any(one.late for p in found.points for one in p.runs)
     rows: list[Row] = []
     order = found_loads(found)
     for point in sorted(found.points, key=lambda point: order.index(point.first.load)):
@@ -42,25 +43,26 @@ def figures(found: LoadsSummary) -> Table:
             ),
             format.number(point.mean(lambda run: run.failed)) if first.kind != "raw" else format.NONE,
             format.number(point.mean(lambda run: run.reads_per_s)),
+            *([_waited(point)] if late else []),
             *([format.share(point.storage_share)] if shares else []),
             *([level_cell(point.level)] if levels else []),
             Cell("in doubt", "bad") if point.doubts else "",
         ]
         rows.append(row)
     header = ["load", *(["variant"] if several else []), "step", "of it", "throughput", "unit", "MB/s", "mean ms",
-              "p95 ms", "p99 ms", "errors", "reads/s", *(["storage"] if shares else []),
+              "p95 ms", "p99 ms", "errors", "reads/s", *(["waited"] if late else []), *(["storage"] if shares else []),
               *(["level, ms"] if levels else []), "doubts"]  # fmt: skip
     doubts = any(point.doubts for point in found.points)
     if not doubts:
         header, rows = header[:-1], [row[:-1] for row in rows]
     texts = ("load", "variant", "step", "of it", "unit", "level, ms", "doubts")
-    leaves = {"MB/s": 4, "p99 ms": 5, "errors": 6, "of it": 9, "reads/s": 3, "storage": 7, "p95 ms": 2, "unit": 8}
+    leaves = ("p95 ms", "reads/s", "MB/s", "p99 ms", "errors", "storage", "unit", "of it", "waited")
     return Table(
         header,
         rows,
         frozenset(at for at, name in enumerate(header) if name in texts),
-        [words.LOADS, *([words.LEVEL] if levels else []), *doubts_of(found.points)],
-        importance={at: leaves[name] for at, name in enumerate(header) if name in leaves},
+        [words.LOADS, *([words.WAITED] if late else []), *([words.LEVEL] if levels else []), *doubts_of(found.points)],
+        importance={at: 2 + leaves.index(name) for at, name in enumerate(header) if name in leaves},
     )
 
 
@@ -200,6 +202,12 @@ def _count(point: LoadPoint) -> str:
     count, kind = point.first.count, point.first.kind
     word = {"users": "user", "streams": "stream", "raw": "job"}[kind]
     return f"{format.count(count)} {word}{'s' * (count != 1)}"
+
+
+def _waited(point: LoadPoint) -> str:
+    """Return how many queries at a rate waited for a stream, over all runs, of how many."""
+    late = [one.late for one in point.runs if one.late]
+    return f"{sum(one.waited for one in late):,} of {sum(one.begun for one in late):,}" if late else format.NONE
 
 
 def _values(ratio: Ratio) -> str:

@@ -188,9 +188,10 @@ def _rate(per_s: float | None, primary: str | None) -> str:
 
 
 def _misses(missed: list[list[Any]]) -> str:
-    limits = [one for one in missed if one[0] != "backlog"]
-    said = ["ever more arrivals wait"] * (len(limits) < len(missed)) + [f"it misses {_listed(limits)}"] * bool(limits)
-    return listed(said)
+    limits = [one for one in missed if one[0] not in ("backlog", "queries")]
+    said = ["ever more arrivals wait" for of, *_ in missed if of == "backlog"]
+    said += [f"ever more queries of {load} wait" for of, load, *_ in missed if of == "queries"]
+    return listed(said + [f"it misses {_listed(limits)}"] * bool(limits))
 
 
 def _listed(limits: list[list[Any]]) -> str:

@@ -32,6 +32,15 @@ def _(transactions: int) -> str:
     return f"{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
 
 
+@says(RunKind.QUERIES_LEFT)
+def _(load: str, waiting: int, given_up: int) -> str:
+    begun = (
+        f"{waiting:,} were due and not yet started when their rate changed or the run ended: the streams fell behind"
+    )
+    ended = f"{given_up:,} were given up under way, and count nowhere"
+    return f"Queries of {load}: {'; '.join([begun] * bool(waiting) + [ended] * bool(given_up))}."
+
+
 @says(RunKind.DEFERRED_WAITED)
 def _(transactions: int, cleared_by_next: bool) -> str:
     then = ": the next run begins by clearing away what they leave open" if cleared_by_next else ""

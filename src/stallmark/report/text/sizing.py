@@ -109,6 +109,8 @@ def _stand_in_ends(facts: Mapping[str, Any]) -> str:
 def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float | None) -> str:
     if of == "backlog":
         return "ever more transactions wait"
+    if of == "queries":
+        return f"ever more queries of {transaction} wait"
     if of == "reads":
         return f"reads take longer than {limit_ms:g} ms"
     return f"{kind} of {plural(spoken(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"

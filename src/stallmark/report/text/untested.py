@@ -165,8 +165,28 @@ def _() -> str:
 
 
 @says(SizingKind.OTHER_QUERIES)
-def _() -> str:
-    return "The stand-in has transactions of its own: plans, locks and latches of your queries were not tested."
+def _(transactions_alone: bool) -> str:
+    if transactions_alone:
+        own, ran = "transactions of its own", "queries of reports did not run, and "
+    else:
+        own, ran = "transactions and queries of its own", ""
+    return f"The stand-in has {own}: {ran}plans, locks and latches of your queries were not tested."
+
+
+@says(SizingKind.FEW_QUERIES)
+def _(candidate: str, load: str, ended: int, of: int) -> str:
+    return (
+        f"What a query of {load} costs on {quoted([candidate])} was measured on {ended:,} that ended, fewer than the "
+        f"{of} there are: which of them these were is chance."
+    )
+
+
+@says(SizingKind.QUERIES_WAITED)
+def _(candidate: str, load: str, share: float) -> str:
+    return (
+        f"At the profile’s load {percent(share)} of the queries of {load} waited for a stream on "
+        f"{quoted([candidate])}: beyond it they may do less than they are asked to. Give them more streams."
+    )
 
 
 @says(SizingKind.MEAN_READS)
