@@ -1,4 +1,4 @@
-"""What it takes to judge long records: size, time and memory of `report`, `report --json` and `compare`, as they grow.
+"""The cost of judging long records: size, time and memory of `report`, `report --json` and `compare`, as they grow.
 
     python -m benchmarks.judging                          2 runs, 1 load: 1.5, 6 and 24 hours
     python -m benchmarks.judging --loads 5 --runs 12      of several loads, and many runs

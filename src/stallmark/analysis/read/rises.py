@@ -19,7 +19,7 @@ from stallmark.stats.thresholds import ROUNDING
 
 
 class Taker(Protocol):
-    """What the rises are handed to. A place is a group and a time: group × number of times + index of the time."""
+    """A receiver of rises. A place is a group and a time: group × number of times + index of the time."""
 
     def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
         """Take the rises of each column to the samples in `places`, each once; before those `lost` a count was lost."""
