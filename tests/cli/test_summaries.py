@@ -3,7 +3,9 @@
 import pickle
 
 from support.synthetic import Truth, make_run
+from support.synthetic_loads import alone_and_together, make_loads_run
 
+from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.cli import summaries
 from stallmark.record.reader import find_records
 
@@ -35,3 +37,17 @@ def test_long_records_are_summarised_side_by_side_to_the_same_figures(tmp_path, 
     monkeypatch.setattr(summaries, "LONG_BYTES", 0)
     apart = summaries.summarise_records(find_records([tmp_path]))
     assert apart.steps == here.steps and [step.key for step in apart.steps] == ["run1-step1", "run2-step1"]
+
+
+def test_a_run_of_several_loads_is_read_in_one_process_to_the_same_figures(tmp_path, monkeypatch):
+    steps = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)})
+    for number in (1, 2):
+        make_loads_run(tmp_path / str(number), steps, repeat=number, sequence=number)
+    monkeypatch.setattr(summaries, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(summaries.os, "cpu_count", lambda: 2)
+    here = summaries.on_all_cores(find_records([tmp_path]), summarise_loads)
+    monkeypatch.setattr(summaries, "LONG_BYTES", 0)
+    apart = summaries.on_all_cores(find_records([tmp_path]), summarise_loads)
+    assert apart.whole.steps == here.whole.steps and apart.points == here.points
+    assert {name: view.steps for name, view in apart.loads.items()} == {n: v.steps for n, v in here.loads.items()}
+    assert list(apart.loads) == ["mail", "bank"] and [len(view.runs) for view in apart.loads.values()] == [2, 2]

@@ -114,15 +114,7 @@ def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) 
     read_ms = line([(s.storage.data.read_ms if s.storage.data else None) or 0.0 for s in steps], 0.06) / warm**0.3
     reads = line([s.storage.reads_per_transaction or 0.0 for s in steps], 0.02) * tps
     return RunSeries(
-        np.arange(seconds),
-        tps,
-        read_ms,
-        line([5.0] * len(steps), 0.2),
-        reads * read_ms,
-        np.array([s.users for s in steps], dtype=float)[owner],
-        line([s.latency.mean_ms or 0.0 for s in steps], 0.08),
-        reads * 1.08,
-        reads * 1.08 * 8192 / 1e6,
+        np.arange(seconds), tps, read_ms, reads * read_ms, np.array([s.users for s in steps], dtype=float)[owner]
     )
 
 

@@ -65,6 +65,12 @@ class ExperimentSummary:
         return [step for run in self.runs for step in run.steps]
 
 
+def calls_of(records: Sequence[Record]) -> list[tuple[Record, str, bool]]:
+    """Return what `summarise_run` is to be called with for each run of an experiment."""
+    variants = Counter(_variant(record) for record in records)
+    return [(record, f"run{number}", variants[_variant(record)] > 1) for number, record in enumerate(records, 1)]
+
+
 def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:
     """Summarise the runs in the order given; `each` may be the `map` of a pool.
 
@@ -81,10 +87,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         raise StallmarkError(
             f"{several[0].folder} is a run of several loads: `stallmark report` and `stallmark compare` show each."
         )
-    variants = Counter(_variant(record) for record in records)
-    keys = [f"run{number}" for number in range(1, len(records) + 1)]
-    runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))
-    runs = _told_apart(runs)
+    runs = _told_apart(list(each(summarise_run, *zip(*calls_of(records), strict=True))))
     steps = [step for run in runs for step in run.steps]
     scenario = records[0].manifest.scenario
     axis = find_axis(steps)

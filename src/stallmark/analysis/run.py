@@ -1,6 +1,7 @@
 """The summary of one run, from its record."""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
@@ -12,13 +13,14 @@ from stallmark.analysis.read.errors import read_errors
 from stallmark.analysis.read.external import ExternalSummary, read_external
 from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import measured_intervals
-from stallmark.analysis.read.io import read_io
+from stallmark.analysis.read.io import Io, read_io
 from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_within
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series
-from stallmark.analysis.read.server_views import read_server_views
+from stallmark.analysis.read.server_state import StateViews, read_state_views
+from stallmark.analysis.read.server_views import our_databases, read_file_kinds, read_server_views
 from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
@@ -58,20 +60,22 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     seconds = recorded_seconds(record)
     measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    io, views = read_io(record), read_server_views(record)
+    server = record.whole
+    io, state, files = _of_server(server)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    marks = None if manifest.queries else checkpoint_marks(io, views)
+    marks = None if manifest.queries else checkpoint_marks(io, our_databases(files), state)
     intervals = [over_whole_cycles(interval, marks) for interval in measured]
+    views = read_server_views(server, files, state, intervals)
     workload = read_workload(manifest)
     load = read_load(record, seconds, intervals, workload.attended)
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    blocked = read_blocking(record, intervals)
-    clocks, gaps = clock_findings(record, intervals), gap_findings(record, intervals)
+    blocked = read_blocking(server, intervals)
+    clocks, gaps = clock_findings(server, intervals), gap_findings(server, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     ends = max((interval.end for interval in measured), default=None)
     streams = streams_within(record, intervals)
-    active = active_over_time(record, io, load.seconds)
+    active = active_over_time(server, io, load.seconds)
     series = make_series(load, io, active, views.state, workload.primary, ends)
     title = manifest.variant.name or record.folder.name
     return RunSummary(
@@ -99,15 +103,21 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
             for collector in manifest.collectors.values()
             if collector.unavailable
         },
-        collector_cost_share=_collector_cost(record, seconds),
+        collector_cost_share=_collector_cost(server, seconds),
         growth_share=_growth(record),
         conditions=list(manifest.conditions),
-        deadlocks=read_deadlocks(record),
+        deadlocks=read_deadlocks(server),
         notes=run_notes(record),
-        clock=server_clock(record),
+        clock=server_clock(server),
         external=read_external(record, series.tps, intervals),
         queries=read_queries(record),
     )
+
+
+@lru_cache(maxsize=1)
+def _of_server(record: Record) -> tuple[Io, StateViews, dict[str, str]]:
+    """Return the server's I/O, its state and its files by kind, which are the same for all loads of a run."""
+    return read_io(record), read_state_views(record), read_file_kinds(record)
 
 
 def _read_so(

@@ -80,6 +80,7 @@ def show_report(
     """
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads
+    from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report import write_report
     from stallmark.report.in_json import dumped, experiment_in_json
@@ -96,7 +97,7 @@ def show_report(
         return True
     if has_loads(records):
         return _show_loads(records, target, as_json, slide, failing)
-    summary = summarise(records)
+    summary = on_all_cores(records, summarise)
     write_report(summary, target)
     if slide:
         from stallmark.report.slide import write_slide
@@ -128,11 +129,12 @@ def _show_loads(
     failing: "CeilingRule | EnoughRule | None",
 ) -> bool:
     from stallmark.analysis.loads.summary import summarise_loads
+    from stallmark.cli.summaries import on_all_cores
     from stallmark.report.in_json import dumped, loads_in_json
     from stallmark.report.loads.page import write_loads_report
     from stallmark.report.loads.terminal import loads_table
 
-    found = summarise_loads(records)
+    found = on_all_cores(records, summarise_loads)
     first, *others = write_loads_report(found, target)
     if slide:
         from stallmark.report.slide import write_loads_slide

@@ -1,6 +1,7 @@
 """Summaries of records already made, long ones on all cores."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -44,10 +45,14 @@ def of_each(
 
 
 def summarise_records(records: Sequence[Record]) -> ExperimentSummary:
-    """Summarise records. Not for a process that Locust has patched: its pools hang."""
+    return on_all_cores(records, summarise)
+
+
+def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
+    """Return what `make(records, map)` does, long records each in a process of its own."""
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1)
-    if workers < 2 or stored < LONG_BYTES:
-        return summarise(records)
+    if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:  # which has patched what a pool needs
+        return make(records, map)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return summarise(records, pool.map)
+        return make(records, pool.map)

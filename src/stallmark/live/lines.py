@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from stallmark.analysis.read.counters import codes
+from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.io import SERVER, Io, read_io, summed
-from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import read_load
@@ -96,18 +95,15 @@ def _asked(record: Record, io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray
 
 def _waits(record: Record, seconds: int) -> Sums:
     """Return the mean number of sessions that waited, by class; NaN in seconds without a sample."""
-    found = {line: np.full(seconds, np.nan) for line in WAITS}
-    second = numbers(record, "waits", "second")
-    samples, polls = numbers(record, "waits", "samples"), numbers(record, "waits", "polls")
-    if second is None or samples is None or polls is None or not len(second):
-        return found
-    classes, names = codes(record, "waits", "wait_class", len(second))
-    inside = second < seconds
-    at, classes = second[inside].astype(np.int64), classes[inside]
-    waiting = samples[inside] / np.maximum(polls[inside], 1)
-    sampled = np.bincount(at, minlength=seconds) > 0
-    line_of = np.array([f"waits_{name if name in WAIT_CLASSES else 'other'}" for name in names])[classes]
-    for line in WAITS:
-        rows = line_of == line
-        found[line] = np.where(sampled, np.bincount(at[rows], waiting[rows], minlength=seconds), np.nan)
-    return found
+    found = {line: np.zeros(seconds) for line in WAITS}
+    sampled, classes = np.zeros(seconds, dtype=bool), Codes()
+    for batch in record.batches("waits", ["second", "wait_class", "samples", "polls"]):
+        second = batch.column("second").to_numpy()
+        of_row = classes.of(batch, "wait_class")
+        line_of = np.array([f"waits_{name if name in WAIT_CLASSES else 'other'}" for name in classes.names])
+        waiting = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
+        sampled[second[second < seconds]] = True
+        for line in WAITS:
+            rows = (second < seconds) & (line_of[of_row] == line)
+            np.add.at(found[line], second[rows], waiting[rows])
+    return {line: np.where(sampled, values, np.nan) for line, values in found.items()}

@@ -17,7 +17,7 @@ import psutil
 
 from stallmark.errors import StallmarkError, named
 
-_PIECE = 1 << 22
+PIECE_BYTES = 1 << 22
 _HERE = f"{zlib.crc32(platform.node().encode()):08x}"
 """This machine, in the name of a draft: of a process on another one nobody can tell here whether it still writes."""
 
@@ -85,6 +85,6 @@ def crc32(path: Path) -> int:
 def _crc32(path: Path, inode: int, size: int, changed_ns: int) -> int:
     found = 0
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(PIECE_BYTES):
             found = zlib.crc32(piece, found)
     return found

@@ -90,6 +90,21 @@ def spread(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np
 
     Raise ValueError when one is damaged.
     """
+    lengths, places, counted = _flat(gaps, counts)
+    return np.repeat(np.arange(len(lengths)), lengths), places, counted
+
+
+def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
+    """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
+
+    Raise ValueError when one is damaged.
+    """
+    _, places, counted = _flat(gaps, counts)
+    return np.bincount(places, counted, minlength=BUCKETS).astype(np.int64)
+
+
+def _flat(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how many buckets each histogram has in use, and the bucket and count of each of these."""
     lengths = gaps.value_lengths().fill_null(0).to_numpy()
     if not np.array_equal(lengths, counts.value_lengths().fill_null(0).to_numpy()):
         raise ValueError("a latency histogram is damaged: it has more buckets than counts, or fewer")
@@ -99,13 +114,4 @@ def spread(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np
     places -= np.repeat(before, lengths)
     if len(places) and not 0 <= places.min() <= places.max() < BUCKETS:
         raise ValueError("a latency histogram is damaged: it has a bucket beyond 1 hour")
-    return np.repeat(np.arange(len(lengths)), lengths), places, counts.flatten().to_numpy()
-
-
-def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
-    """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
-
-    Raise ValueError when one is damaged.
-    """
-    _, places, counted = spread(gaps, counts)
-    return np.bincount(places, counted, minlength=BUCKETS).astype(np.int64)
+    return lengths, places, counts.flatten().to_numpy()

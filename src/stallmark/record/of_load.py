@@ -26,9 +26,15 @@ class LoadRecord(Record):
 
     def __init__(self, record: Record, load: str):
         super().__init__(record.folder)
+        self._sources, self._layouts, self._small = record._sources, record._layouts, record._small  # are read once
         self.load = load
+        self._whole = record
         self.manifest = _of_load(record.manifest, load)
         self.ended_s = _named(record.manifest, load).ended_s
+
+    @property
+    def whole(self) -> Record:
+        return self._whole
 
     def table(self, name: str) -> pa.Table:
         if name not in OF_ONE_LOAD:

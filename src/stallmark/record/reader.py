@@ -21,7 +21,7 @@ from stallmark.record.table_file import find, read_whole, readable
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
-_PIECE_BYTES = 1 << 24
+_PIECE_BYTES = 1 << 22
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -52,6 +52,11 @@ class Record:
         self._sources: dict[str, _Source | None] = {}
         self._layouts: dict[Path, tuple[pa.Schema, pq.FileMetaData]] = {}
         self._small: dict[Path, list[pa.RecordBatch]] = {}
+
+    @property
+    def whole(self) -> "Record":
+        """Return the record of the whole run, also where this is the record of one of its loads."""
+        return self
 
     @property
     def is_probe(self) -> bool:
@@ -197,7 +202,8 @@ class Record:
         left = footer.num_rows if source.rows is None else source.rows
         # Arrow takes several times the memory of a batch to read its lists.
         at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, _bytes_of(footer))))
-        options = {"read_dictionary": strings, "memory_map": True, "pre_buffer": False}
+        # Not mapped: what was read of a mapped file counts as memory until all of it was.
+        options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
         with (
             readable(source.path),
             pq.ParquetFile(source.path, metadata=footer, page_checksum_verification=True, **options) as file,

@@ -6,7 +6,6 @@ written.
 """
 
 import io
-import mmap
 import struct
 import zlib
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.files import is_file, new_file, read
+from stallmark.record.files import PIECE_BYTES, is_file, new_file, read
 from stallmark.record.schema import BYTES_AT_ONCE, ROWS_AT_ONCE
 
 _PLACE = struct.Struct("<QQ")
@@ -93,13 +92,13 @@ def whole_extent(path: Path) -> Extent:
     except FileNotFoundError:
         return Extent(size, None)
     crc = begin = rows = 0
-    with path.open("rb") as file, _mapped(file) as data:
+    with path.open("rb") as file:
         for end, up_to, noted in _ENTRY.iter_unpack(sums[: len(sums) - len(sums) % _ENTRY.size]):
             if end > size:  # it has grown meanwhile
                 if end > path.stat().st_size:
                     raise _damaged(path, f"it ends after {size} bytes, and {end} were written")
                 return Extent(begin, rows)
-            crc = zlib.crc32(_PLACE.pack(end, up_to), zlib.crc32(data[begin:end], crc))
+            crc = zlib.crc32(_PLACE.pack(end, up_to), _crc32(file, end - begin, crc))
             if crc != noted or end <= begin:
                 raise _damaged(path, f"a checksum does not match between its bytes {begin} and {end}")
             begin, rows = end, up_to
@@ -124,11 +123,12 @@ def _with_last(path: Path, noted: Extent, size: int) -> Extent:
     return Extent(end, (noted.rows or 0) + rows)
 
 
-def _mapped(file: BinaryIO) -> mmap.mmap:
-    try:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except ValueError:  # an empty file cannot be mapped
-        return mmap.mmap(-1, 1)
+def _crc32(file: BinaryIO, size: int, crc: int) -> int:
+    """Return the checksum of the next bytes of a file, on top of that of what is before them."""
+    while size > 0 and (piece := file.read(min(size, PIECE_BYTES))):
+        crc = zlib.crc32(piece, crc)
+        size -= len(piece)
+    return crc
 
 
 def read_stream(path: Path, extent: Extent | None = None) -> Iterator[pa.Table]:
@@ -138,16 +138,17 @@ def read_stream(path: Path, extent: Extent | None = None) -> Iterator[pa.Table]:
     Raise FileNotFoundError where it is not there, StallmarkError where it is not as it was written.
     """
     extent = extent or whole_extent(path)
-    return _tables(path, pa.memory_map(str(path)), extent) if extent.bytes else iter(())
+    return _tables(path, pa.OSFile(str(path)), extent) if extent.bytes else iter(())
 
 
-def _tables(path: Path, file: pa.MemoryMappedFile, extent: Extent) -> Iterator[pa.Table]:
+def _tables(path: Path, file: pa.OSFile, extent: Extent) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     try:
-        with file, pa.ipc.open_stream(file.read_buffer(extent.bytes)) as reader:
+        # Not mapped: what was read of a mapped file counts as memory until all of it was.
+        with file, pa.ipc.open_stream(file) as reader:
             yield reader.schema.empty_table()
-            for batch in reader:
+            while file.tell() < extent.bytes and (batch := next(reader, None)) is not None:
                 waiting.append(batch)
                 rows += batch.num_rows
                 size += batch.nbytes

@@ -1,12 +1,12 @@
 """The summary of an experiment of several loads: every load of users as an experiment of its own, and all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.storage import drifts
-from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.analysis.experiment import ExperimentSummary, calls_of, summarise
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.loads.cells import CellsStep, cells_steps
 from stallmark.analysis.loads.findings import answer_of, conclusions, of_load
@@ -73,15 +73,25 @@ def views(records: Sequence[Record]) -> dict[str, list[Record]]:
     }
 
 
-def summarise_loads(records: Sequence[Record]) -> LoadsSummary:
-    """Summarise runs of several loads. Raise StallmarkError where the databases they ran on hold other workloads."""
-    made = {name: summarise(some) for name, some in views(records).items() if some}
+def summarise_loads(
+    records: Sequence[Record], each: Callable[..., Iterable[dict[str, RunSummary]]] = map
+) -> LoadsSummary:
+    """Summarise runs of several loads; `each` may be the `map` of a pool. Raise StallmarkError where the databases they
+    ran on hold other workloads."""
+    of_users = {name: some for name, some in views(records).items() if some}
+    calls = [{"": call} for call in calls_of(records)]
+    for name, some in of_users.items():
+        of_folder = {call[0].folder: call for call in calls_of(some)}
+        for of_run in calls:
+            if own := of_folder.get(of_run[""][0].folder):
+                of_run[name] = own
+    summaries = list(each(_summarise_each, calls))
+    made = {
+        name: summarise(some, lambda *_, name=name: [of[name] for of in summaries if name in of])  # type: ignore[misc]
+        for name, some in of_users.items()
+    }
+    runs = [of[""] for of in summaries]
     scenario = records[0].manifest.scenario
-    repeated = [sum(one.manifest.variant.name == r.manifest.variant.name for one in records) > 1 for r in records]
-    runs = [
-        summarise_run(record, f"run{number}", again)
-        for number, (record, again) in enumerate(zip(records, repeated, strict=True), 1)
-    ]
     of_runs = {(name, name_of(run)): run for name, view in made.items() for run in view.runs}
     of_loads, of_all = [], []
     for record, run in zip(records, runs, strict=True):
@@ -105,6 +115,11 @@ def summarise_loads(records: Sequence[Record]) -> LoadsSummary:
     )
     loads = {name: _titled(view, name, whole, points, cost, cells) for name, view in made.items()}
     return LoadsSummary(whole, loads, points, steps, cost, cells)
+
+
+def _summarise_each(calls: dict[str, tuple[Record, str, bool]]) -> dict[str, RunSummary]:
+    """Return the summary of a run, under an empty name, and of each of its loads of users."""
+    return {name: summarise_run(*call) for name, call in calls.items()}
 
 
 def _titled(

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.profile.differences import Differences
 from stallmark.analysis.profile.sample_clock import Samples, sample_times
-from stallmark.analysis.read.counters import Differences
 from stallmark.record.profile.folder import read_imported, read_profile
 from stallmark.record.profile.intervals import FILE_IO, SERVER, WAITS, FileClass, Intervals
 from stallmark.record.profile.reader import read_raw

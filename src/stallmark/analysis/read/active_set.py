@@ -15,11 +15,11 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
-from stallmark.analysis.read.counters import codes
+from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.sample_times import numbers
+from stallmark.analysis.read.sample_times import numbers_of
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
@@ -186,18 +186,20 @@ def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:
 
 def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the times and the known values of the data device's samples, by column."""
-    t = numbers(record, "device", "t")
-    if t is None or not len(t):
-        return {}
-    roles, names = codes(record, "device", "role", len(t))
-    mine = np.isin(roles, [code for code, name in enumerate(names) if name in ("data", "data+wal")])
-    found = {}
-    for column in _GAUGES:
-        values = numbers(record, "device", column)
-        if values is not None:
-            known = mine & ~np.isnan(values)
-            found[column] = t[known], values[known]
-    return found
+    found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    roles = Codes()
+    for batch in record.batches("device", ["t", "role", *_GAUGES]):
+        t, of_row = numbers_of(batch, "t"), roles.of(batch, "role")
+        mine = np.isin(of_row, [code for code, name in enumerate(roles.names) if name in ("data", "data+wal")])
+        for column in _GAUGES:
+            values = numbers_of(batch, column)
+            if t is not None and values is not None:
+                known = mine & ~np.isnan(values)
+                found.setdefault(column, []).append((t[known], values[known]))
+    return {
+        column: (np.concatenate([t for t, _ in some]), np.concatenate([values for _, values in some]))
+        for column, some in found.items()
+    }
 
 
 _ACTIVE = ("active_extents_run", "active_extents_60s")

@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.sample_times import numbers_of
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import CLOCK_JUMP_S
 
@@ -43,13 +44,14 @@ def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> 
 
 def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:
     for name in _TABLES:
-        t, server = [], []
+        samples, rows, last = [], 0, -np.inf
         for batch in record.batches(name, ["t", "server_time"]):
-            if {"t", "server_time"} <= set(batch.schema.names):
-                t.append(batch.column("t").to_numpy())
-                server.append(batch.column("server_time").to_numpy(zero_copy_only=False).astype(float))
-        if t and len(times := np.concatenate(t)) > 1:
-            clocks = np.concatenate(server)
-            known = np.isfinite(clocks) & np.append(True, np.diff(times) > 0)
-            return times[known], clocks[known]
+            t, server = (numbers_of(batch, column) for column in ("t", "server_time"))
+            if t is not None and server is not None and len(t):
+                first = np.isfinite(server) & (np.diff(t, prepend=last) > 0)
+                samples.append((t[first], server[first]))
+                rows, last = rows + len(t), t[-1]
+        if rows > 1:
+            t, server = (np.concatenate(column) for column in zip(*samples, strict=True))
+            return t, server
     return None

@@ -12,16 +12,17 @@ and every rate is over that. A gap inside the interval loses nothing, as totals 
 A null is a sample that was not taken. What was counted meanwhile is known only once there is a value again.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from stallmark.analysis.read.sample_times import gap_s, numbers, sample_times
+from stallmark.analysis.read.codes import Codes
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.rises import Rises
+from stallmark.analysis.read.sample_times import dated, gap_s, numbers_of, sample_times
+from stallmark.analysis.read.samples import MANY, Samples
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Counters:
     totals: dict[str, np.ndarray]
     breaks: np.ndarray
     gaps: np.ndarray
-    entities: list[str] = field(default_factory=list)
+    whole: bool = True
+    """Not where samples were left out that the intervals asked for do not need: `over` these is all it can tell."""
 
     def over(self, begin: float, end: float) -> Delta | None:
         """Return the rise from `begin` to `end` (s), or over the part of it that was sampled; None when nothing was."""
@@ -88,6 +90,7 @@ class Counters:
     def per_second(self, seconds: int) -> dict[str, np.ndarray]:
         """Return the rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart
         or lost."""
+        assert self.whole
         if len(self.t) < 2:
             return {name: np.full(seconds, np.nan) for name in self.totals}
         grid = np.arange(seconds + 1.0)
@@ -128,44 +131,79 @@ def read_counters(
     group: str | None = None,
     entity: str = "entity",
     delay_s: float = 0.0,
+    within: Sequence[Interval] | None = None,
 ) -> dict[str, Counters]:
     """Return the counters of a table by the value of its column `group`; all are under "" without one.
 
     `entity` is the column that names a row. Samples are dated back by `delay_s`, because they show what had happened by
-    then. Memory stays near 60 bytes a row: columns are read one after another.
+    then. Memory grows with the samples of groups. Where there are many, `within` are the only intervals that they will
+    be asked for; then it grows with groups alone.
     """
-    t = sample_times(record, table)
-    if t is None or not len(t):
+    times = sample_times(record, table)
+    if times is None or not len(times):
         return {}
-    longest_s = gap_s(record, table, t)
-    groups, group_names = codes(record, table, group, len(t))
-    entities, entity_names = codes(record, table, entity, len(t))
-    epochs, _ = codes(record, table, "epoch", len(t))
-    by_group = {
-        name: Differences(t, entities, epochs, np.flatnonzero(groups == code))
-        for code, name in enumerate(group_names or [""])
-        if np.any(groups == code)
-    }
-    totals: dict[str, dict[str, np.ndarray]] = {name: {} for name in by_group}
-    gaps = {name: np.diff(differences.times) > longest_s for name, differences in by_group.items()}
-    for column in columns:
-        values = numbers(record, table, column)
-        if values is None:
-            continue
-        for name, differences in by_group.items():
-            if (found := differences.total(values)) is not None:
-                totals[name][column], unknown = found
-                gaps[name] |= unknown
-    return {
-        name: Counters(
-            differences.times - delay_s,
-            totals[name],
-            _lasting(differences.breaks, differences.times, delay_s),
-            gaps[name],
-            [entity_names[code] for code in differences.seen] if entity_names else [],
+    samples = Samples(times, len(columns), gap_s(record, table, times))
+    rises = Rises(times, len(columns), samples)
+    borders = None if within is None else _borders(times - delay_s, within)
+
+    def thin() -> None:
+        if borders is not None:
+            samples.thin(borders, rises.places_to_keep())
+
+    def thin_many() -> None:
+        if samples.added > MANY:
+            thin()
+
+    names = add_rows(rises, times, record, table, columns, group, entity, thin_many)
+    rises.finish()
+    thin()
+    known = [rises.groups_with(column) for column in range(len(columns))]
+    found = {}
+    for code, of_group in samples.groups():
+        t = times[of_group.at]
+        found[names[code]] = Counters(
+            t - delay_s,
+            {
+                name: np.cumsum(rise)
+                for name, rise, has in zip(columns, of_group.rises, known, strict=True)
+                if rise is not None and code in has
+            },
+            _lasting(of_group.lost, t, delay_s),
+            of_group.gaps,
+            whole=borders is None,
         )
-        for name, differences in by_group.items()
-    }
+    return found
+
+
+def add_rows(
+    rises: Rises,
+    times: np.ndarray,
+    record: Record,
+    table: str,
+    columns: Sequence[str],
+    group: str | None,
+    entity: str = "entity",
+    after: Callable[[], object] = lambda: None,
+) -> list[str]:
+    """Add the rows of a table to `rises`, and return the names of the groups. `after` is called after each batch."""
+    groups, entities, epochs = Codes(), Codes(), Codes()
+    names = [name for name in (group, entity, "epoch") if name]
+    for t, batch in dated(record, table, [*names, *columns]):
+        rises.add(
+            np.searchsorted(times, t),
+            groups.of(batch, group),
+            entities.of(batch, entity),
+            epochs.of(batch, "epoch"),
+            [numbers_of(batch, column) for column in columns],
+        )
+        after()
+    return groups.names or [""]
+
+
+def _borders(t: np.ndarray, within: Sequence[Interval]) -> np.ndarray:
+    """Return the samples that are the first at or after an end of an interval, or the first after it, by number."""
+    ends = [end for interval in within for end in (interval.begin, interval.end)]
+    return np.unique([np.searchsorted(t, ends, side="left"), np.searchsorted(t, ends, side="right")])
 
 
 def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
@@ -174,87 +212,3 @@ def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
     for gap in np.flatnonzero(breaks):
         lasting[gap : np.searchsorted(t - delay_s, t[gap + 1])] = True
     return lasting
-
-
-class Differences:
-    """The differences between an entity's neighbouring samples, for the rows of one group.
-
-    `rows` (n) are its rows in the order of entity and time, `at` (n) their places in `times`; `breaks` tells between
-    which of the times a count was lost, and grows as columns are read."""
-
-    def __init__(self, t: np.ndarray, entities: np.ndarray, epochs: np.ndarray, rows: np.ndarray):
-        self.seen = np.unique(entities[rows])
-        order = np.argsort(entities[rows], kind="stable")  # rows come in the order of time
-        self.rows = rows[order]
-        self.times, at = np.unique(t[self.rows], return_inverse=True)
-        self.at = at.astype(np.int32)
-        entity, epoch = entities[self.rows], epochs[self.rows]
-        same = entity[1:] == entity[:-1]
-        self.follows = np.concatenate([[False], same & (epoch[1:] == epoch[:-1])])
-        self.breaks = np.zeros(max(len(self.times) - 1, 0), dtype=bool)
-        self._lost(np.concatenate([[False], same & (epoch[1:] != epoch[:-1])]))
-        # An entity first seen later began at zero, if the epoch is one that others were already seen in.
-        began = np.full(epochs.max() + 1, np.inf)
-        np.minimum.at(began, epoch, self.times[self.at])
-        newcomer = np.concatenate([[True], ~same]) & (self.at > 0)
-        self.newcomer = newcomer & (began[epoch] < self.times[self.at])
-
-    def _lost(self, rows: np.ndarray) -> None:
-        self.breaks[self.at[rows] - 1] = True
-
-    def total(self, column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the cumulative sum over entities since the first sample, and between which samples it is not known;
-        None when the source has no such counter."""
-        found = self.rises(column)
-        if found is None:
-            return None
-        rise, unknown = found
-        return np.cumsum(np.bincount(self.at, weights=rise, minlength=len(self.times))), unknown
-
-    def rises(self, column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return what each row (n) counted since the one before it of its entity, and between which samples it is not
-        known; None when the source has no such counter."""
-        values = column[self.rows]
-        empty = np.isnan(values)
-        if empty.all():
-            return None
-        unknown = self._fill(values, empty)
-        rise = np.diff(values, prepend=values[:1])
-        # A mean × count, which is how Query Store tells a total, differs in its last digits from sample to sample.
-        fell = self.follows & (rise < -ROUNDING * np.abs(values))
-        self._lost(fell)
-        return np.where(self.newcomer, values, np.where(self.follows & ~fell, rise, 0)), unknown
-
-    def _fill(self, values: np.ndarray, empty: np.ndarray) -> np.ndarray:
-        """Fill nulls between two values of an entity evenly. Return between which samples it is not known what was
-        counted: before its first value and after its last. An entity without any has no such counter."""
-        unknown = np.zeros(len(self.breaks), dtype=bool)
-        begins = np.flatnonzero(~self.follows)  # of an entity's rows in one epoch
-        nulls = np.add.reduceat(empty, begins)
-        lengths = np.diff(begins, append=len(values))
-        values[empty] = 0
-        for first, length in zip(begins[nulls % lengths > 0], lengths[nulls % lengths > 0], strict=True):
-            part = slice(first, first + length)
-            at, known = self.at[part], ~empty[part]
-            values[part] = np.interp(self.times[at], self.times[at[known]], values[part][known])
-            unknown[max(at[0] - 1, 0) : at[known][0]] |= not known[0]
-            unknown[at[known][-1] : at[-1]] |= not known[-1]
-        return unknown
-
-
-def codes(record: Record, table: str, column: str | None, rows: int) -> tuple[np.ndarray, list[str]]:
-    """Return a text column as small integers, and the texts they stand for; all 0 and no text without the column."""
-    known: dict[str, int] = {}
-    parts = []
-    for batch in record.batches(table, [column] if column else []):
-        if not batch.num_columns:
-            break
-        array = batch.column(0)
-        if not pa.types.is_dictionary(array.type):
-            array = pc.dictionary_encode(array.cast(pa.string()))
-        texts = array.dictionary.to_pylist() + (["none"] if array.null_count else [])
-        codes = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int16)
-        parts.append(codes[array.indices.fill_null(len(array.dictionary)).to_numpy(zero_copy_only=False)])
-    if not parts:
-        return np.zeros(rows, dtype=np.int16), []
-    return np.concatenate(parts), list(known)

@@ -19,14 +19,14 @@ def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, lis
     Sources that have nothing to tell at times leave no rows: those that name an epoch always have.
     """
     sources = [
-        (name, collector.title, t)
+        (collector.title, t, gap_s(record, name, t), spread(record, name))
         for name, collector in record.manifest.collectors.items()
         if not collector.unavailable and (t := _reads(record, name)) is not None
     ]
     found: dict[int, list[Finding]] = {}
     for interval in intervals:
-        unseen = {title: _unseen_s(t, interval, gap_s(record, name, t)) for name, title, t in sources}
-        rough = {title: _rough_s(record, name, interval) for name, title, _ in sources}
+        unseen = {title: _unseen_s(t, interval, longest_s) for title, t, longest_s, _ in sources}
+        rough = {title: _rough_s(*dates, interval) for title, _, _, dates in sources}
         found[interval.index] = [
             *_said(ReadKind.NOT_READ, unseen, 0.0, interval),
             *_said(ReadKind.DATED_ROUGHLY, rough, DATED_ROUGHLY * interval.seconds, interval),
@@ -41,10 +41,9 @@ def _said(kind: ReadKind, seconds: Mapping[str, float], above: float, interval: 
         yield caution(kind, sources=sources, seconds=max(seconds.values()), measured_s=interval.seconds)
 
 
-def _rough_s(record: Record, table: str, interval: Interval) -> float:
+def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:
     """Return by how much it is not known better when the samples at both ends were taken: between the server's time and
     the end of their calls."""
-    t, late = spread(record, table)
     if not len(t):
         return 0.0
     ends = np.searchsorted(t, [interval.begin, interval.end])
@@ -53,11 +52,11 @@ def _rough_s(record: Record, table: str, interval: Interval) -> float:
 
 def _reads(record: Record, table: str) -> np.ndarray | None:
     """Return when a source was read; None where it names no epoch, or never had anything to tell."""
-    for batch in record.batches(table, ["epoch"]):
-        if not batch.num_columns:
-            return None
+    first = next(record.batches(table, ["epoch"]), None)
+    if first is not None and not first.num_columns:
+        return None
     t = sample_times(record, table)
-    return None if t is None or not len(t) else np.unique(t)
+    return None if t is None or not len(t) else t
 
 
 def _unseen_s(t: np.ndarray, interval: Interval, longest_s: float) -> float:

@@ -6,7 +6,6 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.reader import Record
@@ -102,12 +101,18 @@ def read_io(record: Record) -> Io:
 def _raw_bytes(record: Record) -> np.ndarray:
     """Return the bytes that raw loads read per second. A load with a folder of its own may lie on another device:
     with one, it is not known."""
-    second, read = numbers(record, "raw_io", "second"), numbers(record, "raw_io", "read_bytes")
-    if second is None or read is None or not len(second):
-        return np.zeros(0)
-    total = np.bincount(second.astype(np.int64), weights=read)
+    total = np.zeros(0)
+    for batch in record.batches("raw_io", ["second", "read_bytes"]):
+        total = _sum(total, np.bincount(batch.column("second").to_numpy(), batch.column("read_bytes").to_numpy()))
     apart = any(load.raw and load.raw.folder for load in record.loads)
     return np.full(len(total), np.nan) if apart else total
+
+
+def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the sum of arrays from second 0 on, the shorter of which has nothing later."""
+    length = max(len(one), len(other))
+    found: np.ndarray = np.pad(one, (0, length - len(one))) + np.pad(other, (0, length - len(other)))
+    return found
 
 
 def over(counters: Counters | None, interval: Interval) -> Delta | None:
@@ -115,7 +120,8 @@ def over(counters: Counters | None, interval: Interval) -> Delta | None:
 
 
 def summarise_io(counters: Counters | None, interval: Interval, names: Names, source: str) -> IoSummary | None:
-    """Summarise the I/O in an interval; None where it was not measured or the counters began again inside it."""
+    """Summarise the I/O in an interval; None where it was not measured or the counters began again inside it. Means of
+    its seconds are of counters that have them."""
     delta = over(counters, interval)
     if counters is None or delta is None or delta.broken:
         return None
@@ -183,7 +189,7 @@ def summed(per_second: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndar
 def _mean_of_means(
     counters: Counters, interval: Interval, stall: tuple[str, ...], count: tuple[str, ...]
 ) -> float | None:
-    rates = counters.per_second(interval.end)
+    rates = counters.per_second(interval.end) if counters.whole else {}
     stalled, counted = summed(rates, stall), summed(rates, count)
     if stalled is None or counted is None:
         return None

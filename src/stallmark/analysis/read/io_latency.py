@@ -4,17 +4,17 @@ Their durations are whole numbers of a unit that Microsoft does not document. Th
 milliseconds from microseconds; where they agree with neither, no percentile is given.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from stallmark.analysis.finding import caution
-from stallmark.analysis.read.counters import codes
+from stallmark.analysis.read.codes import NONE, Codes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.latency import PERCENTILES
-from stallmark.analysis.read.sample_times import numbers, sample_times
+from stallmark.analysis.read.sample_times import dated, numbers_of
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
@@ -24,17 +24,21 @@ Histograms = Mapping[str, Mapping[str, "HistogramSamples"]]
 """By operation, "read" or "log write", and by database: under "none" where we have one."""
 Files = Callable[[str], tuple[IoSummary | None, IoSummary | None]]
 """The file counters of a database, over the interval: of its data files, and of its log."""
+_Of = tuple[str, str]
+"""The operation and the database of a histogram."""
+_OF_SAMPLE = ("t", "slots", "dropped", "epoch")
 NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
 
 
 @dataclass(frozen=True)
 class HistogramSamples:
-    """The counts up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `ios` (n, v). `slots`
-    (n): durations there was room for; `dropped` (n): events lost; `epochs` (n): numbers of the epochs."""
+    """The counts up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `slots` (n): durations
+    there was room for; `dropped` (n): events lost; `epochs` (n): numbers of the epochs. `ios` (v) are those of the
+    samples beside the ends of intervals, by number."""
 
     t: np.ndarray
     durations: np.ndarray
-    ios: np.ndarray
+    ios: Mapping[int, np.ndarray]
     slots: np.ndarray
     dropped: np.ndarray
     epochs: np.ndarray
@@ -47,17 +51,24 @@ class HistogramSamples:
         """
         if not len(self.t):
             return None
-        begin, end = max(float(interval.begin), self.t[0]), min(float(interval.end), self.t[-1])
+        begin, end = _sampled(self.t, interval)
         if end - begin < (1 - UNCOVERED) * interval.seconds:
             return None
         first = int(np.searchsorted(self.t, begin, side="right")) - 1
         last = int(np.searchsorted(self.t, end))
         if len(np.unique(self.epochs[first : last + 1])) > 1:
             return None
-        ios = [_at(self.t, self.ios, second) for second in (begin, end)]
+        ios = [self._at(second) for second in (begin, end)]
         dropped = [float(np.interp(second, self.t, self.dropped)) for second in (begin, end)]
         full = bool(np.count_nonzero(self.ios[last]) >= self.slots[last])
         return CountedIos(end - begin, self.durations, ios[1] - ios[0], dropped[1] - dropped[0], full)
+
+    def _at(self, second: float) -> np.ndarray:
+        """Return the counts at a second, linear between the samples."""
+        before, after = _beside(self.t, second)
+        part = (second - self.t[before]) / (self.t[after] - self.t[before]) if after > before else 0.0
+        result: np.ndarray = self.ios[before] + part * (self.ios[after] - self.ios[before])
+        return result
 
 
 @dataclass(frozen=True)
@@ -78,23 +89,55 @@ def _together(parts: Sequence[CountedIos]) -> CountedIos:
     return CountedIos(seconds, durations, ios, sum(part.dropped for part in parts), any(part.full for part in parts))
 
 
-def read_io_latency(record: Record) -> Histograms:
-    """Read the histograms; empty where they were not asked for."""
-    columns = {name: numbers(record, TABLE, name) for name in ("duration", "ios", "slots", "dropped")}
-    columns["t"] = sample_times(record, TABLE)
-    known = {name: values for name, values in columns.items() if values is not None}
-    if len(known) < len(columns) or not len(known["t"]):
-        return {}
-    operations, names = codes(record, TABLE, "operation", len(known["t"]))
-    databases, of = codes(record, TABLE, "database", len(known["t"]))
-    known["epoch"], _ = codes(record, TABLE, "epoch", len(known["t"]))
-    found: dict[str, dict[str, HistogramSamples]] = {name: {} for name in names}
-    for number, operation in enumerate(names):
-        for code, database in enumerate(of or ["none"]):
-            here = (operations == number) & (databases == code)
-            if np.any(here):
-                found[operation][database] = _histogram({column: values[here] for column, values in known.items()})
+def read_io_latency(record: Record, intervals: Sequence[Interval]) -> Histograms:
+    """Read the histograms over some intervals; empty where they were not asked for."""
+    parts: dict[_Of, list[np.ndarray]] = {}
+    for of, rows in _by_histogram(record, _OF_SAMPLE):
+        _, first = np.unique(rows[0], return_index=True)
+        parts.setdefault(of, []).append(rows[:, first])
+    samples: dict[_Of, np.ndarray] = {}
+    ios: dict[_Of, dict[float, dict[float, float]]] = {}  # by time and duration
+    for of, some in parts.items():
+        _, first = np.unique(np.concatenate([rows[0] for rows in some]), return_index=True)
+        samples[of] = np.concatenate(some, axis=1)[:, first]
+        t = samples[of][0]
+        ends = [end for interval in intervals for end in _sampled(t, interval)]
+        ios[of] = {float(t[at]): {} for end in ends for at in _beside(t, end)}
+    for of, (t, duration, count) in _by_histogram(record, ("t", "duration", "ios")):
+        wanted = np.isin(t, list(ios[of])) & ~np.isnan(duration)  # an empty histogram has a row without a duration
+        for at, one, number in zip(*(column[wanted].tolist() for column in (t, duration, count)), strict=True):
+            ios[of][at][one] = number
+    found: dict[str, dict[str, HistogramSamples]] = {}
+    for (operation, database), (t, slots, dropped, epochs) in samples.items():
+        counted = ios[operation, database]
+        durations = np.array(sorted({one for counts in counted.values() for one in counts}))
+        found.setdefault(operation, {})[database] = HistogramSamples(
+            t,
+            durations,
+            {
+                int(np.searchsorted(t, at)): np.array([counts.get(one, 0.0) for one in durations])
+                for at, counts in counted.items()
+            },
+            np.nan_to_num(slots, nan=np.inf),
+            dropped,
+            epochs,
+        )
     return found
+
+
+def _by_histogram(record: Record, columns: Sequence[str]) -> Iterator[tuple[_Of, np.ndarray]]:
+    """Yield some columns of the table as an array (column, row), a batch at a time, of each histogram by itself."""
+    operations, databases, epochs = Codes(), Codes(), Codes()
+    for t, batch in dated(record, TABLE, ["operation", "database", *_OF_SAMPLE[1:], "duration", "ios"]):
+        known = {name: numbers_of(batch, name) for name in ("slots", "dropped", "duration", "ios")}
+        known |= {"t": t, "epoch": epochs.of(batch, "epoch")}
+        if any(values is None for values in known.values()):
+            return
+        of_row = operations.of(batch, "operation") << 32 | databases.of(batch, "database")
+        table = np.array([known[name] for name in columns], dtype=float)
+        for code in np.unique(of_row):
+            database = (databases.names or [NONE])[code & (1 << 32) - 1]
+            yield (operations.names[code >> 32], database), table[:, of_row == code]
 
 
 def summarise_io_latency(
@@ -138,23 +181,15 @@ def _summary(
     )
 
 
-def _histogram(rows: Mapping[str, np.ndarray]) -> HistogramSamples:
-    t, begins, sample = np.unique(rows["t"], return_index=True, return_inverse=True)
-    known = ~np.isnan(rows["duration"])  # an empty histogram has a row without a duration
-    durations, slot = np.unique(rows["duration"][known], return_inverse=True)
-    ios = np.zeros((len(t), len(durations)))
-    ios[sample[known], slot] = rows["ios"][known]
-    slots = np.nan_to_num(rows["slots"][begins], nan=np.inf)
-    return HistogramSamples(t, durations, ios, slots, rows["dropped"][begins], rows["epoch"][begins])
+def _sampled(t: np.ndarray, interval: Interval) -> tuple[float, float]:
+    """Return the ends of the sampled part of an interval."""
+    return max(float(interval.begin), float(t[0])), min(float(interval.end), float(t[-1]))
 
 
-def _at(t: np.ndarray, counts: np.ndarray, second: float) -> np.ndarray:
-    """Return every column of `counts` (n, v) at a second, linear between the samples."""
+def _beside(t: np.ndarray, second: float) -> tuple[int, int]:
+    """Return the samples before and after a second."""
     after = min(int(np.searchsorted(t, second)), len(t) - 1)
-    before = max(after - 1, 0)
-    part = (second - t[before]) / (t[after] - t[before]) if after > before else 0.0
-    result: np.ndarray = counts[before] + part * (counts[after] - counts[before])
-    return result
+    return max(after - 1, 0), after
 
 
 def _by_files(operation: str, data: IoSummary | None, wal: IoSummary | None) -> tuple[float, float | None]:

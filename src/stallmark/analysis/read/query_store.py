@@ -3,7 +3,7 @@
 Unlike the plan cache it keeps the counts of a plan that was evicted. It counts statements, not calls of procedures.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stallmark.analysis.read.counters import Counters, read_counters
@@ -55,8 +55,8 @@ class QueryStore:
         return sorted(found, key=lambda wait: (-wait[1], wait[0]))[:TOP_WAITS]
 
 
-def read_query_store(record: Record) -> QueryStore:
+def read_query_store(record: Record, intervals: Sequence[Interval]) -> QueryStore:
     return QueryStore(
-        read_counters(record, "query_store", _STATEMENT, group="procedure", entity="plan"),
-        read_counters(record, "query_store_waits", ["wait_ms"], group="wait", entity="plan"),
+        read_counters(record, "query_store", _STATEMENT, group="procedure", entity="plan", within=intervals),
+        read_counters(record, "query_store_waits", ["wait_ms"], group="wait", entity="plan", within=intervals),
     )

@@ -5,7 +5,7 @@ index, and the mean is Δ wait / Δ time.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,10 +26,11 @@ _SUMMED = [
 
 @dataclass(frozen=True)
 class RowWaits:
-    """The waits for rows of one run: sums by table, or sessions seen waiting, {second: {table: mean number}}."""
+    """The waits for rows of one run: sums by table, or by the number of the interval the sessions seen waiting for
+    each, their mean number added up over the seconds sampled, and how many these were."""
 
     summed: Mapping[str, Counters] = field(default_factory=dict)
-    seen: Mapping[int, Counter[str]] = field(default_factory=dict)
+    seen: Mapping[int, tuple[Counter[str], int]] = field(default_factory=dict)
 
     def summaries(self, interval: Interval) -> list[RowWait] | None:
         """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
@@ -37,13 +38,10 @@ class RowWaits:
             found = [_from(name, over(counters, interval)) for name, counters in self.summed.items()]
             waits = [one for one in found if one]
         else:
-            seconds = [second for second in self.seen if interval.begin <= second < interval.end]
+            total, seconds = self.seen.get(interval.index, (Counter(), 0))
             if not seconds:
                 return None
-            total: Counter[str] = Counter()
-            for second in seconds:
-                total.update(self.seen[second])
-            waits = [RowWait(name, users / len(seconds)) for name, users in total.items() if users]
+            waits = [RowWait(name, users / seconds) for name, users in total.items() if users]
         return sorted(waits, key=lambda one: (-one.waiting, one.table))[:TOP]
 
 
@@ -68,15 +66,20 @@ def _from(table: str, delta: Delta | None) -> RowWait | None:
     return found if found.waiting or found.latched or found.reading else None
 
 
-def read_row_waits(record: Record) -> RowWaits:
-    seen: dict[int, Counter[str]] = {}
+def read_row_waits(record: Record, intervals: Sequence[Interval]) -> RowWaits:
+    total: dict[int, Counter[str]] = {interval.index: Counter() for interval in intervals}
+    looked: dict[int, set[int]] = {interval.index: set() for interval in intervals}
     for batch in record.batches("row_locks", ["second", "relation", "samples", "polls"]):
         if "samples" not in batch.schema.names:
-            return RowWaits(summed=read_counters(record, "row_locks", _SUMMED, group="relation"))
+            return RowWaits(summed=read_counters(record, "row_locks", _SUMMED, group="relation", within=intervals))
+        second = batch.column("second").to_numpy()
         users = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
-        names = batch.column("relation").cast(pa.string()).to_pylist()
-        for second, name, mean in zip(batch.column("second").to_pylist(), names, users.tolist(), strict=True):
-            seen.setdefault(second, Counter())
-            if name is not None:
-                seen[second][name] += mean
-    return RowWaits(seen=seen)
+        waiting = pa.table({"relation": batch.column("relation").cast(pa.string()), "users": users})
+        for interval in intervals:
+            inside = (second >= interval.begin) & (second < interval.end)
+            looked[interval.index].update(second[inside].tolist())
+            sums = waiting.filter(pa.array(inside)).group_by("relation").aggregate([("users", "sum")])
+            for row in sums.to_pylist():
+                if row["relation"] is not None:  # a second in which nobody waited
+                    total[interval.index][row["relation"]] += row["users_sum"]
+    return RowWaits(seen={index: (sums, len(looked[index])) for index, sums in total.items()})

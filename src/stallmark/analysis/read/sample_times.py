@@ -6,6 +6,7 @@ server's time, less the offset of its clock from ours. Offset and drift come fro
 in those the server's time is known best.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +18,8 @@ from stallmark.stats.thresholds import GAP_S
 
 _TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
 """Any that holds the server's time will do; those with few rows for a sample first, and all of them together."""
+
+_DATES = ("t", "took_s", "server_time")
 
 BEST_OF_S = 10.0  # of the calls in so many seconds the shortest is taken
 LINE_FROM_S, LINE_FROM_SAMPLES = 60.0, 5  # a line through fewer would be one through their errors
@@ -61,17 +64,27 @@ def server_clock(record: Record) -> ServerClock | None:
     return ServerClock(at_zero, drift, float(np.median(errors)), len(t))
 
 
-def sample_times(record: Record, table: str) -> np.ndarray | None:
-    """Return when each row of a table was read, in seconds since the run's start; None when there is no such table.
+def dated(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Yield some columns of a table, a batch of rows at a time, and when each was read, in seconds since the run's
+    start; nothing of a table without times.
 
     Where the record does not tell how long calls took, it is the middle of the call.
     """
-    t = numbers(record, table, "t")
-    took, server = numbers(record, table, "took_s"), numbers(record, table, "server_time")
-    if t is None or took is None or server is None or not len(t):
-        return t
-    clock = server_clock(record)
-    return clock.date(t, np.nan_to_num(took), server) if clock else t
+    for batch in record.batches(table, list(dict.fromkeys((*_DATES, *columns)))):
+        t, took, server = (numbers_of(batch, name) for name in _DATES)
+        if t is None:
+            return
+        if took is None or server is None or not (clock := server_clock(record)):
+            yield t, batch
+        else:
+            yield clock.date(t, np.nan_to_num(took), server), batch
+
+
+@lru_cache(maxsize=8)  # the views of a table each ask
+def sample_times(record: Record, table: str) -> np.ndarray | None:
+    """Return when a table was sampled, rising; None when there is no such table."""
+    found = [np.unique(t) for t, _ in dated(record, table, ())]
+    return np.unique(np.concatenate(found)) if found else None
 
 
 def spread(record: Record, table: str) -> tuple[np.ndarray, np.ndarray]:
@@ -97,19 +110,29 @@ def gap_s(record: Record, table: str, t: np.ndarray) -> float:
 
 
 def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
-    """Return a column as float64, NaN for null; None when the table has no such column."""
-    parts = []
-    for batch in record.batches(table, [column]):
-        if not batch.num_columns:
-            return None
-        parts.append(batch.column(0).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-    return np.concatenate(parts) if parts else None
+    """Return a column as float64, NaN for null; None when the table has no such column. Memory grows with rows."""
+    parts = [numbers_of(batch, column) for batch in record.batches(table, [column])]
+    return np.concatenate(parts) if parts and parts[0] is not None else None  # type: ignore[arg-type]
+
+
+def numbers_of(batch: pa.RecordBatch, column: str) -> np.ndarray | None:
+    """Return a column of a batch as float64, NaN for null; None when there is no such column."""
+    if column not in batch.schema.names:
+        return None
+    found: np.ndarray = batch.column(column).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _calls(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return the middle, the length and the server's time of every call that read a table."""
-    t, took, server = (numbers(record, table, name) for name in ("t", "took_s", "server_time"))
-    if t is None or took is None or server is None or not len(t):
-        return None
+    parts = []
+    for batch in record.batches(table, _DATES):
+        if batch.num_columns < len(_DATES):
+            return None
+        t, took, server = (numbers_of(batch, name) for name in _DATES)
+        assert t is not None and took is not None and server is not None
+        t, first = np.unique(t, return_index=True)
+        parts.append((t, took[first], server[first]))
+    t, took, server = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else [np.empty(0)] * 3
     t, first = np.unique(t, return_index=True)
-    return t, took[first], server[first]
+    return (t, took[first], server[first]) if len(t) else None

@@ -10,6 +10,9 @@ from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.throughput import Load
 
+_EXACT = {"second": np.int32, "tps": np.float64, "primary_tps": np.float64}
+"""Lines that are more than drawn. Of days and many loads the others would fill the memory in full precision."""
+
 
 @dataclass(frozen=True)
 class RunSeries:
@@ -18,12 +21,8 @@ class RunSeries:
     second: np.ndarray
     tps: np.ndarray
     read_ms: np.ndarray
-    write_ms: np.ndarray
     read_stall_ms_per_s: np.ndarray
     users: np.ndarray
-    latency_mean_ms: np.ndarray
-    data_iops: np.ndarray
-    data_mb_per_s: np.ndarray
     primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
     checkpoint_pages: np.ndarray | None = None  # written by checkpoints, of all databases; None where not counted
     background_pages: np.ndarray | None = None  # written by the background writer, for indirect checkpoints
@@ -50,20 +49,14 @@ def make_series(
         found = summed(rise, names)
         return unknown if found is None else found
 
-    reads, writes = rate(SERVER.reads), rate(SERVER.writes)
     read_stall = rate(SERVER.read_ms)
     device = io.data_device.per_second(seconds) if io.data_device else {}
-    done = load.all("committed") + load.all("rolled_back")
     whole = RunSeries(
         second=np.arange(seconds),
         tps=load.all("committed"),
-        read_ms=per_second_mean(read_stall, reads),
-        write_ms=per_second_mean(rate(SERVER.write_ms), writes),
+        read_ms=per_second_mean(read_stall, rate(SERVER.reads)),
         read_stall_ms_per_s=read_stall,
         users=load.user_sum("running"),
-        latency_mean_ms=per_second_mean(load.all("latency_us") / 1000, done),
-        data_iops=reads + writes,
-        data_mb_per_s=(rate(SERVER.read_bytes) + rate(SERVER.write_bytes)) / 1e6,
         primary_tps=_committed(load, primary) if primary else None,
         checkpoint_pages=state.pool_pages("Checkpoint pages/sec", seconds),
         background_pages=state.pool_pages("Background writer pages/sec", seconds),
@@ -72,7 +65,10 @@ def make_series(
         active_minute_bytes=active.minute,
     )
     lines = {field.name: getattr(whole, field.name) for field in fields(whole)}
-    cut: dict[str, Any] = {name: None if line is None else line[:until] for name, line in lines.items()}
+    cut: dict[str, Any] = {
+        name: None if line is None else line[:until].astype(_EXACT.get(name, np.float32))
+        for name, line in lines.items()
+    }
     return RunSeries(**cut)
 
 

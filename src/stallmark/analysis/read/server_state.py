@@ -13,7 +13,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.lines import Line, added_up, inside, line, rate, total
 from stallmark.analysis.read.log_views import COUNTERS as OF_LOG
 from stallmark.analysis.read.log_views import LogViews
-from stallmark.analysis.read.sample_times import gap_s, sample_times
+from stallmark.analysis.read.sample_times import dated, gap_s, sample_times
 from stallmark.analysis.read.server_summary import PoolContent, ReplicaState, ServerState
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import GAP_S
@@ -38,6 +38,7 @@ WANTED = (
 )
 OF_DATABASES = (LOG, REPLICA)
 """Objects that have an instance for each database."""
+CONTENTS = ("t", "database", "page_type", "pages", "dirty", "read", "read_us")
 REPLICA_COLUMNS = ("t", "replica", "commit_mode", "state", "send_queue_bytes", "redo_queue_bytes")
 
 
@@ -161,9 +162,9 @@ def read_state_views(record: Record) -> StateViews:
     for row in _rows(record, "pending_io", "t", "requests"):
         if row["requests"] is not None:
             pending[row["t"]] += row["requests"]
-    contents = list(_rows(record, "buffer_pool", "t", "database", "page_type", "pages", "dirty", "read", "read_us"))
+    contents = [one for one in record.batches("buffer_pool", CONTENTS) if one.num_columns == len(CONTENTS)]
     times = sample_times(record, "performance")
-    counters, by_database, node_life = _read_counters(record, times)
+    counters, by_database, node_life = _read_counters(record)
     apart_s = gap_s(record, "performance", times) if times is not None else GAP_S
     log, logs = _read_logs(record, counters, by_database, apart_s)
     cpu = _cpu(record)
@@ -185,7 +186,7 @@ def read_state_views(record: Record) -> StateViews:
         ),
         cpu_busy=line([(t, process if idle is None else 1 - idle) for t, process, idle in cpu]),
         cpu_process=line([(t, process) for t, process, _ in cpu]),
-        contents=pa.Table.from_pylist(contents) if contents else None,
+        contents=pa.Table.from_batches(contents) if contents else None,
         statistics=[
             (row["t"] - row["age_s"], f"{row['table']}: {row['statistic']}")
             for row in _rows(record, "statistics_updates", "t", "table", "statistic", "age_s")
@@ -211,18 +212,15 @@ Counted = dict[tuple[str, str], Line]
 """Performance counters by object and name."""
 
 
-def _read_counters(
-    record: Record, times: np.ndarray | None
-) -> tuple[Counted, Mapping[str, Mapping[str, Line]], Mapping[str, Line]]:
+def _read_counters(record: Record) -> tuple[Counted, Mapping[str, Mapping[str, Line]], Mapping[str, Line]]:
     """Read the performance counters of the server and of our databases, these added up and their logs' by database too,
     and the page life by NUMA node. The query asks for tempdb too, which is left out."""
     parts: dict[tuple[str, str, str], list[Line]] = {}
-    begin = 0
-    for batch in record.batches("performance", ["object", "counter", "instance", "value"]):
-        if batch.num_columns < 4 or times is None:
+    columns = ["object", "counter", "instance", "value"]
+    for times, batch in dated(record, "performance", columns):
+        if not set(columns) <= set(batch.schema.names):
             break
-        t = pa.array(times[begin : begin + batch.num_rows])
-        begin += batch.num_rows
+        t = pa.array(times)
         thing, name, instance = (batch.column(text).cast(pa.string()) for text in ("object", "counter", "instance"))
         values = batch.column("value").cast(pa.float64(), safe=False)
         wanted = pc.and_(pc.not_equal(instance, "tempdb"), pc.is_valid(values))

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
-import pyarrow as pa
 
-from stallmark.analysis.read.counters import Counters, Delta, read_counters
+from stallmark.analysis.read.codes import Codes
+from stallmark.analysis.read.counters import Counters, Delta, add_rows, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, over, summarise_io, together
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
+from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
-from stallmark.analysis.read.server_state import StateViews, read_state_views
+from stallmark.analysis.read.sample_times import sample_times
+from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.server_summary import FileSummary, IoSummary, ProcedureSummary, ServerWait
 from stallmark.analysis.read.statements import Statements, read_statements
 from stallmark.analysis.read.throughput import Load
@@ -27,12 +29,14 @@ OURS = ("data", "wal")
 """The kinds of files of databases that are ours."""
 
 _FILE = [f"{verb}{what}" for verb in ("read", "write") for what in ("s", "_bytes", "_stall_ms")]
+_WAIT = ["waits", "wait_ms", "signal_ms"]
 _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
 
 
 @dataclass(frozen=True)
 class ServerViews:
-    """The counters of one run by file, wait type and procedure; empty where the server has no such view."""
+    """The counters of one run by file, wait type and procedure; empty where the server has no such view. They are
+    known over the measured intervals."""
 
     files: Mapping[str, Counters] = field(default_factory=dict)
     file_kinds: Mapping[str, str] = field(default_factory=dict)
@@ -58,10 +62,6 @@ class ServerViews:
                 found.append(FileSummary(name, kind, io, grown))
         order = ("data", "wal", "temp", "foreign")
         return sorted(found, key=lambda file: (order.index(file.kind), file.name))
-
-    def databases(self) -> Collection[str]:
-        """Return the databases that are ours."""
-        return {name.partition("/")[0] for name, kind in self.file_kinds.items() if kind in OURS}
 
     def io_of(self, database: str, interval: Interval) -> tuple[IoSummary | None, IoSummary | None]:
         """Return the I/O of one database's data files and of its log over an interval; None where it is not known."""
@@ -108,24 +108,34 @@ def _with(one: IoSummary | None, other: IoSummary | None) -> IoSummary | None:
     return together(one, other) if one and other else None
 
 
-def read_server_views(record: Record) -> ServerViews:
-    kinds = _pairs(record, "server_io", "entity", "kind", "size_bytes")  # without sizes these are no files
+def read_file_kinds(record: Record) -> dict[str, str]:
+    """Return the kind of each file, by its name; empty where the server does not count by file."""
+    return _pairs(record, "server_io", "entity", "kind", "size_bytes")  # without sizes these are no files
+
+
+def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
+    """Return the databases that are ours."""
+    return {name.partition("/")[0] for name, kind in file_kinds.items() if kind in OURS}
+
+
+def read_server_views(
+    record: Record, kinds: Mapping[str, str], state: StateViews, intervals: Sequence[Interval]
+) -> ServerViews:
+    """Read the views over some intervals, beside the kinds of files and the state, which were read before."""
     wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
     benign = _pairs(record, "server_waits", "wait_type", "benign")
     return ServerViews(
-        files=read_counters(record, "server_io", _FILE, group="entity") if kinds else {},
+        files=read_counters(record, "server_io", _FILE, group="entity", within=intervals) if kinds else {},
         file_kinds=kinds,
         growths=_growths(record) if kinds else {},
-        waits=read_counters(
-            record, "server_waits", ["waits", "wait_ms", "signal_ms"], group="wait_type", entity="wait_type"
-        ),
+        waits=read_counters(record, "server_waits", _WAIT, group="wait_type", entity="wait_type", within=intervals),
         wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
-        procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan"),
-        io_latency=read_io_latency(record),
-        query_store=read_query_store(record),
-        statements=read_statements(record),
-        state=read_state_views(record),
-        row_waits=read_row_waits(record),
+        procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan", within=intervals),
+        io_latency=read_io_latency(record, intervals),
+        query_store=read_query_store(record, intervals),
+        statements=read_statements(record, intervals),
+        state=state,
+        row_waits=read_row_waits(record, intervals),
     )
 
 
@@ -155,23 +165,42 @@ def ended_between(load: Load, transaction: str, delta: Delta) -> float:
     return float(end - begin)
 
 
+class _Grown:
+    """The places of samples at which a size had grown."""
+
+    def __init__(self) -> None:
+        self.places: list[np.ndarray] = []
+
+    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
+        self.places.extend(places[rise > 0] for rise in rises if rise is not None)
+
+    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
+        self.places.append(places[rises > 0])
+
+    def take_unknown(self, first: int, last: int) -> None:
+        pass  # what was not seen is not counted
+
+
 def _growths(record: Record) -> dict[str, np.ndarray]:
-    sizes = read_counters(record, "server_io", ["size_bytes"], group="entity")
-    return {
-        name: size.t[1:][np.diff(size.totals["size_bytes"]) > 0]
-        for name, size in sizes.items()
-        if "size_bytes" in size.totals
-    }
+    """Return at which samples each file was seen to have grown; nothing of those that never were."""
+    times = sample_times(record, "server_io")
+    if times is None or not len(times):
+        return {}
+    grown = _Grown()
+    rises = Rises(times, 1, grown)
+    names = add_rows(rises, times, record, "server_io", ["size_bytes"], "entity")
+    file, at = np.divmod(np.unique(np.concatenate(grown.places or [np.empty(0, dtype=np.int64)])), len(times))
+    return {names[code]: times[at[file == code]] for code in np.unique(file)}
 
 
 def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
     """Return the value in one column for each value of another, as text; empty when the table lacks one of
     the columns."""
-    found: dict[str, str] = {}
+    found: dict[int, int] = {}
+    keys, values = Codes(), Codes()
     for batch in record.batches(table, [key, value, *needed]):
         if batch.num_columns < 2 + len(needed):
             return {}
-        texts = pa.table({name: batch.column(name).cast(pa.string()) for name in (key, value)})
-        for pair in texts.group_by([key, value]).aggregate([]).to_pylist():
-            found[pair[key]] = pair[value]
-    return found
+        pairs = np.unique(keys.of(batch, key) << 32 | values.of(batch, value))
+        found |= zip((pairs >> 32).tolist(), (pairs & (1 << 32) - 1).tolist(), strict=True)
+    return {keys.names[one]: values.names[other] for one, other in found.items()}

@@ -1,9 +1,13 @@
 """The statements of procedures: what each read and waited for, and by which plans it was executed."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow as pa
+
+from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import over
@@ -51,12 +55,18 @@ def _summary(plans: list[tuple[Mapping[str, str], Delta]]) -> StatementSummary:
     )
 
 
-def read_statements(record: Record) -> Statements:
-    about = {row["planned"]: row for row in _distinct(record)}
-    return Statements(read_counters(record, "statements", _COUNTS, group="planned", entity="plan"), about)
+def read_statements(record: Record, intervals: Sequence[Interval]) -> Statements:
+    counters = read_counters(record, "statements", _COUNTS, group="planned", entity="plan", within=intervals)
+    return Statements(counters, _about(record))
 
 
-def _distinct(record: Record) -> Iterator[Mapping[str, str]]:
+def _about(record: Record) -> dict[str, Mapping[str, str]]:
+    """Return the other columns of each statement and plan."""
+    found: dict[str, Mapping[str, str]] = {}
     for batch in record.batches("statements", _ABOUT):
         if batch.num_columns == len(_ABOUT):
-            yield from batch.to_pylist()
+            planned = Codes().of(batch, "planned")
+            _, last = np.unique(planned[::-1], return_index=True)
+            rows = batch.take(pa.array(len(planned) - 1 - last)).to_pylist()
+            found |= {row["planned"]: row for row in rows}
+    return found

@@ -85,10 +85,13 @@ def read_load(
                         with readable(record.folder / "transactions"):
                             merged.merge(*(batch.column(f"{what}_{part}").take(some) for part in ("gaps", "counts")))
     for batch in record.batches("transaction_io", ["second", "transaction", *_OWN_IO]):
-        for row in _within(batch, seconds).to_pylist():
-            looks = load.own_io.setdefault(row["transaction"], {name: np.zeros(seconds) for name in _OWN_IO})
+        batch = _within(batch, seconds)
+        second = batch.column("second").to_numpy()
+        for transaction, rows in _by_name(batch.column("transaction")):
+            looks = load.own_io.setdefault(transaction, {name: np.zeros(seconds) for name in _OWN_IO})
             for name in _OWN_IO:
-                looks[name][row["second"]] += np.nan if row[name] is None else row[name]
+                values = batch.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+                np.add.at(looks[name], second[rows], values[rows])
     for batch in record.batches("users", ["second", "machine", "executor", *_USER_SUMS]):
         batch = _within(batch, seconds)
         second, executor = batch.column("second").to_numpy(), batch.column("executor").to_numpy()

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.read.counters import codes
+from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import numbers
 from stallmark.record.reader import Record
 
 _OF_CLASS = {"lock": "lock", "wal": "log", "replica": "log", "cpu": "cpu", "client": "client"}
@@ -39,28 +38,26 @@ class WaitParts:
 def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
     """Read the parts; None where no sessions were sampled. Samples are divided by the polls of their second, as
     in waits.py."""
-    second = numbers(record, "waits", "second")
-    if second is None or not len(second):
-        return None
-    samples, polls = numbers(record, "waits", "samples"), numbers(record, "waits", "polls")
-    assert samples is not None and polls is not None
-    classes, class_names = codes(record, "waits", "wait_class", len(second))
-    events, event_names = codes(record, "waits", "event", len(second))
-    inside = second < seconds
-    at = second[inside].astype(np.int64)
-    samples, polls = samples[inside], np.maximum(polls[inside], 1)
-    of_pair = classes[inside].astype(np.int64) * len(event_names) + events[inside]
-    seen = np.bincount(at, minlength=seconds) > 0
     users: dict[str, np.ndarray] = {}
-    for pair in np.unique(of_pair):
-        part = part_of(class_names[pair // len(event_names)], event_names[pair % len(event_names)])
-        rows = of_pair == pair
-        counted = np.bincount(at[rows], weights=samples[rows] / polls[rows], minlength=seconds)
-        users[part] = users.get(part, 0.0) + counted
-    return WaitParts(
-        {part: np.where(seen, counted, np.nan) for part, counted in users.items()},
-        np.bincount(at, weights=samples, minlength=seconds),
-    )
+    looks, seen, any_row = np.zeros(seconds), np.zeros(seconds, dtype=bool), False
+    classes, events = Codes(), Codes()
+    for batch in record.batches("waits", ["second", "wait_class", "event", "samples", "polls"]):
+        any_row = any_row or batch.num_rows > 0
+        second = batch.column("second").to_numpy()
+        inside = second < seconds
+        at = second[inside].astype(np.int64)
+        samples, polls = (batch.column(name).to_numpy()[inside] for name in ("samples", "polls"))
+        of_pair = (classes.of(batch, "wait_class")[inside] << 32) | events.of(batch, "event")[inside]
+        seen[at] = True
+        np.add.at(looks, at, samples)
+        for pair in np.unique(of_pair):
+            part = part_of(classes.names[pair >> 32], events.names[pair & (1 << 32) - 1])
+            rows = of_pair == pair
+            counted = samples[rows] / np.maximum(polls[rows], 1)
+            np.add.at(users.setdefault(part, np.zeros(seconds)), at[rows], counted)
+    if not any_row:
+        return None
+    return WaitParts({part: np.where(seen, counted, np.nan) for part, counted in users.items()}, looks)
 
 
 def part_of(wait_class: str, event: str) -> str:

@@ -6,7 +6,7 @@ from stallmark import format
 from stallmark.analysis.profile.rates import MINUTE_S, Measure
 from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.report.figures import Figure, chart, from_zero, note
-from stallmark.report.over_time import bucket_means, bucket_width, coarse, line
+from stallmark.report.over_time import bucket_width, coarse, drawn
 from stallmark.report.profile.tables import value_of
 from stallmark.report.style import COLOURS, KeyItem
 from stallmark.report.text import profile as words
@@ -36,7 +36,7 @@ def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: t
     grid = np.arange(begin[0], begin[-1] + MINUTE_S, MINUTE_S)  # a gap is a break in the line
     place = np.searchsorted(grid, begin)
     width = bucket_width(len(grid))
-    hours = bucket_means((grid - grid[0]) / 3600, width)
+    hours = (grid - grid[0]) / 3600
     made = chart(_HEIGHT, xaxis={"title": {"text": f"hours since {words.at(float(grid[0]))}"}})
     top = 0.0
     lines = []
@@ -44,13 +44,13 @@ def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: t
         on_grid = np.full(len(grid), np.nan)
         on_grid[place] = values[measure] * (100 if measure is Measure.CPU else 1)
         lines.append(on_grid)
-        drawn = bucket_means(on_grid, width)
-        top = max(top, float(np.nanmax(drawn)))
-        made.add_trace(line(MEASURES[measure], hours, drawn, line={"color": COLOURS[number], "width": 1.5}))
+        top = max(top, float(np.nanmax(on_grid)))
+        style = {"color": COLOURS[number], "width": 1.5}
+        made.add_traces(list(drawn(MEASURES[measure], hours, on_grid, width, line=style)))
     made.update_yaxes(range=from_zero(top))
     note(made, unit, yshift=5)
     header = ["hours", *(MEASURES[one] for one in shown)]
-    rows = [[format.number(value) for value in row] for row in coarse([(grid - grid[0]) / 3600, *lines])]
+    rows = [[format.number(value) for value in row] for row in coarse([hours, *lines])]
     return Figure(
         id=name,
         title=title,

@@ -12,7 +12,7 @@ from stallmark.analysis.read.external import ExternalCounter, ExternalSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.format import coefficient
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
-from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
+from stallmark.report.over_time import ROWS, bucket_width, drawn, shade
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import charts as words
@@ -113,20 +113,19 @@ def _correlated(source: ExternalSummary, counter: ExternalCounter) -> list[str]:
 
 
 def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) -> Figure:
-    drawn = [_throughput(run), *(_samples(counter) for counter in source.counters)]
+    lines = [_throughput(run), *(_samples(counter) for counter in source.counters)]
     span = float(run.series.second[-1]) + 1
     divisor, unit = format.of_time(span)
-    made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(drawn))], HEAD, FOOT)
+    made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(lines))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since the run started"}, range=[0, span / divisor])
-    for place, top, (title, x, y) in zip(places(len(drawn)), tops, drawn, strict=True):
+    for place, top, (title, x, y) in zip(places(len(lines)), tops, lines, strict=True):
         style = {"color": colour, "width": 1.5, "dash": "dot" if place else "solid"}
         mode = "lines" if len(x) > 60 else "lines+markers"
-        made.add_trace(
-            line(plain(title, 40), x / divisor, y, mode=mode, marker={"size": 4}, line=style, yaxis=f"y{place}")
-        )
+        more = {"mode": mode, "marker": {"size": 4}, "line": style, "yaxis": f"y{place}"}
+        made.add_traces(list(drawn(plain(title, 40), x / divisor, y, bucket_width(len(x)), **more)))
         made.update_layout({f"yaxis{place}": {"range": from_zero(highest(made, place)), "nticks": 4}})
         note(made, title, 90, y=top, yshift=3)
-    made.update_layout(shapes=_warm_ups(run, divisor, places(len(drawn))))
+    made.update_layout(shapes=_warm_ups(run, divisor, places(len(lines))))
     return Figure(
         id=f"external-{number}",
         title=f"{source.name} beside the throughput of {run.title}",
@@ -135,8 +134,8 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
         summary=_summary(run, source),
         method=words.external_method(source.name),
         chart=made,
-        header=[f"{unit} from", *(title for title, _, _ in drawn)],
-        rows=list(_rows(drawn, span, divisor)),
+        header=[f"{unit} from", *(title for title, _, _ in lines)],
+        rows=list(_rows(lines, span, divisor)),
         reading=reading.external_clock(source.name, source.time_zone, offset(source), source.interval_s),
         wide=True,
     )
@@ -146,17 +145,14 @@ Line = tuple[str, np.ndarray, np.ndarray]
 
 
 def _throughput(run: RunSummary) -> Line:
-    width = bucket_width(len(run.series.second))
-    x = bucket_means(run.series.second + 0.5, width)
-    return "committed transactions per second", x, bucket_means(run.series.tps, width)
+    return "committed transactions per second", run.series.second + 0.5, run.series.tps
 
 
 def _samples(counter: ExternalCounter) -> Line:
-    width = bucket_width(len(counter.t))
     unit = f", {counter.unit}" if counter.unit and counter.unit != "1/s" else ""
     unit = ", per second" if counter.unit == "1/s" else unit
     title = f"{term(counter.kind)}{unit}: {_name(counter)}"
-    return title, bucket_means(counter.t, width), bucket_means(counter.values, width)
+    return title, counter.t, counter.values
 
 
 def _name(counter: ExternalCounter) -> str:

@@ -16,7 +16,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.format import plural
 from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
 from stallmark.report.labels import panels
-from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
+from stallmark.report.over_time import bucket_width, coarse, drawn, measuring_began, scale, shade
 from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
 from stallmark.report.text import charts as words
 from stallmark.report.text.charts import Panel
@@ -76,13 +76,13 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     divisor, unit = scale(runs)
     bare = panel.title and not panel.emulated
     widths = [bucket_width(len(run.series.second), len(stretches(run))) for run in runs]
-    drawn = lines(runs)
+    shown = lines(runs)
     several_steps = any(len(run.manifest.steps) > 1 for run in runs)
-    made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(drawn))], HEAD, FOOT)
+    made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(shown))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since measuring began"})
     for run, width in zip(runs, widths, strict=True):
-        made.add_traces(list(_traces(run, drawn, divisor, width, seen)))
-    for place, top, (name, _, title) in zip(places(len(drawn)), tops, drawn, strict=True):
+        made.add_traces(list(_traces(run, shown, divisor, width, seen)))
+    for place, top, (name, _, title) in zip(places(len(shown)), tops, shown, strict=True):
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
         made.update_layout({f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})
@@ -90,7 +90,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         note(made, title + log_scale, y=top, yshift=4 if place or not several_steps else 18)
     if panel.title:
         note(made, panel.title, 44, bold=True, x=1, xanchor="right", yshift=20)
-    shaded = _mark_warm_up(made, runs, divisor, places(len(drawn)))
+    shaded = _mark_warm_up(made, runs, divisor, places(len(shown)))
     widest = max(widths)
     return Figure(
         id="time-emulated" if panel.emulated else "time",
@@ -100,14 +100,14 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         summary=_summary(runs, panel),
         method=words.timeline_method(widest),
         chart=made,
-        header=["run", unit, "users", *(name for _, name, _ in drawn)],
+        header=["run", unit, "users", *(name for _, name, _ in shown)],
         rows=list(_rows(runs, divisor)),
         key=[
             *(KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs),
             *([KeyItem("warm-up", NEUTRAL, None, "bar", opacity=0.25)] if shaded else []),
         ],
         wide=True,
-        columns=[title for _, _, title in drawn],
+        columns=[title for _, _, title in shown],
     )
 
 
@@ -128,19 +128,20 @@ def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[
 
 
 def _traces(
-    run: RunSummary, drawn: Sequence[Drawn], divisor: int, width: int, seen: dict[str, Look]
+    run: RunSummary, shown: Sequence[Drawn], divisor: int, width: int, seen: dict[str, Look]
 ) -> Iterator[go.Scatter]:
     """Yield a line for every stretch of a run in every plot; warm-up thin and pale."""
     look, dash = seen[run.steps[0].variant], dash_of(run.steps[0].repeat)
     begin = measuring_began(run)
     for stretch in stretches(run):
         pick = slice(stretch.first, stretch.last)
-        x = (bucket_means(run.series.second[pick], width) - begin) / divisor
-        for place, (name, _, _) in zip(places(len(drawn)), drawn, strict=True):
-            yield line(
+        x = (run.series.second[pick] - begin) / divisor
+        for place, (name, _, _) in zip(places(len(shown)), shown, strict=True):
+            yield from drawn(
                 plain(run.title, 28) + ("" if stretch.measured else " (warm-up)"),
                 x,
-                bucket_means(run.series.line(name)[pick], width),
+                run.series.line(name)[pick],
+                width,
                 line={"color": look.colour, "width": 1.5 if stretch.measured else 1, "dash": dash},
                 opacity=1.0 if stretch.measured else 0.65,
                 yaxis=f"y{place}",

@@ -130,8 +130,8 @@ NOT_CORRELATED = f"{format.NONE}: too few samples within measured intervals, or 
 def external_method(name: str) -> str:
     """Return the method of the chart of a file of another tool."""
     return (
-        f"Throughput by Stallmark’s clock, every second or means of several; the counters by the clock of {name}, each "
-        "sample drawn at the end of its interval. Warm-up is shaded."
+        "Throughput by Stallmark’s clock, every second or means of several, before their extremes; the counters by the "
+        f"clock of {name}, each sample drawn at the end of its interval. Warm-up is shaded."
     )
 
 
@@ -142,7 +142,11 @@ def in_words(unit: str, rows: Sequence[str]) -> str:
 
 def timeline_method(widest_s: int) -> str:
     """Return the method of the chart over time, of which a point is the mean of at most `widest_s` seconds."""
-    density = f"Drawn as means of {format.seconds(widest_s)} each." if widest_s > 1 else "Every second is drawn."
+    density = "Every second is drawn."
+    if widest_s > 1:
+        density = (
+            f"Drawn as means of {format.seconds(widest_s)} each, before the least and the greatest second of each."
+        )
     return (
         "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
         f"drawn thin, and is in none of the figures above. {density}"

@@ -1,0 +1,31 @@
+"""Texts of a table as small integers, the same in all its batches."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NONE = "none"
+"""Stands for a null."""
+
+
+class Codes:
+    """The codes of the texts of one column, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._known)
+
+    def of(self, batch: pa.RecordBatch, column: str | None) -> np.ndarray:
+        """Return the codes of a batch's rows; all 0, and no text, without the column."""
+        if column is None or column not in batch.schema.names:
+            return np.zeros(batch.num_rows, dtype=np.int64)
+        array = batch.column(column)
+        if not pa.types.is_dictionary(array.type):
+            array = pc.dictionary_encode(array.cast(pa.string()))
+        texts = array.dictionary.to_pylist() + ([NONE] if array.null_count else [])
+        codes = np.array([self._known.setdefault(text, len(self._known)) for text in texts], dtype=np.int64)
+        found: np.ndarray = codes[array.indices.fill_null(len(array.dictionary)).to_numpy(zero_copy_only=False)]
+        return found

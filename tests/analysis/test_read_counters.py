@@ -1,0 +1,131 @@
+"""Counters read a batch at a time, against the same rules on a whole table; and as many groups as there are files."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.manifests import a_manifest
+from support.whole_counters import whole_counters
+
+from stallmark.analysis.read import counters
+from stallmark.analysis.read.counters import Counters, read_counters
+from stallmark.analysis.read.interval import Interval
+from stallmark.stats.thresholds import GAP_S
+
+COLUMNS = ["reads", "stall_ms", "syncs", "nowhere"]
+VALUE = st.one_of(st.none(), st.integers(0, 50), st.integers(900, 1000))
+
+
+class Batches:
+    """Stands for a record with one table, read some rows at a time."""
+
+    def __init__(self, rows: pa.Table, sizes: list[int]):
+        self.rows, self.sizes = rows, sizes
+        self.manifest = a_manifest()
+
+    def batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        some = self.rows.select([one for one in columns if one in self.rows.column_names]).combine_chunks()
+        begin, turn = 0, 0
+        while begin < some.num_rows:
+            size = self.sizes[turn % len(self.sizes)]
+            yield from some.slice(begin, size).to_batches()
+            begin, turn = begin + size, turn + 1
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    """Tables of few entities that come and go, begin anew, fall, and lack values for a while, or for ever."""
+    entities = draw(st.lists(st.sampled_from("abcde"), min_size=1, max_size=4, unique=True))
+    without = draw(st.sets(st.sampled_from(entities)))
+    moves = draw(st.booleans())  # whether an entity is in several groups
+    rows, t, totals = [], 0.0, dict.fromkeys(entities, 100)
+    for _ in range(draw(st.integers(1, 25))):
+        t += draw(st.sampled_from([0.5, 1.0, 1.0, 1.0, 4.0]))
+        for entity in draw(st.lists(st.sampled_from(entities), min_size=1, max_size=4, unique=True)):
+            totals[entity] += draw(st.integers(0, 30))
+            rows.append({
+                "t": t,
+                "entity": entity,
+                "kind": draw(st.sampled_from(["data", "wal", None])) if moves else "data" if entity < "c" else "wal",
+                "epoch": draw(st.sampled_from(["x", "x", "x", "x", "x", "y"])),
+                "reads": draw(VALUE) if draw(st.booleans()) else totals[entity],
+                "stall_ms": None if entity in without else totals[entity] * 0.25,
+                "syncs": draw(st.one_of(st.none(), st.just(totals[entity]))),
+            })  # fmt: skip
+    return pa.Table.from_pylist(rows)
+
+
+SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=4)
+GROUPS = st.sampled_from([None, "kind", "entity"])
+
+
+@given(tables(), SIZES, GROUPS, st.sampled_from([0.0, 0.9]))
+def test_batches_give_the_numbers_of_the_whole_table(rows, sizes, group, delay_s):
+    found = read_counters(Batches(rows, sizes), "any", COLUMNS, group, delay_s=delay_s)
+    expected = whole_counters(rows, COLUMNS, group, "entity", _longest_s(rows), delay_s)
+    assert found.keys() == expected.keys()
+    for name, one in found.items():
+        other = expected[name]
+        assert one.t.tolist() == other.t.tolist()
+        assert one.breaks.tolist() == other.breaks.tolist()
+        assert one.gaps.tolist() == other.gaps.tolist()
+        assert one.totals.keys() == other.totals.keys()
+        for column, total in one.totals.items():
+            assert total == pytest.approx(other.totals[column], rel=1e-9, abs=1e-9)
+
+
+@given(tables(), SIZES, GROUPS, st.lists(st.floats(-2, 40), min_size=2, max_size=6), st.integers(0, 20))
+def test_what_is_left_out_changes_no_figure_of_the_intervals_asked_for(rows, sizes, group, ends, many):
+    intervals = [Interval(0, *sorted(pair), 1.0, False) for pair in pairwise(ends)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counters, "MANY", many)
+        found = read_counters(Batches(rows, sizes), "any", COLUMNS, group, within=intervals)
+    expected = whole_counters(rows, COLUMNS, group, "entity", _longest_s(rows), 0.0)
+    assert found.keys() == expected.keys()
+    for name, one in found.items():
+        for interval in intervals:
+            _alike(one, expected[name], interval)
+
+
+def _alike(one: Counters, other: Counters, interval: Interval) -> None:
+    mine, theirs = (of.over(interval.begin, interval.end) for of in (one, other))
+    assert (mine is None) == (theirs is None)
+    if mine and theirs:
+        assert (mine.begin, mine.end, mine.broken) == (theirs.begin, theirs.end, theirs.broken)
+        assert mine.values == pytest.approx(theirs.values, rel=1e-9, abs=1e-9)
+
+
+def _longest_s(rows: pa.Table) -> float:
+    apart = np.diff(np.unique(rows["t"].to_numpy()))
+    return GAP_S * max(1.0, float(np.median(apart)) if len(apart) else 1.0)
+
+
+@pytest.mark.parametrize("group", [None, "entity"])
+def test_samples_that_are_kept_do_not_grow_with_rows(group, monkeypatch):
+    """Ten times the samples of fifty files: as many stay."""
+    monkeypatch.setattr(counters, "MANY", 1000)
+    kept = []
+    for times in (40, 400):
+        files = [f"f{number}" for number in range(50)]
+        rows = pa.table({
+            "t": np.repeat(np.arange(float(times)), len(files)),
+            "entity": files * times,
+            "reads": np.repeat(np.arange(times) * 10, len(files)),
+        })  # fmt: skip
+        interval = Interval(0, 10, 30, 20.0, False)
+        found = read_counters(Batches(rows, [1000]), "any", ["reads"], group, within=[interval])
+        kept.append(sum(len(one.t) for one in found.values()))
+        for one in found.values():
+            assert one.over(10, 30)["reads"] == 200 * (1 if group else len(files))
+    assert kept[0] == kept[1] <= 10 * len(found)
+
+
+def test_more_texts_than_a_short_number_holds():
+    """A long run has more plans than 32,767."""
+    count = 40_000
+    rows = pa.table({"t": np.zeros(count), "entity": [f"plan {n}" for n in range(count)], "reads": np.ones(count)})
+    assert len(read_counters(Batches(rows, [1 << 16]), "any", ["reads"], "entity", within=[])) == count
