@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -108,6 +109,8 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="ROUND", help="This round alone.")
     parser.add_argument("--jobs", type=int, default=1, help="Rounds at once.")
     asked = parser.parse_args()
+    # A shell has what it starts in the background ignore Ctrl-C, and so would all that the rounds start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     numbered = enumerate(kinds(asked.seed), 1)
     planned = list(islice(numbered, asked.rounds))
     if asked.only:
