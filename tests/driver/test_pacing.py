@@ -261,6 +261,20 @@ def test_users_of_a_slow_rate_take_turns_and_whoever_ends_leaves_the_line():
     assert gaps == pytest.approx([SECOND_NS / 50] * len(gaps), abs=2)
 
 
+def test_whoever_stands_first_may_end_and_what_is_given_back_finds_a_user():
+    loop = open_loop(Arrivals("fixed", rate=1e-3), now_ns=time.monotonic_ns())
+    users = Users(loop, 300)
+    ended: set[threading.Event] = set()
+    for number in range(1, 21):
+        first = eventually(lambda: loop._first if loop._first not in ended else None)
+        next(user for user in users.users if user.awake is first).end()
+        ended.add(first)
+        loop.give_back(time.monotonic_ns())
+        eventually(lambda number=number: len(users.started) == number)
+    users.end()
+    assert loop._first is None and not loop._line
+
+
 def test_users_in_line_end_where_nothing_arrives_any_more():
     loop = open_loop(Arrivals("fixed", rate=1e-3), now_ns=time.monotonic_ns())
     users = Users(loop, 5)

@@ -13,7 +13,14 @@ import pytest
 
 from stallmark.driver.due_queries import QueryQueue
 from stallmark.driver.rows import Rows, TransactionRow
-from stallmark.driver.searched_load import Judged, SearchedLoad, SearchPlan, TransactionLimit, _ever_more
+from stallmark.driver.searched_load import (
+    BACKLOG_AFTER_S,
+    Judged,
+    SearchedLoad,
+    SearchPlan,
+    TransactionLimit,
+    _ever_more,
+)
 from stallmark.driver.steered_load import IOSample
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
@@ -190,8 +197,11 @@ BOTH = replace(
 )
 
 
-def searched_with_queries(serves: float, plan: SearchPlan = BOTH, loads=("bank",)) -> tuple[SearchedLoad, list[Judged]]:
-    """Search a bank that does all that is due, beside four streams that serve so many queries per second."""
+def searched_with_queries(
+    serves: float, plan: SearchPlan = BOTH, loads=("bank",), holes: int = 0
+) -> tuple[SearchedLoad, list[Judged]]:
+    """Search a bank that does all that is due, beside four streams that serve so many queries per second. Every so
+    many seconds, as `holes` says, nothing is told of them."""
     load, judged = SearchedLoad(plan, dict.fromkeys(loads, BANK)), []
     timeline = Timeline((Step("0.5 ×", 14, 0, 0, 2, 2 + plan.measure_s),), reserve_s=10_000)
     due = waiting = 0.0
@@ -200,7 +210,8 @@ def searched_with_queries(serves: float, plan: SearchPlan = BOTH, loads=("bank",
         level = load.next.level
         load.count(world._second(second, 100 * level))
         due, waiting = due + 2 * level, max(0.0, waiting + 2 * level - serves)
-        load.count_queries(second + 0.99, {"reports": QueryQueue(4, int(due), int(waiting))})
+        if not holes or second % holes:
+            load.count_queries(second + 0.99, {"reports": QueryQueue(4, int(due), int(waiting))})
         if one := load.check(timeline, second + 1.0):
             timeline = one.timeline
             if one.seen:
@@ -211,14 +222,18 @@ def searched_with_queries(serves: float, plan: SearchPlan = BOTH, loads=("bank",
     raise AssertionError("the search never ended")
 
 
-def test_ever_more_queries_end_a_level_early_and_their_load_is_named() -> None:
-    _, judged = searched_with_queries(serves=4.0)
+@pytest.mark.parametrize("holes", [0, 2, 5])
+def test_ever_more_queries_end_a_level_early_and_their_load_is_named(holes: int) -> None:
+    _, judged = searched_with_queries(serves=4.0, holes=holes)
     ceiling = judged[-1].then
     assert isinstance(ceiling, Ceiling) and ceiling.holds and ceiling.breaks
     assert 2 <= ceiling.holds < ceiling.breaks <= 2 * 1.6, "at twice the rate four queries per second are due"
     for one in judged:
         assert one.seen and one.seen.backlog is (one.seen.verdict == "broke")
         assert one.seen.behind == (("reports",) if one.seen.backlog else ())
+        if one.seen.backlog:
+            ended = one.timeline.steps[-1 if isinstance(one.then, Ceiling) else -2]
+            assert ended.end_s - ended.measure_s <= 2 * BACKLOG_AFTER_S, "the time that it warmed up is not judged"
 
 
 def test_queries_that_are_served_break_nothing() -> None:

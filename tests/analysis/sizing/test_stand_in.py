@@ -2,10 +2,10 @@
 
 import pytest
 from support.sizings import a_demand
-from support.synthetic_loads import MEASURED_S, alone_and_together, make_loads_run
+from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, make_loads_run
 
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.sizing.stand_in import costs_of, fitted, off, queries_ended, wanted_of
+from stallmark.analysis.sizing.stand_in import costs_of, fitted, off, queries_ended, queries_waited, wanted_of
 from stallmark.record.reader import Record
 from stallmark.stats.fitted_rates import fitted_rates
 
@@ -24,6 +24,15 @@ def test_a_query_costs_what_the_server_did_by_those_that_ended(calibrated):
     assert costs["reports"]["reads"] == pytest.approx(data.reads / data.seconds * MEASURED_S / 12)
     assert costs["reports"]["read_bytes"] == pytest.approx(data.read_bytes / data.seconds * MEASURED_S / 12)
     assert costs["reports"]["cpu_cores"] is None
+
+
+@pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
+def test_queries_that_waited_are_a_share_of_those_that_began(tmp_path, late_s):
+    steps = [LoadsStep("all loads", {"bank": 200.0, "reports": 0.5})]
+    found = queries_waited([Record(make_loads_run(tmp_path / "run", steps, late_s=late_s))])
+    assert set(found) == (set() if late_s is None else {"reports"})
+    if late_s is not None:
+        assert found["reports"] == pytest.approx(0.25 if late_s else 0.0, abs=0.1)
 
 
 def test_a_transaction_costs_what_it_does_beside_queries_or_not(calibrated):
