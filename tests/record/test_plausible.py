@@ -76,3 +76,11 @@ def test_a_column_that_is_there_twice_or_missing_is_said(run):
             with pytest.raises(StallmarkError, match=r"is damaged \(.*(busy_us|a column twice)"):
                 read("users")
     put(run, "users", whole)
+
+
+def test_a_column_of_a_collector_that_figures_need_is_said_where_it_is_missing(run):
+    whole = get(run, "database")
+    put(run, "database", whole.drop_columns("blocks_read"))
+    with pytest.raises(StallmarkError, match=r"database is damaged \(it has no column blocks_read"):
+        summarise([Record(run)])
+    put(run, "database", whole)

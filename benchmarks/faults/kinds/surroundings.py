@@ -20,7 +20,7 @@ from stallmark.cli.common import FAILED, INCOMPLETE
 
 CUT_S = 4
 """A record whose disk is full has what was written before; what users do until they are told to stop it has not."""
-DENIED = r"not permitted|denied|read-only|cannot be (used|written)"
+DENIED = r"not permitted|denied|read-only|no right to write|cannot be (used|written)"
 WORDS = r"No space left|disk is (full|too small)|out of space|could not (extend|write)|full"
 
 

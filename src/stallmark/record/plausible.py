@@ -32,6 +32,7 @@ _NEEDED: Final = {
     "waits": ("second", "wait_class", "event", "samples", "polls"),
     "blocking": ("second", "blocked", "blocker", "wait_type", "samples"),
     "deadlocks": ("victim", "others", "isolation", "resources", "graph"),
+    "database": ("blocks_read",),
     "volumes": ("t", "volume", "queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s"),
     "error_log": ("number", "text"),
     "row_locks": ("relation",),
