@@ -32,6 +32,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.rows import Rows
 from stallmark.driver.tally import SECOND_NS
 from stallmark.engines import open_engine
+from stallmark.errors import CallFailed, as_reason
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
@@ -159,7 +160,10 @@ def main() -> None:
     try:
         order = channel.expect(ExecutorOrder)
         keep_to_one_core(order.index)
-        executor = Executor(channel, order)
+        try:
+            executor = Executor(channel, order)
+        except CallFailed as error:
+            sys.exit(f"An executor could not start: {as_reason(error)}.")
         channel.send(ExecutorReady())
         executor.run()
     except Closed:

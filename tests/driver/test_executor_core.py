@@ -15,6 +15,7 @@ from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
 from stallmark.driver.load_users import _taken
 from stallmark.driver.messages import NotUnderstood, Quit, Refused, StopUser
+from stallmark.errors import CallFailed, ErrorClass
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="This system gives no process a core of its own.")
@@ -55,6 +56,21 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
     assert reports == [[]], "no report between two orders that had come"
     ours.close()
     theirs.close()
+
+
+def test_an_executor_that_loses_the_server_while_it_starts_ends_with_a_sentence(monkeypatch):
+    def lost(channel: object, order: object) -> None:
+        raise CallFailed(ErrorClass.CONNECTION_LOST, "57P01", "terminating connection")
+
+    monkeypatch.setattr(module, "Executor", lost)
+    monkeypatch.setattr(module, "keep_to_one_core", lambda index: None)
+    monkeypatch.setattr(sys, "argv", ["executor", "7"])
+    monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: None)
+    order = SimpleNamespace(index=0)
+    monkeypatch.setattr(module, "inherited_channel", lambda number: SimpleNamespace(expect=lambda kind: order))
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert "terminating connection" in str(ended.value) and "\n" not in str(ended.value)
 
 
 def test_transactions_are_taken_when_their_second_has_ended():
