@@ -8,8 +8,10 @@ them is searched for.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import stallmark
+from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.analysis.sizing.stand_in import (
     costs_of,
     fitted,
@@ -158,7 +160,8 @@ class SizingRunner:
         if why:
             return why
         self._note(devices=calibrated[0].manifest.devices)
-        wanted, costs = wanted_of(self._demand), costs_of(calibrated, cores)
+        alone = summarise_loads(calibrated)
+        wanted, costs = wanted_of(self._demand), costs_of(alone, cores)
         if absent := [name for name in scenario.loads if name not in costs]:
             what = "query" if absent[0] in scenario.queries else "transaction"
             return f"{absent[0]} did not end a {what} by itself, so that its rate cannot be found"
@@ -173,10 +176,15 @@ class SizingRunner:
             tried, why = self._experiment(scenario.trial(rates, pool))
             if why:
                 return why
-            reached = reached_by(tried, cores)
+            together = summarise_loads(tried)
+            reached = reached_by(together, cores)
             away = off(to_fit, reached)
             if best is None or away < best[0]:
-                best = away, self._described(rates, wanted, reached, pool, calibrated, tried)
+                did = {"queries": queries_ended(alone), "waited": queries_waited(together)}
+                described = self._described(
+                    pool, calibrated, tried, rates=rates, matched=matched(wanted, reached), **did
+                )
+                best = away, described
                 self._note(stand_in=best[1])
             if away <= MATCHED_WITHIN or number == TRIALS:
                 break
@@ -187,27 +195,18 @@ class SizingRunner:
         return why
 
     def _described(
-        self,
-        rates: dict[str, float],
-        wanted: dict[str, float | None],
-        reached: dict[str, float | None],
-        pool: PoolSize | None,
-        calibrated: Sequence[Record],
-        tried: Sequence[Record],
+        self, pool: PoolSize | None, calibrated: Sequence[Record], tried: Sequence[Record], **found: Any
     ) -> StandIn:
         made = tried[-1].manifest
         data_bytes, pool_bytes = made.database.bytes_before or 0, made.memory.reached_bytes
         share = min(1.0, pool_bytes / data_bytes) if pool_bytes and data_bytes else None
         return StandIn(
-            rates=rates,
-            queries=queries_ended(calibrated),
-            waited=queries_waited(tried),
-            matched=matched(wanted, reached),
             pool_share=pool.share if pool and pool.share else share,
             data_bytes=data_bytes,
             pool_bytes=pool_bytes,
             calibration=calibrated[0].folder.parent.name,
             trial=tried[-1].folder.parent.name,
+            **found,
         )
 
     def _pool(self) -> PoolSize | None:

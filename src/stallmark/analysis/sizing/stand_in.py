@@ -1,12 +1,11 @@
 """The quantities that a profile tells, as the loads of a stand-in did them: by themselves, and together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from stallmark.analysis.loads.step import LoadStep
-from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.reader import Record
 from stallmark.record.sizing.manifest import Demand, Matched
 
 Quantity = Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
@@ -28,19 +27,21 @@ def wanted_of(demand: Demand) -> dict[str, float | None]:
     return found | {"cpu_cores": demand.cpu_cores}
 
 
-def costs_of(records: Sequence[Record], cores: int | None) -> dict[str, dict[str, float | None]]:
+def costs_of(calibrated: LoadsSummary, cores: int | None) -> dict[str, dict[str, float | None]]:
     """Return what one transaction that a user started, or one query, cost in the step in which its load ran alone, by
     load. `cores`: of the server, None where it does not say: its CPU is then not known either.
 
     A query counts where it ends. One that began before the step counts whole, and one that goes on after it does not:
     of few long queries the cost is rough.
     """
-    summary = summarise_loads(records)
     alone = [
-        (name, step, _started(step)) for name, view in summary.loads.items() for run in view.runs for step in run.steps
+        (name, step, _started(step))
+        for name, view in calibrated.loads.items()
+        for run in view.runs
+        for step in run.steps
     ]
-    steps = {step.step: step for run in summary.whole.runs for step in run.steps}
-    alone += [(one.load, steps[one.step], one.ended) for one in _of_queries(summary)]
+    steps = {step.step: step for run in calibrated.whole.runs for step in run.steps}
+    alone += [(one.load, steps[one.step], one.ended) for one in _of_queries(calibrated)]
     return {
         name: {of: None if value is None else value * step.interval.measured_s / count for of, value in costs.items()}
         for name, step, count in alone
@@ -48,14 +49,14 @@ def costs_of(records: Sequence[Record], cores: int | None) -> dict[str, dict[str
     }
 
 
-def queries_ended(records: Sequence[Record]) -> dict[str, int]:
+def queries_ended(calibrated: LoadsSummary) -> dict[str, int]:
     """Return how many queries ended in the step in which their load ran alone, by load."""
-    return {one.load: one.ended for one in _of_queries(summarise_loads(records))}
+    return {one.load: one.ended for one in _of_queries(calibrated)}
 
 
-def queries_waited(records: Sequence[Record]) -> dict[str, float]:
-    """Return the share of the queries of each load that waited for a stream in these runs, which have one step."""
-    late = {one.load: one.late for point in summarise_loads(records).points for one in point.runs}
+def queries_waited(tried: LoadsSummary) -> dict[str, float]:
+    """Return the share of the queries of each load that waited for a stream in a trial, which has one step."""
+    late = {one.load: one.late for point in tried.points for one in point.runs}
     return {load: one.waited / one.begun for load, one in late.items() if one}
 
 
@@ -63,9 +64,9 @@ def _of_queries(summary: LoadsSummary) -> list[LoadStep]:
     return [one for point in summary.points for one in point.runs if one.kind == "streams" and one.alone]
 
 
-def reached_by(records: Sequence[Record], cores: int | None) -> dict[str, float | None]:
-    """Return what all loads together did per second in the last step of these runs."""
-    return _per_second(summarise_loads(records).whole.runs[-1].steps[-1], cores)
+def reached_by(tried: LoadsSummary, cores: int | None) -> dict[str, float | None]:
+    """Return what all loads together did per second in a trial."""
+    return _per_second(tried.whole.runs[-1].steps[-1], cores)
 
 
 def _per_second(step: StepSummary, cores: int | None) -> dict[str, float | None]:
