@@ -1,20 +1,19 @@
 """How much of a need candidates carry: headroom and its interval, what ends first, and when nothing is said."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from support.profiles import DATA, GIB, LOG, write_made_profile
+from support.findings import kinds_of, of_kind
+from support.profiles import GIB
 from support.sizings import OLTP, a_demand, a_replay, write_sizing_of, write_stand_in
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import need_of
 from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
-from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
+from stallmark.analysis.sizing.summary import size, summarise_candidate
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
@@ -26,42 +25,6 @@ NEAR = 0.015
 READS_10MS = ServiceLevelObjective(name="read", read_ms=10, percentile="p95")
 
 
-def busy(n: int) -> dict:
-    """Three times as much I/O for a quarter of an hour."""
-    factor = 3 if 100 <= n < 160 else 1
-    return {name: {column: value * (1 if column == "size_bytes" else factor) for column, value in row.items()}
-            for name, row in (("data", DATA), ("log", LOG))}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory) -> Path:
-    """Two hours and a half with a busy quarter of an hour."""
-    return write_made_profile(tmp_path_factory.mktemp("profile") / "shop", 600, file_io=busy)
-
-
-@pytest.fixture(scope="module")
-def with_stand_in(tmp_path_factory, profile) -> Path:
-    """A candidate whose stand-in ends before its replay."""
-    return write_sizing_of(tmp_path_factory.mktemp("b") / "b", profile, replay=(1.5, 1.6), stand_in=(1.25, 1.38))
-
-
-@pytest.fixture
-def sized(tmp_path, profile):
-    def made(count: int = 0, /, **options) -> SizingSummary:
-        given = {name: options.pop(name) for name in ("percentile", "growth", "other", "today") if name in options}
-        return size(profile, [write_sizing_of(tmp_path / f"c{count}", profile, **options)], **given)
-
-    return made
-
-
-def of(kind: SizingKind, findings) -> list[Finding]:
-    return [one for one in findings if one.kind is kind]
-
-
-def kinds(findings) -> set:
-    return {one.kind for one in findings}
-
-
 def test_headroom_is_the_lower_of_two_methods_over_the_need(with_stand_in, profile):
     found = size(profile, [with_stand_in], growth=1.25)
     [one] = found.candidates
@@ -69,7 +32,7 @@ def test_headroom_is_the_lower_of_two_methods_over_the_need(with_stand_in, profi
     assert (one.low, one.high) == pytest.approx((1.0, 1.104), rel=NEAR)
     assert one.middle == pytest.approx((1.25 * 1.38) ** 0.5 / 1.25, rel=NEAR)
     assert found.answers[0].kind is SizingKind.CARRIES
-    [methods] = of(SizingKind.METHODS, found.findings)
+    [methods] = of_kind(found.findings, SizingKind.METHODS)
     assert methods.facts["replay"][:2] == [1.5, 1.6] and methods.facts["stand_in"][:2] == pytest.approx(
         [1.25, 1.38], rel=NEAR
     )
@@ -110,7 +73,7 @@ def test_a_candidate_carries_it_or_not_or_that_is_open(sized, replay, growth, ki
 def test_an_unfinished_sizing_is_never_said_to_carry(sized):
     found = sized(status="incomplete", because="the disk is full")
     assert found.answers[0].kind is SizingKind.OPEN and not found.answers[0].facts["whole"]
-    assert of(SizingKind.UNFINISHED, found.cautions)[0].facts["said"] == "the disk is full"
+    assert of_kind(found.cautions, SizingKind.UNFINISHED)[0].facts["said"] == "the disk is full"
 
 
 def test_an_unfinished_sizing_that_broke_below_the_need_does_not_carry_it(sized):
@@ -123,13 +86,13 @@ def test_a_replay_on_a_busy_machine_says_so(sized, behind_ms, said):
     streams = lambda level: tuple(one.changed(behind_ms=behind_ms) for one in level.streams)  # noqa: E731
     replay = replay.changed(levels=tuple(one.changed(streams=streams(one)) for one in replay.levels))
     found = sized(replay=replay)
-    assert bool(of(SizingKind.BEHIND, found.cautions)) is said
+    assert bool(of_kind(found.cautions, SizingKind.BEHIND)) is said
 
 
 def test_levels_that_contradict_each_other_are_no_answer(sized):
     found = sized(replay=a_replay(outcome="unconfirmed"))
     assert found.answers[0].kind is SizingKind.UNKNOWN
-    assert of(SizingKind.UNCONFIRMED, found.cautions)[0].facts["runs"] == 1
+    assert of_kind(found.cautions, SizingKind.UNCONFIRMED)[0].facts["runs"] == 1
 
 
 def test_a_method_that_came_to_no_answer_leaves_it_open(with_stand_in, profile):
@@ -165,12 +128,12 @@ def test_another_service_level_is_judged_by_the_levels_that_were_tried(with_stan
     # 4 + 16.5 (x / breaks)² ms: 10 ms at 0.6 of the level that breaks 20
     assert one.replay.low == 0.5 and one.replay.high == 1.0 and found.service_level.read_ms == 10
     assert (one.stand_in.low, one.stand_in.high) == pytest.approx((0.5, 1.0), rel=NEAR)
-    assert {gap.facts["method"] for gap in of(SizingKind.GAP, found.cautions)} == {"replay", "stand_in"}
+    assert {gap.facts["method"] for gap in of_kind(found.cautions, SizingKind.GAP)} == {"replay", "stand_in"}
     assert one.standing == "carries_not" and one.stand_in.ends.facts["level"] == pytest.approx(1.0, rel=NEAR)
 
 
 def test_the_service_level_that_was_searched_has_no_gap(with_stand_in, profile):
-    assert not of(SizingKind.GAP, size(profile, [with_stand_in]).cautions)
+    assert not of_kind(size(profile, [with_stand_in]).cautions, SizingKind.GAP)
 
 
 def test_a_looser_service_level_reaches_the_end_of_what_was_tried(sized):
@@ -207,9 +170,9 @@ def test_a_replay_is_judged_by_the_limit_that_decides():
 
 def test_a_percentile_that_breaks_below_the_ceiling_of_the_mean_is_said(sized):
     slow = by_percentile(a_replay((1.5, 1.6)))
-    [one] = of(SizingKind.SLOW_PERCENTILE, sized(replay=slow).cautions)
+    [one] = of_kind(sized(replay=slow).cautions, SizingKind.SLOW_PERCENTILE)
     assert (one.facts["percentile"], one.facts["slower"]) == ("p95", 0.1)
-    assert not of(SizingKind.SLOW_PERCENTILE, sized(1, replay=slow.changed(decides="percentile")).cautions)
+    assert not of_kind(sized(1, replay=slow.changed(decides="percentile")).cautions, SizingKind.SLOW_PERCENTILE)
 
 
 def test_a_log_that_was_written_in_groups_is_said(sized):
@@ -217,8 +180,8 @@ def test_a_log_that_was_written_in_groups_is_said(sized):
     last = replay.levels[-1]
     streams = tuple(one.changed(grouped=2.4 if one.name == "log" else 1.0) for one in last.streams)
     found = sized(replay=replay.changed(levels=(*replay.levels[:-1], last.changed(streams=streams))))
-    assert of(SizingKind.GROUPED, found.cautions)[0].facts["level"] == 1.6
-    assert not of(SizingKind.GROUPED, sized(1, replay=replay).cautions)
+    assert of_kind(found.cautions, SizingKind.GROUPED)[0].facts["level"] == 1.6
+    assert not of_kind(sized(1, replay=replay).cautions, SizingKind.GROUPED)
 
 
 def test_without_a_limit_on_reads_no_other_is_judged():
@@ -238,22 +201,22 @@ def test_the_need_is_growth_times_a_percentile_over_the_busiest_window(profile):
 
 def test_a_percentile_of_too_few_minutes_gives_way_to_the_busiest_window(sized):
     found = sized(percentile="p99", growth=1.2)
-    [need] = of(SizingKind.NEED_BY_WINDOW, found.findings)
+    [need] = of_kind(found.findings, SizingKind.NEED_BY_WINDOW)
     assert found.need.multiple == 1.2 and (need.facts["percentile"], need.facts["minutes"]) == ("p99", 150)
-    assert not of(SizingKind.NEED, found.findings)
+    assert not of_kind(found.findings, SizingKind.NEED)
 
 
 def test_a_need_below_the_busiest_window_is_said(sized):
     below = sized(percentile="p90")
-    assert of(SizingKind.NEED_BELOW_BUSIEST, below.cautions)[0].facts["times"] == pytest.approx(3, rel=0.01)
-    assert not of(SizingKind.NEED_BELOW_BUSIEST, sized(1, percentile="max").cautions)
-    assert not of(SizingKind.NEED_BELOW_BUSIEST, sized(2).cautions)
+    assert of_kind(below.cautions, SizingKind.NEED_BELOW_BUSIEST)[0].facts["times"] == pytest.approx(3, rel=0.01)
+    assert not of_kind(sized(1, percentile="max").cautions, SizingKind.NEED_BELOW_BUSIEST)
+    assert not of_kind(sized(2).cautions, SizingKind.NEED_BELOW_BUSIEST)
 
 
 def test_the_folder_of_a_candidate_needs_no_profile(with_stand_in):
     found = summarise_candidate(with_stand_in)
     assert found.need.multiple == 1 and found.profile is None
-    assert not kinds(found.findings) & {SizingKind.NEED, SizingKind.NEED_BY_WINDOW}
+    assert not set(kinds_of(found.findings)) & {SizingKind.NEED, SizingKind.NEED_BY_WINDOW}
 
 
 def test_a_candidate_of_another_profile_is_refused(tmp_path, profile):
@@ -289,9 +252,9 @@ def test_the_cheapest_is_among_those_that_carry_it(tmp_path, profile):
     folders = [
         write_sizing_of(tmp_path / name, profile, name, replay=ends, cost=cost) for name, (ends, cost) in made.items()
     ]
-    [one] = of(SizingKind.CHEAPEST, size(profile, folders).findings)
+    [one] = of_kind(size(profile, folders).findings, SizingKind.CHEAPEST)
     assert (one.facts["candidate"], one.facts["carrying"], one.facts["without_cost"]) == ("c", 3, ["d"])
-    assert not of(SizingKind.CHEAPEST, size(profile, folders[:2]).findings)
+    assert not of_kind(size(profile, folders[:2]).findings, SizingKind.CHEAPEST)
 
 
 def test_two_of_one_name_are_told_apart_by_their_folders(tmp_path, profile):
@@ -310,108 +273,35 @@ def test_figures_per_unit_are_of_what_is_carried(tmp_path, profile):
 def test_a_candidate_has_a_ratio_to_the_hardware_of_today(tmp_path, profile):
     old = write_sizing_of(tmp_path / "old", profile, "old", replay=(1.0, 1.1))
     found = size(profile, [write_sizing_of(tmp_path / "b", profile, replay=(2.0, 2.2))], today=old)
-    [one] = of(SizingKind.TODAY, found.findings)
+    [one] = of_kind(found.findings, SizingKind.TODAY)
     assert one.facts["ratio"] == pytest.approx(2.0)
     assert (one.facts["low"], one.facts["high"]) == pytest.approx((2.0 / 1.1, 2.2))
-    assert not kinds(found.findings) & {SizingKind.TODAY_BELOW, SizingKind.TODAY_OPEN}
+    assert not set(kinds_of(found.findings)) & {SizingKind.TODAY_BELOW, SizingKind.TODAY_OPEN}
 
 
 def test_a_ceiling_that_was_not_reached_has_no_ratio_to_today(tmp_path, profile):
     old = write_sizing_of(tmp_path / "old", profile, "old", replay=(0.8, 0.9))
     endless = a_replay((4.0, None), outcome="at_least")
     found = size(profile, [write_sizing_of(tmp_path / "b", profile, replay=endless)], today=old)
-    assert of(SizingKind.TODAY_OPEN, found.findings) and not of(SizingKind.TODAY, found.findings)
-    assert of(SizingKind.TODAY_BELOW, found.findings)[0].facts["high"] == 0.9
+    assert of_kind(found.findings, SizingKind.TODAY_OPEN) and not of_kind(found.findings, SizingKind.TODAY)
+    assert of_kind(found.findings, SizingKind.TODAY_BELOW)[0].facts["high"] == 0.9
 
 
 @pytest.mark.parametrize(("read_ms", "said"), [(6.0, False), (24.0, True), (None, False)])
 def test_reads_that_are_slow_today_are_said(tmp_path, read_ms, said):
     found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(read_ms=read_ms)))
-    assert bool(of(SizingKind.SLOW_TODAY, found.findings)) is said
+    assert bool(of_kind(found.findings, SizingKind.SLOW_TODAY)) is said
 
 
 def test_memory_is_told_as_far_as_it_is_known(tmp_path):
     found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), memory_bytes=64 << 30))
-    [one] = of(SizingKind.MEMORY, found.memory)
+    [one] = of_kind(found.memory, SizingKind.MEMORY)
     assert one.facts["today_bytes"] == 20 * GIB and one.facts["memory_bytes"] == 64 * GIB
     unknown = summarise_candidate(write_sizing_of(tmp_path / "c", a_demand(pool_bytes=None)))
     assert not unknown.memory
-
-
-UNTESTED = {
-    SizingKind.NO_STAND_IN: {},
-    SizingKind.NO_REPLAY: {"replay": None},
-    SizingKind.COMPRESSED: {"replay": a_replay(played=0.2)},
-    SizingKind.SMALLER: {"replay": a_replay(file_bytes=16 << 30)},
-    SizingKind.UNMATCHED: {"matched": {"reads": (1000.0, 880.0)}},
-    SizingKind.NOT_COMPARED: {"matched": {"cpu_cores": (None, 2.0)}},
-    SizingKind.POOLS_DIFFER: {"matched": {"reads": (1000.0, 1000.0)}, "pool_share": 0.1},
-    SizingKind.UNFINISHED: {"status": "running"},
-}
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory) -> SizingSummary:
-    """A candidate of which all was tested that can be."""
-    return summarise_candidate(write_sizing_of(tmp_path_factory.mktemp("s") / "b", a_demand(), stand_in=(1.2, 1.3)))
-
-
-def test_of_a_sound_candidate_nothing_is_lacking(sound):
-    assert not sound.cautions
-
-
-@pytest.mark.parametrize("kind", UNTESTED)
-def test_what_was_not_tested_is_said(tmp_path, kind):
-    assert of(kind, summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), **UNTESTED[kind])).cautions)
-
-
-def test_within_a_tenth_the_stand_in_matches(tmp_path):
-    close = write_sizing_of(tmp_path / "b", a_demand(), matched={"reads": (1000.0, 1095.0)})
-    assert not of(SizingKind.UNMATCHED, summarise_candidate(close).cautions)
-
-
-def test_limits_of_every_sizing_are_said_and_others_only_where_they_hold(sound, sized, tmp_path):
-    always = {
-        SizingKind.OTHER_HOURS,
-        SizingKind.IO_SIZES,
-        SizingKind.CACHES,
-        SizingKind.OTHER_QUERIES,
-        SizingKind.MEAN_READS,
-    }
-    assert kinds(sound.untested) == always
-    assert SizingKind.DATA_GROWTH in kinds(sized(growth=1.5).untested)
-    blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False), replay=None))
-    assert SizingKind.LOG_AMONG_DATA in kinds(blind.untested)
-    assert not kinds(blind.untested) & {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES}
 
 
 def test_of_runs_some_of_which_never_broke_the_interval_is_open():
     one: Reach = replay_reach(a_replay((4.0, None), outcome="at_least"))
     assert (one.low, one.high, one.middle) == (4.0, None, None) and one.known
     assert not replace(one, low=0.0).known
-
-
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.85])
-def test_queries_that_waited_in_the_trial_are_said(sized, share):
-    [one] = sized(stand_in=(1.25, 1.38)).candidates
-    write_sizing(one.folder, one.sizing.changed(stand_in=one.sizing.stand_in.changed(waited={"reports": share})))
-    said = of(SizingKind.QUERIES_WAITED, summarise_candidate(one.folder).cautions)
-    assert [one.facts["share"] for one in said] == [share] * (share > 0.1)
-
-
-@pytest.mark.parametrize(
-    ("rate", "ended", "waited", "few"),
-    [(0.05, 40, 0.0, None), (0.05, 7, 0.5, 7), (0.001, 40, None, None), (0.0, 7, None, None), (None, None, None, None)],
-)
-def test_queries_did_not_run_where_none_began(sized, rate, ended, waited, few):
-    found = sized(stand_in=(1.25, 1.38))
-    [one] = found.candidates
-    queries = {} if ended is None else {"reports": ended}
-    rates = one.sizing.stand_in.rates | ({} if rate is None else {"reports": rate})
-    began = {} if waited is None else {"reports": waited}
-    stand_in = one.sizing.stand_in.changed(rates=rates, queries=queries, waited=began)
-    write_sizing(one.folder, one.sizing.changed(stand_in=stand_in))
-    again = summarise_candidate(one.folder)
-    [said] = of(SizingKind.OTHER_QUERIES, again.untested)
-    assert said.facts["ran"] is (waited is not None) and said.facts["without"] == [one.name] * (waited is None)
-    assert [one.facts["ended"] for one in of(SizingKind.FEW_QUERIES, again.cautions)] == ([few] if few else [])
