@@ -132,10 +132,10 @@ class OpenLoop:
         awake = user.awake
         while True:
             awake.clear()
-            if user.is_ending:
-                self._leave(awake)
-                return None
             with self._lock:
+                if user.is_ending:
+                    self._step_out(awake)
+                    return None
                 until_ns = self._next_ns - AHEAD_NS - time.monotonic_ns()
                 if self._waiting or until_ns <= 0 or until_ns == math.inf:
                     self._step_out(awake)
@@ -167,10 +167,6 @@ class OpenLoop:
         if self._waiting:
             return self._waiting.popleft()
         return self._advance() if self._next_ns < math.inf else None
-
-    def _leave(self, awake: threading.Event) -> None:
-        with self._lock:
-            self._step_out(awake)
 
     def _step_out(self, awake: threading.Event) -> None:
         """Let a user out of the line, and have the next one be first."""
