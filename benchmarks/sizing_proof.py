@@ -19,7 +19,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -206,6 +206,7 @@ def hour_of_window(folder: Path, sizing: Path) -> float:
     return (data.reads + data.writes) / data.seconds / (window.mean("reads") + window.mean("writes"))
 
 
+@cache
 def _day(folder: Path) -> LoadsSummary:
     return summarise_loads(find_records(sorted((folder / "runs").glob("*-production"))))
 

@@ -54,7 +54,7 @@ def test_a_wrong_command_line_is_no_mistake_of_stallmark(tmp_path, monkeypatch):
 
 
 class NotForeseen(BaseException):
-    """As the libraries in Rust raise where they fail."""
+    """An exception that is no Exception. Libraries in Rust raise such ones where they fail."""
 
 
 def test_without_any_place_for_a_log_it_is_shown_and_the_code_is_the_same(broken, monkeypatch):

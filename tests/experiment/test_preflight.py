@@ -77,7 +77,7 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("slo", "is_refused"), [("{read: 10ms}", True), ("{transactions: [p95 < 1s]}", False)])
 def test_a_search_by_reads_that_the_server_does_not_tell(read, tmp_path, slo, is_refused):
-    """As of a Babelfish."""
+    """Babelfish counts no reads of its files."""
     script = Script(databases=["bank"])
     says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
     script.sql("@@MAX_CONNECTIONS", Rows([Column("most", INT)], [(32_767,)]))

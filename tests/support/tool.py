@@ -66,7 +66,7 @@ class Command:
         self.forgotten = len(self.said.read_text())
 
     def press_ctrl_c(self, times: int = 3) -> None:
-        """As a terminal does: the signal goes to everybody in the foreground. Who wants to stop presses it again and
+        """Send SIGINT as a terminal does, to everybody in the foreground. An impatient user presses it again and
         again."""
         for _ in range(times):
             with suppress(ProcessLookupError):  # it has ended
