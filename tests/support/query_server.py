@@ -23,6 +23,7 @@ class Session:
         self.server.seen.append((text, self.dop))
         what = self.server.answers.get(text, self.server.otherwise)
         if what == "hang":
+            self.server.hanging.append(text)
             assert self.cancelled.wait(30)
             raise CallFailed(ErrorClass.TIMEOUT, "57014", "canceled")
         if isinstance(what, threading.Event):
@@ -60,6 +61,7 @@ class Server:
     def __init__(self):
         self.seen: list[tuple[str, int | None]] = []
         self.noted: list[str] = []
+        self.hanging: list[str] = []
         self.answers: dict[str, object] = {}
         self.otherwise: object = None
         self.sessions: list[Session] = []
