@@ -220,7 +220,8 @@ class Users:
 
     def _work(self, loop: OpenLoop, user: User) -> None:
         while (scheduled := loop.next_start(0, user)) is not None:
-            if user.awake.wait((scheduled - time.monotonic_ns()) / SECOND_NS) and user.is_ending:
+            user.awake.wait((scheduled - time.monotonic_ns()) / SECOND_NS)
+            if user.is_ending and scheduled > time.monotonic_ns():
                 loop.give_back(scheduled)
                 return
             self.started.append(scheduled)
