@@ -21,7 +21,7 @@ from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS
 from stallmark.record.stream import remove
-from stallmark.record.writer import RecordWriter
+from stallmark.record.writer import RecordWriter, experiment_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
 
@@ -167,12 +167,22 @@ def test_a_draft_of_a_process_that_is_gone_goes_with_the_next_one_and_no_others(
     with subprocess.Popen(["true"]) as gone:
         pass
     left, others = tmp_path / f"{here}-{gone.pid}.new", [tmp_path / f"{here}-{os.getppid()}.new"]
-    others += [tmp_path / left.name.replace(machine, "elsewhere"), tmp_path / f"other-{left.name}", tmp_path / "a.new"]
-    for one in (left, *others):
+    others += [tmp_path / left.name.replace(machine, "elsewhere"), tmp_path / "a.new"]
+    left_too = tmp_path / f"other-{left.name}"
+    for one in (left, left_too, *others):
         one.touch()
     with replacing(path) as file:
         file.write(b"second")
-    assert path.read_bytes() == b"second" and not left.exists() and all(one.exists() for one in others)
+    assert path.read_bytes() == b"second" and all(one.exists() for one in others)
+    assert not left.exists() and not left_too.exists()
+    run, linked, elsewhere = tmp_path / "runs" / "1" / "01", tmp_path / "runs" / "1" / "02", tmp_path / "elsewhere"
+    run.mkdir(parents=True)
+    elsewhere.mkdir()
+    linked.symlink_to(elsewhere)
+    (run / left.name).touch()
+    (elsewhere / left.name).touch()
+    experiment_folder(tmp_path / "runs", "next")
+    assert not (run / left.name).exists() and (elsewhere / left.name).exists()
 
 
 def test_a_disk_that_fills_is_said_of_the_file(tmp_path):

@@ -15,6 +15,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.course import order_of
 from stallmark.experiment.target import Target
+from stallmark.record.files import sweep
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import FILE, write_manifest
 from stallmark.record.reader import Record, find_records, recorded_seconds
@@ -93,6 +94,7 @@ class EarlierExperiment:
         for record in [Record(path.parent) for path in self.folder.glob(f"*/{FILE}")]:
             made = record.manifest
             if made.sequence == number:
+                sweep(record.folder)
                 kept = self.folder / INTERRUPTED
                 kept.mkdir(exist_ok=True)
                 earlier = sum(1 for _ in kept.glob(f"{record.folder.name}-*"))

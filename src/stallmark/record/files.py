@@ -45,7 +45,7 @@ def read(path: Path) -> bytes:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of another when it is written whole, and is gone else. A link there is replaced
     and not followed. An error of the system names the file."""
-    _sweep(path)
+    sweep(path.parent)
     draft = path.with_name(f"{path.name}.{_HERE}-{os.getpid()}.new")
     draft.unlink(missing_ok=True)  # of a process that was killed, and had the same number
     try:
@@ -60,13 +60,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def _sweep(path: Path) -> None:
-    """Remove the drafts of a file that processes of this machine have left which are gone."""
-    begins = f"{path.name}.{_HERE}-"
-    for draft in path.parent.iterdir():
-        number = draft.name.removeprefix(begins).removesuffix(".new")
-        if draft.name == f"{begins}{number}.new" and number.isdecimal() and not psutil.pid_exists(int(number)):
-            draft.unlink(missing_ok=True)
+def sweep(folder: Path) -> None:
+    """Remove the drafts in a folder that processes of this machine have left which are gone."""
+    for draft in folder.glob(f"*.{_HERE}-*.new"):
+        number = draft.stem.rpartition("-")[2]
+        if number.isdecimal() and not psutil.pid_exists(int(number)):
+            with suppress(OSError):  # its folder may take no change any more
+                draft.unlink()
 
 
 def new_file(path: Path, buffering: int = -1) -> BinaryIO:

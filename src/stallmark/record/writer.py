@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason, named
+from stallmark.record.files import sweep
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reserve import Reserve
@@ -120,7 +121,11 @@ class RecordWriter:
 
 def experiment_folder(out: Path, name: str) -> Path:
     """Return the folder in `out` for the runs of an experiment that begins now. It does not exist yet, even where the
-    clock was set back or another experiment began in the same second."""
+    clock was set back or another experiment began in the same second. What killed processes were writing into the
+    folders of earlier ones is removed."""
+    for earlier in out.glob("*/*/"):
+        if not earlier.is_symlink():
+            sweep(earlier)
     begun = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{name}"
     return next(
         folder for number in count(1) if not (folder := out / (begun if number == 1 else f"{begun}-{number}")).exists()
