@@ -9,7 +9,8 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -35,6 +36,15 @@ class TableGroup:
 class Batch(NamedTuple):
     group: str
     number: int
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Batches for the loader processes of a machine, in the order in which they can have them. `folders` hold what was
+    made for all of these processes together, by workload."""
+
+    batches: Iterator[Batch]
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 class Loader(ABC):
@@ -73,6 +83,15 @@ class Loader(ABC):
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         """Yield the rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
+
+    @contextmanager
+    def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
+        """Yield the supply of so many loader processes. What it holds is gone when it is left."""
+        yield Supply(iter(batches))
+
+    def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        """Yield the rows of a batch of a supply, once."""
+        return self.batch(seed, scale, batch)
 
 
 @dataclass(frozen=True)
