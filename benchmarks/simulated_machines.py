@@ -2,14 +2,17 @@
 
     python -m benchmarks.simulated_machines '{"machines": 8, "port": 5557, "folder": "RECORD"}'
 
-Each joins, answers pings, takes orders, starts users, reports, and says goodbye. It has 16 executors with 30 users each.
-What these report is made once, from drawn latencies and with the executors' own code, and sent again with new times.
+Each joins, answers pings, takes orders, starts users, reports, and says goodbye, with 16 executors of 30 users each.
+Their reports are made once, from drawn latencies and with the own code of executors and load machines, and sent again
+with new times.
 """
 
+import math
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,8 @@ import zmq
 
 from stallmark.driver.client import COMMITTED
 from stallmark.driver.cluster.join import STALLMARK
-from stallmark.driver.machines import RunFacts, ThisMachine
+from stallmark.driver.machines import TOLD_AFTER_S, RunFacts, ThisMachine
+from stallmark.driver.merger import RowMerger
 from stallmark.driver.messages import (
     Bye,
     Done,
@@ -37,8 +41,8 @@ from stallmark.driver.messages import (
     decode_of_master,
     encode,
 )
-from stallmark.driver.rows import DeferredRow, Rows
-from stallmark.driver.tally import SECOND_NS, as_table, transaction_rows, user_rows
+from stallmark.driver.rows import DeferredRow, Row, Rows
+from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
 from stallmark.record.growing import GrowingStream
 from stallmark.transactions import find_workload
 
@@ -46,7 +50,10 @@ EXECUTORS, USERS, PER_S = 16, 30, 200
 """Of a machine; and of one executor, with its transactions per second."""
 WORKLOAD = find_workload("brokerage")
 NAMES = [kind.name for kind in WORKLOAD.transactions]
-QUARTERS, VARIANTS = 4, 4
+LOCUST = version("locust")  # whose import would patch this process
+THINK_NS = 40_000_000
+VARIANTS = 8
+"""Different seconds that are made."""
 LOOK_EVERY_S = 0.02
 HEARTBEAT_S, STATS_S = 1.0, 3.0  # Locust's own
 
@@ -60,10 +67,12 @@ class Order(msgspec.Struct):
 
 
 class Told(msgspec.Struct):
-    """The account of what all machines here sent while the load lasted (`committed`: in all), how late their reports
-    were at most, and how long after its end each second was in the record."""
+    """The account of what all machines here sent while the load lasted, when the last user started, how late reports
+    were sent at most, and how long after its end each second was in the record."""
 
-    committed: int = 0
+    committed: dict[str, int] = {}
+    """Transactions by name."""
+    users_s: float = 0.0
     reports: int = 0
     bytes: int = 0
     late_ms: float = 0.0
@@ -71,45 +80,43 @@ class Told(msgspec.Struct):
     delays_s: list[float] = []
 
 
-def executor_second(rng: np.random.Generator) -> Rows:
+def executor_second(rng: np.random.Generator, executor: int) -> Rows:
     """Return what an executor measures in a second, with that second as 0."""
     deck = {kind.name: cards for kind, cards in WORKLOAD.users.deck.items()}
     weights = np.array([deck.get(name, 10) for name in NAMES], float)
     count = rng.poisson(PER_S)
     kinds = rng.choice(len(NAMES), count, p=weights / weights.sum())
     ended = np.sort(rng.integers(0, SECOND_NS, count))
-    service = (rng.lognormal(np.log(4e6 * (1 + kinds % 6)), 0.6)).astype(np.int64)
-    lag = rng.integers(20_000, 200_000, count)
-    scheduled = ended - service - lag
-    samples = [
-        (kind, due, due + late, end, due - 40_000_000, COMMITTED, 0)
-        for kind, due, late, end in zip(kinds.tolist(), scheduled.tolist(), lag.tolist(), ended.tolist(), strict=True)
-    ]
-    table = as_table(samples)
-    users = user_rows(table, WORKLOAD.name, 0)
-    return Rows(transaction_rows(table, WORKLOAD.name, NAMES, 0), list(users.values()))
+    service = rng.lognormal(np.log(4e6 * (1 + kinds % 6)), 0.6).astype(np.int64)
+    started = ended - service
+    scheduled = started - rng.integers(20_000, 200_000, count)
+    samples = np.zeros(count, SAMPLE)
+    columns = {"transaction": kinds, "scheduled": scheduled, "started": started, "ended": ended}
+    for name, values in (columns | {"free_since": scheduled - THINK_NS}).items():
+        samples[name] = values
+    samples["outcome"] = COMMITTED
+    users = user_rows(samples, WORKLOAD.name, 0, executor=executor)[0]
+    users.running, users.cpu_us = USERS, 240_000
+    deferred = DeferredRow(0, WORKLOAD.name, 0, executor, taken=count // 10, late_us=count, waiting=1)
+    return Rows(transaction_rows(samples, WORKLOAD.name, NAMES, 0), [users], deferred_queue=[deferred])
 
 
-def quarters(rng: np.random.Generator) -> list[Rows]:
-    """Return the four reports of an executor in a second: the first has what was measured in the second before."""
-    reports = []
-    for quarter in range(QUARTERS):
-        rows = Rows() if quarter else executor_second(rng)
-        users = user_rows(as_table([]), WORKLOAD.name, 0)[1]
-        users.running, users.cpu_us = USERS / QUARTERS, 60_000
-        rows.users.append(users)
-        rows.deferred_queue.append(DeferredRow(1, WORKLOAD.name, 0, 0, waiting=1))
-        reports.append(rows)
-    return reports
+def machine_second(rng: np.random.Generator) -> Rows:
+    """Return what a load machine reports of a second, with that second as 0."""
+    merger = RowMerger()
+    for executor in range(EXECUTORS):
+        merger.add(executor_second(rng, executor))
+    return merger.take_before(math.inf)
 
 
-def at(second: int, rows: Rows, machine: int, executor: int) -> Rows:
-    """Return rows of the seconds 0 and 1 as those of `second` and the next, and of this executor."""
-    for table in msgspec.structs.astuple(rows):
-        for index, row in enumerate(table):
-            changes = {"machine": machine, "executor": executor} if hasattr(row, "executor") else {}
-            table[index] = msgspec.structs.replace(row, second=second + row.second, **changes)
-    return rows
+def retimed(rows: Rows, second: int, here: ThisMachine) -> Rows:
+    """Return rows as those of this second and machine."""
+
+    def changed(row: Row) -> Row:
+        changes = {"machine": here.machine, "executor": here.number(row.executor)} if hasattr(row, "executor") else {}
+        return msgspec.structs.replace(row, second=second, **changes)
+
+    return Rows(*([changed(row) for row in table] for table in msgspec.structs.astuple(rows)))
 
 
 class Machine:
@@ -124,8 +131,8 @@ class Machine:
         self.over = False
         self._told = told
         self._next: dict[str, int] = {"heartbeat": time.monotonic_ns()}
-        self._quarter = 0
-        self._send("client_ready", "2.47.0")
+        self._second = 0
+        self._send("client_ready", LOCUST)
 
     def take(self) -> None:
         """Do as the master says, in all messages that have come."""
@@ -139,6 +146,8 @@ class Machine:
                     self._tell(Join(self.id.partition("_")[0], RunFacts(), MachineFacts(cores=EXECUTORS)))
                 case "spawn":
                     self._spawn(data["user_classes_count"]["Load0"])
+                case "stop":
+                    self._stop()
                 case "quit":
                     self._send("stats", self._statistics())
                     self.over = True
@@ -154,8 +163,7 @@ class Machine:
                 self._tell(Pong(sent_ns, time.monotonic_ns()))
             case Go(start_ns):
                 self.start_ns = start_ns
-                phase = np.random.default_rng(self._here.machine).integers(SECOND_NS // QUARTERS)
-                self._next["report"] = start_ns + SECOND_NS // QUARTERS + int(phase)
+                self._next["report"] = start_ns + int((1 + TOLD_AFTER_S) * SECOND_NS)
             case Finish():
                 self._next.pop("report", None)
                 for _ in range(EXECUTORS):
@@ -164,12 +172,20 @@ class Machine:
 
     def _spawn(self, users: int) -> None:
         self._send("spawning", None)
-        while self.users != users:
-            self.users += 1 if self.users < users else -1
-            self._tell(UsersHere(0, self.users))
+        self._have(users)
+        self._told.users_s = (time.monotonic_ns() - self.start_ns) / SECOND_NS
         self._send("spawning_complete", self._statistics())
 
-    def due(self, variants: Sequence[Sequence[Sequence[Rows]]]) -> int:
+    def _stop(self) -> None:
+        self._have(0)
+        self._send("client_stopped", None)
+        self._send("client_ready", LOCUST)
+
+    def _have(self, users: int) -> None:
+        self.users = users
+        self._tell(UsersHere(0, users))
+
+    def due(self, variants: Sequence[Rows]) -> int:
         """Send what is due by now. Return when something is due again."""
         now = time.monotonic_ns()
         for what, when in self._next.items():
@@ -186,21 +202,18 @@ class Machine:
                 case "report":
                     self._told.late_ms = max(self._told.late_ms, (now - when) / 1e6)
                     self._report(variants)
-                    self._next[what] += SECOND_NS // QUARTERS
+                    self._next[what] += SECOND_NS
         return min(self._next.values())
 
-    def _report(self, variants: Sequence[Sequence[Sequence[Rows]]]) -> None:
-        second, quarter = divmod(self._quarter, QUARTERS)
-        self._quarter += 1
-        for index in range(EXECUTORS):
-            made = variants[(second + index) % VARIANTS][index][quarter]
-            rows = Rows(*(list(table) for table in msgspec.structs.astuple(made)))
-            if not second:
-                rows.transactions, rows.users = [], rows.users[-1:]
-            at(second - 1, rows, self._here.machine, self._here.number(index))
-            self._told.committed += sum(row.committed for row in rows.transactions)
-            self._told.reports += 1
-            self._tell(Report.of(rows))
+    def _report(self, variants: Sequence[Rows]) -> None:
+        rows = retimed(variants[(self._second + self._here.machine) % VARIANTS], self._second, self._here)
+        self._second += 1
+        for user in rows.users:
+            user.running = self.users / EXECUTORS
+        for row in rows.transactions:
+            self._told.committed[row.transaction] = self._told.committed.get(row.transaction, 0) + row.committed
+        self._told.reports += 1
+        self._tell(Report.of(rows))
 
     def _statistics(self) -> dict[str, Any]:
         return {"user_classes_count": {"Load0": self.users}, "user_count": self.users, "stats": [], "errors": {}}
@@ -230,7 +243,7 @@ def watch(folder: Path, machines: Sequence[Machine], told: Told) -> None:
 def simulate(order: Order) -> Told:
     """Be all these machines, from their joining to their end."""
     rng, told = np.random.default_rng(1), Told()
-    variants = [[quarters(rng) for _ in range(EXECUTORS)] for _ in range(VARIANTS)]
+    variants = [machine_second(rng) for _ in range(VARIANTS)]
     with zmq.Context() as context:
         context.max_sockets = 2 * order.machines + 8
         machines = [Machine(context, number, order, told) for number in range(order.machines)]

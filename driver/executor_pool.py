@@ -144,7 +144,7 @@ class LoadPool:
         self._here = here
         self._users: list[set[int]] = [set() for _ in executors]
         self._numbers: set[int] = set()
-        self._elsewhere = 0
+        self._elsewhere: int | None = None if here.machines > 1 else 0  # None: not told yet
         self._rests = not load.users[0]
 
     def start_user(self) -> int:
@@ -187,6 +187,8 @@ class LoadPool:
 
     def _share_arrivals(self) -> None:
         """Give each executor the share of an open arrival rate that it has of the users."""
+        if self._elsewhere is None:
+            return  # each machine would take all arrivals for its own
         everywhere = len(self._numbers) + self._elsewhere
         for executor, users in zip(self._executors, self._users, strict=True):
             executor.tell(RateShare(self._place, len(users) / max(1, everywhere)))

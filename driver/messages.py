@@ -140,8 +140,8 @@ class ExecutorReady(Message):
 
 
 class Report(Message):
-    """Measurements of an executor: `Rows`, encoded once there and decoded once by the controller. All others pass
-    them on as they are."""
+    """Measurements: `Rows`, of an executor, or of all those of a load machine, which merges them. Others that they pass
+    need not make or take them apart."""
 
     encoded: msgspec.Raw
 
@@ -241,6 +241,12 @@ class Refused(Message):
 
     name: str
     why: str
+
+
+class CameLate(Message):
+    """A load machine came when all were there."""
+
+    name: str
 
 
 class Incomplete(Message):
