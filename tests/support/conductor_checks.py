@@ -344,16 +344,14 @@ def test_every_machine_knows_how_many_users_the_others_have(net):
     assert here.sent[-3:] == [(id, UsersElsewhere(0, users)) for id, users in zip("abc", (3, 6, 5), strict=True)]
 
 
-def test_no_machine_takes_arrivals_before_it_knows_how_many_users_the_others_have():
+def test_a_machine_takes_the_others_to_have_as_many_users_until_it_is_told():
     told: list[OurMessage] = []
     load = msgspec.structs.replace(LOADS[0], arrivals=Arrivals("poisson", rate=100))
-    executor, here = SimpleNamespace(tell=told.append), ThisMachine(1, 2)
-    pool = LoadPool(load, 0, [executor], lambda message: None, here)
+    pool = LoadPool(load, 0, [SimpleNamespace(tell=told.append)], lambda message: None, ThisMachine(1, 2))
     pool.start_user()
     pool.start_user()
-    assert told == [StartUser(0, 0), StartUser(0, 2)]
-    pool.note_elsewhere(2)
-    assert told[2:] == [RateShare(0, 0.5)]
+    pool.note_elsewhere(6)
+    assert told == [RateShare(0, 0.5), StartUser(0, 0), RateShare(0, 0.5), StartUser(0, 2), RateShare(0, 0.25)]
 
 
 def of_executor(executor: int, second: int, *latencies_us: int) -> Report:
