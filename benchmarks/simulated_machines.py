@@ -23,7 +23,6 @@ import zmq
 from stallmark.driver.client import COMMITTED
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.machines import TOLD_AFTER_S, RunFacts, ThisMachine
-from stallmark.driver.merger import RowMerger
 from stallmark.driver.messages import (
     Bye,
     Done,
@@ -41,6 +40,7 @@ from stallmark.driver.messages import (
     decode_of_master,
     encode,
 )
+from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import DeferredRow, Row, Rows
 from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
 from stallmark.record.growing import GrowingStream

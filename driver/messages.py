@@ -140,8 +140,7 @@ class ExecutorReady(Message):
 
 
 class Report(Message):
-    """Measurements: `Rows`, of an executor, or of all those of a load machine, which merges them. Others that they pass
-    need not make or take them apart."""
+    """Measurements: encoded `Rows` of an executor, or of all those of a load machine, which merges them."""
 
     encoded: msgspec.Raw
 

@@ -13,7 +13,6 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import count
 from typing import Any, NoReturn
 
 import gevent
@@ -28,7 +27,6 @@ from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import Executors
 from stallmark.driver.load import executors
 from stallmark.driver.machines import TOLD_AFTER_S, ThisMachine
-from stallmark.driver.merger import RowMerger
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -60,10 +58,12 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
+from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import Rows
 
 MASTER_SILENT_S = 8  # Locust itself would go on for a minute, and the load with it
 RELEASED_WITHIN_S = 5
+LOOK_EVERY_S = 0.1  # for what is to be reported
 USERS_TOLD_AFTER_S = 0.02  # when their number has changed: many start at once
 LINGER_MS = 500
 
@@ -206,12 +206,10 @@ class LoadWorker:
                     self._tell_parent(Unable(message.pid, message.code))
 
     def _report(self, start_ns: int, executors: Executors) -> None:
-        """Report every second of the load, of all executors together, when they have reported it."""
-        for second in count(1):
-            gevent.sleep(max(0.0, second + TOLD_AFTER_S - (time.monotonic_ns() - start_ns) / 1e9))
-            if self._executors is not executors:
-                return
-            self._tell_rows(second)
+        """Report every second of the load once all executors should have reported it, and what comes later at once."""
+        while self._executors is executors:
+            self._tell_rows(math.floor((time.monotonic_ns() - start_ns) / 1e9 - TOLD_AFTER_S))
+            gevent.sleep(LOOK_EVERY_S)
 
     def _tell_rows(self, before: float) -> None:
         rows = self._merger.take_before(before)

@@ -2,6 +2,7 @@
 
 from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
 
+import math
 import time
 from types import SimpleNamespace
 
@@ -24,7 +25,6 @@ from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.machines import ExpectedMachines, RunFacts, ThisMachine
-from stallmark.driver.merger import RowMerger
 from stallmark.driver.messages import (
     Bye,
     CameLate,
@@ -54,6 +54,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
+from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import ErrorRow, Rows, TransactionRow, UserRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
@@ -380,7 +381,7 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
     assert told == [SessionLost("bank", 3, "gone")]
     monkeypatch.setattr(worker, "TOLD_AFTER_S", -0.95)
     reporting = gevent.spawn(here._report, time.monotonic_ns(), here._executors)
-    gevent.sleep(0.3)
+    gevent.sleep(0.2)
     assert sorted(map(type, told[1:]), key=str) == [Report, UsersHere] and UsersHere(0, 15) in told
     [rows] = [message.rows() for message in told if isinstance(message, Report)]
     [row], [error] = rows.transactions, rows.errors
@@ -389,12 +390,16 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
     assert counts.tolist() == [16, *[1] * 16] and row.latency == row.service
     assert [(user.executor, user.running, user.lag_max_us) for user in rows.users] == [(n, 0.25, n) for n in range(16)]
     assert (error.attempts, error.message) == (16, "deadlock 0")
-    ended, here._executors = here._executors, SimpleNamespace(quit=lambda: here._deliver(of_executor(0, 2, 9)))
+    here._deliver(of_executor(3, 0, 700))  # late, and told as soon as it comes
+    gevent.sleep(0.2)
+    [row] = told[3].rows().transactions
+    assert (row.second, row.committed) == (0, 1)
+    here._executors = SimpleNamespace(quit=lambda: here._deliver(of_executor(0, 2, 9)))
     here._end_load()
-    assert [row.second for row in told[-1].rows().transactions] == [1, 2]
-    here._tell_rows(9)
-    gevent.sleep(1)
-    assert len(told) == 4 and reporting.ready() and ended
+    assert [row.second for row in told[4].rows().transactions] == [1, 2]
+    here._tell_rows(math.inf)
+    gevent.sleep(0.2)
+    assert len(told) == 5 and reporting.ready()
 
 
 def test_what_an_executor_sends_that_is_no_report_is_left_out_and_told():
