@@ -20,12 +20,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import psutil
-from benchmarks.simulated_machines import EXECUTORS, USERS, WORKLOAD, Order, Told
+from benchmarks.simulated_machines import EXECUTORS, USERS, WORKLOAD, Order, Told, executor_second
 
 from stallmark.driver.controller import Drive, LoadProgress
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.messages import Report
+from stallmark.driver.row_merger import RowMerger
+from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.part import now
@@ -34,6 +38,7 @@ from stallmark.record.writer import RecordWriter
 
 WARM_UP_S, SECONDS = 4, 12
 PORT = 15_557
+QUARTERS_LEFT = 3  # of a second: the reports without transactions
 ROOT = Path(__file__).parent.parent
 
 
@@ -130,8 +135,23 @@ def figures(measured: Measured) -> dict[str, str]:
     }
 
 
+def merging_there_ms(seconds: int = 30) -> float:
+    """Return the CPU time that a load machine takes to merge the reports of its executors in a second."""
+    rng, merger = np.random.default_rng(2), RowMerger()
+    made = [executor_second(rng, executor) for executor in range(EXECUTORS)]
+    reports = [Report.of(rows) for rows in made]
+    reports += QUARTERS_LEFT * [Report.of(Rows(users=rows.users, deferred_queue=rows.deferred_queue)) for rows in made]
+    began = time.process_time()
+    for _ in range(seconds):
+        for report in reports:
+            merger.add(report.rows())
+        Report.of(merger.take_before(1))
+    return (time.process_time() - began) * 1e3 / seconds
+
+
 def main(counts: list[int]) -> None:
     print(f"{EXECUTORS} executors each, {USERS} users in one; {os.cpu_count()} cores, Python {sys.version.split()[0]}")
+    print(f"a load machine merges a second of its executors' reports in {merging_there_ms():.1f} ms of CPU")
     for count in counts:
         with tempfile.TemporaryDirectory() as work:
             found = measure(count, PORT, Path(work) / "run", WARM_UP_S, SECONDS)
