@@ -16,6 +16,7 @@ from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.merger import Merger
 from stallmark.driver.messages import (
     Bye,
+    CameLate,
     ClocksCompared,
     ConductorOrder,
     EndLoad,
@@ -38,7 +39,7 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
-from stallmark.driver.reasons import not_understood, of_loads, reason
+from stallmark.driver.reasons import came_late, not_understood, of_loads, reason
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
@@ -55,6 +56,7 @@ from stallmark.transactions import find_workload
 READY_LIMIT_S = 60
 EXIT_WITHIN_S = 5  # for a conductor whose channel has closed: it is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
+CHECK_EVERY_S = 0.2
 _CONDUCTOR = "the load driver's conductor"
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
 
@@ -134,6 +136,8 @@ class Drive:
                         say(f"Load machine {name} was refused: {why}.")
                     case Waiting(arrived, wanted):
                         say(f"Waiting for load machines: {arrived} of {wanted} are here.")
+                    case CameLate() as message:
+                        say(came_late(message))
                     case Ready(machines):
                         self._welcome(machines, say)
                         ready = True
@@ -160,7 +164,9 @@ class Drive:
         """Follow the timeline to its end. `check` is called several times a second and may raise Interrupted; `ask`
         puts a rate that was searched for into force, of a load that has no users."""
         while (now := self.clock()) < self._timeline.end_s:
-            self._receive(timeout=min(0.2, self._timeline.end_s - now))
+            until = min(now + CHECK_EVERY_S, self._timeline.end_s)
+            while (left_s := until - self.clock()) > 0:
+                self._receive(timeout=left_s)
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
             self._writer.append("client_cpu", list(self._client_cpu.rows(time.monotonic_ns())))
             if self._settling.check(self.clock()):
@@ -327,6 +333,8 @@ class Drive:
                 self._silent += 1
             case NotUnderstood():
                 self._leave_out(message)
+            case CameLate():
+                self._say(came_late(message))
             case Finished():
                 self._ended = True
             case MachineLost(machine) if self.load_machines and not farewell:

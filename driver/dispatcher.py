@@ -1,6 +1,7 @@
 """The dispatcher of users: Locust's own reaches a total, ours the number that every load has in a step."""
 
 from locust import User  # isort: skip  (patches the process: before everything else)
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import gevent
@@ -38,9 +39,9 @@ class LoadsDispatcher(UsersDispatcher):
                 changes[: self._user_count_per_dispatch_iteration],
                 changes[self._user_count_per_dispatch_iteration :],
             )
-            for name, change in at_once:
-                self._machine_for(name, change)[name] += change
-                self._current_user_count += change
+            for (name, change), times in Counter(at_once).items():
+                self._spread(name, change, times)
+                self._current_user_count += change * times
             yield self._users_on_workers
             if not changes:
                 break
@@ -55,12 +56,15 @@ class LoadsDispatcher(UsersDispatcher):
             changes += [((each + 0.5) / abs(missing), name, 1 if missing > 0 else -1) for each in range(abs(missing))]
         return [(name, change) for _, name, change in sorted(changes)]
 
-    def _machine_for(self, name: str, change: int) -> dict[str, int]:
-        """Return the counts of the machine on which a user of this class is to start or stop."""
-        here = [self._users_on_workers[machine.id] for machine in self._worker_nodes]
-        if change > 0:
-            return min(here, key=lambda users: (users[name], sum(users.values())))
-        return max(reversed(here), key=lambda users: (users[name], sum(users.values())))
+    def _spread(self, name: str, change: int, times: int) -> None:
+        """Start or stop so many users of this class, each on the machine that has fewest of them then, or most."""
+        here = [self._users_on_workers[machine.id] for machine in self._worker_nodes][::change]
+        while times:
+            first = sorted(here, key=lambda users: (change * users[name], change * sum(users.values())))[:times]
+            at_once = [users for users in first if users[name] == first[0][name]]
+            for users in at_once:
+                users[name] += change
+            times -= len(at_once)
 
     def _prepare_rebalance(self) -> None:
         """Forget a machine that has gone, without starting its users elsewhere: the run ends."""

@@ -144,7 +144,7 @@ class LoadPool:
         self._here = here
         self._users: list[set[int]] = [set() for _ in executors]
         self._numbers: set[int] = set()
-        self._elsewhere = 0
+        self._elsewhere: int | None = None  # not told yet
         self._rests = not load.users[0]
 
     def start_user(self) -> int:
@@ -186,10 +186,12 @@ class LoadPool:
             self._executors[0].tell(Resting(self._place, rests))
 
     def _share_arrivals(self) -> None:
-        """Give each executor the share of an open arrival rate that it has of the users."""
-        everywhere = len(self._numbers) + self._elsewhere
+        """Give each executor the share of an open arrival rate that it has of the users. Until the other machines'
+        numbers are told, they are taken to have as many as this one: users start on all at once."""
+        here = len(self._numbers)
+        elsewhere = here * (self._here.machines - 1) if self._elsewhere is None else self._elsewhere
         for executor, users in zip(self._executors, self._users, strict=True):
-            executor.tell(RateShare(self._place, len(users) / max(1, everywhere)))
+            executor.tell(RateShare(self._place, len(users) / max(1, here + elsewhere)))
 
 
 def _orders(loads: Sequence[LoadSpec], engine: str, here: ThisMachine) -> list[ExecutorOrder]:

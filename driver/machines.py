@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+TOLD_AFTER_S = 0.4
+"""The time after a second's end when a load machine tells of it: its executors report four times a second."""
+
 Measures = dict[str, int | float | str | bool | None]
 
 

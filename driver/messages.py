@@ -140,8 +140,7 @@ class ExecutorReady(Message):
 
 
 class Report(Message):
-    """Measurements of an executor: `Rows`, encoded once there and decoded once by the controller. All others pass
-    them on as they are."""
+    """Measurements: encoded `Rows` of an executor, or of all those of a load machine, which merges them."""
 
     encoded: msgspec.Raw
 
@@ -241,6 +240,12 @@ class Refused(Message):
 
     name: str
     why: str
+
+
+class CameLate(Message):
+    """A load machine came when all were there."""
+
+    name: str
 
 
 class Incomplete(Message):

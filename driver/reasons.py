@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from stallmark.driver.messages import (
+    CameLate,
     ExecutorDied,
     Incomplete,
     MachineLost,
@@ -45,6 +46,11 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
         case Incomplete(why):
             return why
     return "the load driver stopped the users too early"
+
+
+def came_late(message: CameLate) -> str:
+    """Return the sentence on a load machine that came when the run had all of its own."""
+    return f"Load machine {message.name} came when all were there: it waits for the next run."
 
 
 def not_understood(message: NotUnderstood) -> str:

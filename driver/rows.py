@@ -1,6 +1,7 @@
 """The rows of the record's tables as executors report them, each a part of its second, and how parts are merged.
 
-The conductor passes them on as they come. NumPy, which it would import in vain, is imported where parts are merged.
+The conductor of a run passes them on as they come, that of a load machine merges them first. NumPy, which the former
+would import in vain, is imported where parts are merged.
 """
 
 from collections.abc import Sequence
@@ -123,6 +124,12 @@ def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
 def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
     sums = [name for name in OwnIORow.__struct_fields__ if name not in ("second", "load", "transaction")]
     return msgspec.structs.replace(rows[0], **{name: sum_known([getattr(row, name) for row in rows]) for name in sums})
+
+
+def merge_errors(rows: Sequence[ErrorRow]) -> ErrorRow:
+    """Return one row of failures of one kind, with the message of the first."""
+    sums = ("attempts", "given_up")
+    return msgspec.structs.replace(rows[0], **{name: sum(getattr(row, name) for row in rows) for name in sums})
 
 
 def sum_known(values: Sequence[int | None]) -> int | None:

@@ -40,8 +40,8 @@ SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_
 
 SLOW = (
     "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
-    "test_locust_bridge", "test_executor_core", "test_probe_saturation", "test_warehouse.py", "test_oracle",
-    "test_query_run.py", "test_brokerage_conditions", "test_brokerage_build.py", "test_wheel",
+    "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation", "test_warehouse.py",
+    "test_oracle", "test_query_run.py", "test_brokerage_conditions", "test_brokerage_build.py", "test_wheel",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 

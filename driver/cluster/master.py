@@ -26,6 +26,7 @@ from stallmark.driver.load import LoadSpec
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     Bye,
+    CameLate,
     ClocksCompared,
     Done,
     EndLoad,
@@ -57,6 +58,7 @@ from stallmark.driver.messages import Message as OurMessage
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks
 ANSWER_WITHIN_S = 2
+USERS_TOLD_AFTER_S = 0.02  # when their number has changed on one machine: it changes on many at once
 LINGER_MS = 500  # for what a machine that has gone would still be sent
 
 
@@ -84,8 +86,8 @@ class TakenMachine:
 
 class Master(MasterRunner):
     """The master of one run, which delivers what the executors of all machines report. It adds Refused and Waiting
-    until all have come, MachineLost when one is gone, MessagesLost when messages of one are missing, ClocksCompared at
-    the end, and NotUnderstood once for each sender of what is no message."""
+    until all have come, CameLate for one too many, MachineLost when one is gone, MessagesLost when messages of one are
+    missing, ClocksCompared at the end, and NotUnderstood once for each sender of what is no message."""
 
     def __init__(
         self,
@@ -101,6 +103,8 @@ class Master(MasterRunner):
         self._all_there = Event()
         self._over = False
         self._not_understood: set[str] = set()
+        self._late: set[str] = set()  # names of machines
+        self._users_changed: set[int] = set()  # the loads whose numbers the machines are still to be told
         super().__init__(environment, expected.host, expected.port)
         environment.runner = self
         if environment.shape_class:
@@ -136,12 +140,16 @@ class Master(MasterRunner):
             case "client_ready":
                 if client_id in self._machines or not self._all_there.is_set():
                     super().handle_message(client_id, msg)
+                else:
+                    self._tell_of_late(client_id.rpartition("_")[0] or client_id)  # as Locust makes its ids
             case kind if kind == STALLMARK:
                 self._receive(client_id, msg.data["body"], msg.data["count"])
             case "stats" if is_known:
                 self.clients[client_id].user_classes_count = msg.data["user_classes_count"]
                 self.check_stopped()
             case _ if is_known:
+                if self.clients[client_id].state == STATE_MISSING:
+                    self._tell_of_lost()  # it was, though it has come back: its users were given up
                 super().handle_message(client_id, msg)
 
     def wait_until_ready(self) -> list[LoadMachine]:
@@ -242,7 +250,7 @@ class Master(MasterRunner):
             if count != machine.received:
                 self._deliver(MessagesLost(machine.number))
             self._hear(machine, message)
-        elif isinstance(message, Join) and not self._all_there.is_set():
+        elif isinstance(message, Join):
             self._judge(id, message)
 
     def _refuse_foreign(self, machine: TakenMachine, message: OurMessage) -> None:
@@ -268,13 +276,21 @@ class Master(MasterRunner):
             raise Malformed(f"{type(message).__name__} of another run")
 
     def _judge(self, id: str, join: Join) -> None:
-        if why := refusal(self._expected.facts, join.agreed):
+        if self._all_there.is_set() or len(self._machines) == self._expected.count:
+            self._tell_of_late(join.name)
+        elif why := refusal(self._expected.facts, join.agreed):
             refused = Refused(join.name, why)
             self._deliver(refused)
             self.send_message(STALLMARK, {"body": encode(refused)}, client_id=id)
             self.clients.pop(id, None)
-        elif len(self._machines) < self._expected.count:
+        else:
             self._machines[id] = TakenMachine(id, join, received=1)
+
+    def _tell_of_late(self, name: str) -> None:
+        """Say once that a machine came when all were there."""
+        if name not in self._late:
+            self._late.add(name)
+            self._deliver(CameLate(name))
 
     def _hear(self, machine: TakenMachine, message: OurMessage) -> None:
         match message:
@@ -285,15 +301,24 @@ class Master(MasterRunner):
                 machine.pongs.put((sent_ns, seen_ns, monotonic_ns()))
             case UsersHere(load, running):
                 machine.running[load] = running
-                everywhere = sum(each.running.get(load, 0) for each in self._machines.values())
-                for each in self._machines.values():
-                    self._send(each, UsersElsewhere(load, everywhere - each.running.get(load, 0)))
+                if not self._users_changed:
+                    self.greenlet.spawn(self._tell_of_users)
+                self._users_changed.add(load)
             case Done():
                 machine.done.set()
             case Report():
                 self._deliver(message)  # its rows name the machine
             case _:
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
+
+    def _tell_of_users(self) -> None:
+        """Tell every machine how many users the others have, of the loads where that has changed."""
+        gevent.sleep(USERS_TOLD_AFTER_S)
+        changed, self._users_changed = self._users_changed, set()
+        for load in changed:
+            everywhere = sum(each.running.get(load, 0) for each in self._machines.values())
+            for each in self._machines.values():
+                self._send(each, UsersElsewhere(load, everywhere - each.running.get(load, 0)))
 
     def _compare_clocks(self, machine: TakenMachine) -> ClockOffset | None:
         """Compare the clock of a machine with ours; return None when it does not answer."""

@@ -6,6 +6,7 @@ waits for a master for as long as its parent lives, and ends with the run, with 
 
 from stallmark.driver.user_handle import user_class  # isort: skip  (patches the process: before everything else)
 import logging
+import math
 import socket
 import sys
 import time
@@ -25,7 +26,7 @@ from stallmark.driver.cluster.incoming import from_master
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import Executors
 from stallmark.driver.load import executors
-from stallmark.driver.machines import ThisMachine
+from stallmark.driver.machines import TOLD_AFTER_S, ThisMachine
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -47,17 +48,23 @@ from stallmark.driver.messages import (
     Quit,
     Rate,
     Refused,
+    Report,
     Unable,
     UnknownHost,
     UsersElsewhere,
+    UsersHere,
     WorkerOrder,
     decode_of_master,
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
+from stallmark.driver.row_merger import RowMerger
+from stallmark.driver.rows import Rows
 
 MASTER_SILENT_S = 8  # Locust itself would go on for a minute, and the load with it
 RELEASED_WITHIN_S = 5
+LOOK_EVERY_S = 0.1  # for what is to be reported
+USERS_TOLD_AFTER_S = 0.02  # when their number has changed: many start at once
 LINGER_MS = 500
 
 
@@ -112,6 +119,8 @@ class LoadWorker:
         options = Namespace(web_base_path="")
         self._environment = Environment(parsed_options=options)
         self._executors: Executors | None = None
+        self._merger = RowMerger()
+        self._users: dict[int, int] = {}  # by load, where their number has not been told yet
         self._sent = 0
         self._silent_s = 0
         self._has_left_out = False
@@ -156,6 +165,7 @@ class LoadWorker:
                 gevent.spawn(self._finish)
             case Go(start_ns) if self._executors:
                 self._executors.go(start_ns)
+                gevent.spawn(self._report, start_ns, self._executors)
                 self._tell_parent(Begun())
             case EndLoad(load) if self._executors:
                 self._executors.end_load(load)
@@ -169,19 +179,47 @@ class LoadWorker:
     def _get_ready(self, order: LoadOrder) -> None:
         here = ThisMachine(order.number, order.machines)
 
-        def deliver(message: OurMessage) -> None:
-            self._tell_master(message)
-            if isinstance(message, ExecutorDied) and not self._executors:
-                self._tell_parent(Unable(message.pid, message.code))
-
         try:
-            started = Executors(order.loads, self._engine, deliver, here)
+            started = Executors(order.loads, self._engine, self._deliver, here)
         except Closed:
             return
         self._environment.user_classes = [user_class(place, pool) for place, pool in enumerate(started.pools)]
         self._executors = started
         self._tell_parent(Joined(order.number, order.machines))
         self._tell_master(ExecutorsReady(len(started), executors(order.loads, order.machines)))
+
+    def _deliver(self, message: OurMessage) -> None:
+        """Pass on what an executor says, and gather what need not be told at once: a master has many machines."""
+        match message:
+            case Report():
+                try:
+                    self._merger.add(message.rows())
+                except Malformed:
+                    self._tell_master(NotUnderstood("an executor process"))
+            case UsersHere(load, running):
+                if not self._users:
+                    gevent.spawn_later(USERS_TOLD_AFTER_S, self._tell_users)
+                self._users[load] = running
+            case _:
+                self._tell_master(message)
+                if isinstance(message, ExecutorDied) and not self._executors:
+                    self._tell_parent(Unable(message.pid, message.code))
+
+    def _report(self, start_ns: int, executors: Executors) -> None:
+        """Report every second of the load once all executors should have reported it, and what comes later at once."""
+        while self._executors is executors:
+            self._tell_rows(math.floor((time.monotonic_ns() - start_ns) / 1e9 - TOLD_AFTER_S))
+            gevent.sleep(LOOK_EVERY_S)
+
+    def _tell_rows(self, before: float) -> None:
+        rows = self._merger.take_before(before)
+        if rows != Rows():
+            self._tell_master(Report.of(rows))
+
+    def _tell_users(self) -> None:
+        changed, self._users = self._users, {}
+        for load, running in changed.items():
+            self._tell_master(UsersHere(load, running))
 
     def _finish(self) -> None:
         self._runner.stop()
@@ -194,6 +232,7 @@ class LoadWorker:
         ending, self._executors = self._executors, None
         if ending:
             ending.quit()
+            self._tell_rows(math.inf)
 
     def _heard(self, **_: Any) -> None:
         self._silent_s = 0

@@ -16,6 +16,7 @@ from stallmark.driver.channel import Channel
 from stallmark.driver.controller import Drive, Interrupted
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
+    CameLate,
     ClocksCompared,
     ConductorOrder,
     ExecutorDied,
@@ -80,6 +81,16 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
     assert "host" not in str(drive.load_machines)
     assert drive.load_machines[0] == RecordedMachine(number=1, executors=1, clock_within_ms=0.5, cores=8)
     assert drive.load_machines[1].clock_within_ms == 80.0
+
+
+def test_a_machine_that_comes_late_is_said_before_the_load_and_while_it_lasts(spoken_for):
+    drive, conductor = spoken_for(EXPECTED)
+    for message in (CameLate("host-3"), Ready([machine(1, 0.5), machine(2, 0.4)]), CameLate("host-4")):
+        conductor.send(message)
+    said: list[str] = []
+    drive.start(said.append)
+    drive._receive(timeout=60)
+    assert "host-3" in said[0] and "host-4" in said[-1] and len(said) == 4
 
 
 def test_who_sent_what_is_no_message_is_said_and_noted_once(spoken_for):

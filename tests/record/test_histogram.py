@@ -54,6 +54,11 @@ def test_parts_add_up_to_the_whole(parts):
     assert np.array_equal(read(*histograms), read(whole))
 
 
+def test_parts_of_many_buckets_add_up_too():
+    parts = [np.arange(first, 2_000_000, 997) for first in (1, 5, 1)]
+    assert hdr.merge(list(map(hdr.encode, parts))) == hdr.encode(np.concatenate(parts))
+
+
 def test_what_is_out_of_range_is_counted_at_its_ends():
     found = read(hdr.encode(np.array([-5, 0, 2 * hdr.HIGHEST_US])))
     assert (found[1], found[hdr.VALUES_US.searchsorted(hdr.HIGHEST_US, "right") - 1], found.sum()) == (2, 1, 3)

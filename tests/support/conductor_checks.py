@@ -2,9 +2,11 @@
 
 from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
 
+import math
 import time
 from types import SimpleNamespace
 
+import gevent
 import msgspec
 import numpy as np
 import pytest
@@ -14,17 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from locust.env import Environment
 from locust.rpc import Message
-from locust.runners import WorkerNode
+from locust.runners import STATE_MISSING, WorkerNode
 
 from stallmark.driver.cluster import worker
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.dispatcher import LoadsDispatcher
-from stallmark.driver.executor_pool import Executors
+from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import ExpectedMachines, RunFacts
+from stallmark.driver.machines import ExpectedMachines, RunFacts, ThisMachine
 from stallmark.driver.messages import (
     Bye,
+    CameLate,
     ExecutorDied,
     ExecutorSilent,
     ExecutorsReady,
@@ -37,6 +40,7 @@ from stallmark.driver.messages import (
     NotUnderstood,
     Quit,
     Rate,
+    RateShare,
     Refused,
     Report,
     SessionLost,
@@ -44,10 +48,13 @@ from stallmark.driver.messages import (
     Stopped,
     UsersElsewhere,
     UsersHere,
+    Waiting,
     decode,
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import ErrorRow, Rows, TransactionRow, UserRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
@@ -221,6 +228,18 @@ def test_who_comes_when_all_are_there_waits_for_the_next_run(net):
     here.join("late")
     here.say("early", 1, Join("early", FACTS, MachineFacts()))
     assert list(here.master.clients) == ["a"] and here.sent == []
+    here.connect("late")  # it asks every few seconds
+    here.connect("a")
+    here.connect("later_0123abc")
+    assert here.delivered == [CameLate(name) for name in ("late", "early", "later")]
+
+
+def test_one_too_many_at_once_is_said(net):
+    here = net(1)
+    here.join("a")
+    here.join("b")
+    here.together()
+    assert here.delivered == [CameLate("b")] and list(here.master.clients) == ["a"]
 
 
 def test_machines_that_do_not_come_are_said(net):
@@ -237,6 +256,37 @@ def test_a_machine_that_leaves_while_others_are_waited_for_is_not_counted(net):
     here.master.handle_message("b", Message("quit", None, "b"))
     with pytest.raises(MachinesMissing, match="1 of 2"):
         here.together()
+
+
+def test_how_many_are_there_is_said_anew_when_one_leaves_and_when_it_comes_back(net, monkeypatch):
+    monkeypatch.setattr("stallmark.driver.cluster.master.ANSWER_WITHIN_S", 0)
+    here = net(2)
+    here.join("a")
+    waiting = gevent.spawn(here.together)
+
+    def said() -> list[OurMessage]:
+        gevent.sleep(0.12)
+        return here.delivered
+
+    assert said() == [Waiting(1, 2)]
+    here.hear("a", "quit")
+    assert said() == [Waiting(1, 2), Waiting(0, 2)]
+    here.join("a")
+    assert said() == [Waiting(1, 2), Waiting(0, 2), Waiting(1, 2)]
+    here.join("b")
+    waiting.join()
+    assert len(said()) == 3
+
+
+def test_a_machine_that_was_silent_and_comes_back_is_lost(net):
+    """Its users were given up, and Locust would start them once more."""
+    here = net(2)
+    for id in "ab":
+        here.join(id)
+    here.together()
+    here.master.clients["b"].state = STATE_MISSING
+    here.hear("b", "heartbeat", {"state": "running", "current_cpu_usage": 3, "current_memory_usage": 9})
+    assert here.delivered == [MachineLost(here.master._machines["b"].number)]
 
 
 def test_a_machine_that_leaves_during_the_load_is_told_of_before_locust_stops(net):
@@ -286,7 +336,78 @@ def test_every_machine_knows_how_many_users_the_others_have(net):
     here.say("a", 2, UsersHere(0, 4))
     here.say("a", 3, UsersHere(1, 9))
     here.say("c", 2, UsersHere(0, 2))
-    assert here.sent[-3:] == [(id, UsersElsewhere(0, users)) for id, users in zip("abc", (2, 6, 4), strict=True)]
+    gevent.sleep(0.1)
+    told = [(id, UsersElsewhere(0, users)) for id, users in zip("abc", (2, 6, 4), strict=True)]
+    told += [(id, UsersElsewhere(1, users)) for id, users in zip("abc", (0, 9, 9), strict=True)]
+    assert here.sent == told  # once, though two machines have told
+    here.say("b", 2, UsersHere(0, 1))
+    gevent.sleep(0.1)
+    assert here.sent[-3:] == [(id, UsersElsewhere(0, users)) for id, users in zip("abc", (3, 6, 5), strict=True)]
+
+
+def test_a_machine_takes_the_others_to_have_as_many_users_until_it_is_told():
+    told: list[OurMessage] = []
+    load = msgspec.structs.replace(LOADS[0], arrivals=Arrivals("poisson", rate=100))
+    pool = LoadPool(load, 0, [SimpleNamespace(tell=told.append)], lambda message: None, ThisMachine(1, 2))
+    pool.start_user()
+    pool.start_user()
+    pool.note_elsewhere(6)
+    assert told == [RateShare(0, 0.5), StartUser(0, 0), RateShare(0, 0.5), StartUser(0, 2), RateShare(0, 0.25)]
+
+
+def of_executor(executor: int, second: int, *latencies_us: int) -> Report:
+    """A report of as many transactions, in which one failed before."""
+    histogram = hdr.encode(np.array(latencies_us, np.int64))
+    counts = len(latencies_us), 0, 0, 1, sum(latencies_us), sum(latencies_us)
+    return Report.of(
+        Rows(
+            [TransactionRow(second, "bank", "transfer", *counts, histogram, histogram)],
+            [UserRow(second, "bank", 1, executor, running=0.25, cpu_us=7, lag_max_us=executor)],
+            [ErrorRow(second, "bank", "transfer", "deadlock", "1205", 1, 0, f"deadlock {executor}")],
+        )
+    )
+
+
+def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatch):
+    told: list[OurMessage] = []
+    here = worker.LoadWorker.__new__(worker.LoadWorker)
+    here._merger, here._users, here._executors = RowMerger(), {}, object()
+    here._tell_master = told.append
+    for executor in range(16):
+        here._deliver(of_executor(executor, 0, 1000, 2000 + executor))
+        here._deliver(of_executor(executor, 1, 500))
+        here._deliver(UsersHere(0, executor))
+    here._deliver(SessionLost("bank", 3, "gone"))
+    assert told == [SessionLost("bank", 3, "gone")]
+    monkeypatch.setattr(worker, "TOLD_AFTER_S", -0.95)
+    reporting = gevent.spawn(here._report, time.monotonic_ns(), here._executors)
+    gevent.sleep(0.2)
+    assert sorted(map(type, told[1:]), key=str) == [Report, UsersHere] and UsersHere(0, 15) in told
+    [rows] = [message.rows() for message in told if isinstance(message, Report)]
+    [row], [error] = rows.transactions, rows.errors
+    _, counts = hdr.used(row.latency)
+    assert (row.second, row.committed, row.retries, row.latency_us) == (0, 32, 16, 16 * 3000 + 120)
+    assert counts.tolist() == [16, *[1] * 16] and row.latency == row.service
+    assert [(user.executor, user.running, user.lag_max_us) for user in rows.users] == [(n, 0.25, n) for n in range(16)]
+    assert (error.attempts, error.message) == (16, "deadlock 0")
+    here._deliver(of_executor(3, 0, 700))  # late, and told as soon as it comes
+    gevent.sleep(0.2)
+    [row] = told[3].rows().transactions
+    assert (row.second, row.committed) == (0, 1)
+    here._executors = SimpleNamespace(quit=lambda: here._deliver(of_executor(0, 2, 9)))
+    here._end_load()
+    assert [row.second for row in told[4].rows().transactions] == [1, 2]
+    here._tell_rows(math.inf)
+    gevent.sleep(0.2)
+    assert len(told) == 5 and reporting.ready()
+
+
+def test_what_an_executor_sends_that_is_no_report_is_left_out_and_told():
+    told: list[OurMessage] = []
+    here = worker.LoadWorker.__new__(worker.LoadWorker)
+    here._merger, here._tell_master = RowMerger(), told.append
+    here._deliver(Report(msgspec.Raw(b"\x91\x91\x01")))
+    assert told == [NotUnderstood("an executor process")] and here._merger.take_before(9) == Rows()
 
 
 def test_what_is_no_message_is_left_out_and_its_sender_said_once(net):

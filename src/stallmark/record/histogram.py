@@ -73,6 +73,8 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
     if len(parts) == 1:
         return parts[0]
     places, counts = map(np.concatenate, zip(*map(used, parts), strict=True))
+    if len(places) > _FEW:
+        return of_counts(np.bincount(places, counts))
     together, which = np.unique(places, return_inverse=True)
     return _encode(together, np.bincount(which, counts, minlength=len(together)))
 
