@@ -2,11 +2,13 @@
 
     python -m benchmarks.load_at_scale made [customers] [days]       (from the root of the repository)
     python -m benchmarks.load_at_scale loaded [customers] [days]
+    python -m benchmarks.load_at_scale finished [customers] [days]
     python -m benchmarks.load_at_scale checked [customers] [days …]
 
 `made`: two processes make all batches as loader processes do and encode them for COPY, into a sink that counts them.
-`loaded`: two loader processes fill bare tables of an embedded server in a temporary folder. `checked`: databases of
-more and more days, how long their keys and statistics take, and then each condition, one at a time.
+`loaded`: two loader processes fill bare tables of an embedded server in a temporary folder. `finished`: the same bare
+tables get their keys and statistics, so many tables at once, with and without PostgreSQL's own workers. `checked`:
+databases of more and more days, and how long each condition takes, one at a time.
 
 Rates are of a group of tables, by tenths of its rows: those of other tables cost more or less. CPU is that of all
 processes, the server's included. Each line ends with how far its values are from their median.
@@ -21,11 +23,11 @@ import threading
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 from benchmarks.load import SEED, _loaders, _peak_bytes
@@ -35,7 +37,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders import loader_pool
 from stallmark.loaders.brokerage import LOADER
-from stallmark.loaders.load import BuildProgress, build
+from stallmark.loaders.load import build
 from stallmark.loaders.plan import Batch, BatchShare, LoadPlan
 from stallmark.schema import deploy
 from stallmark.schema.brokerage.tables import METADATA
@@ -47,6 +49,7 @@ from stallmark.transactions.brokerage import WORKLOAD
 PROCESSES = 2
 SHOWN = 0.05  # of the rows, at least, a group has that is shown
 SAMPLE_S = 0.5
+TABLES_AT_ONCE = (1, 2, 4)
 
 
 class Sample(NamedTuple):
@@ -107,9 +110,8 @@ def part(k: int, customers: int, days: float) -> None:
 def loaded(customers: int = 20_000, days: float = 1) -> None:
     scale = LOADER.scale({"customers": customers, "days": float(days)})
     plan = LoadPlan(LOADER.groups(scale))
-    with _server() as engine:
-        deploy.create_tables(engine, OWN_TABLES)
-        deploy.create_tables(engine, ddl_of(METADATA).tables)
+    with _server() as server:
+        engine = _bare(server)
         total = 0
         for group in plan.groups:
             batches = [batch for batch in plan.batches() if batch.group == group.name]
@@ -121,6 +123,52 @@ def loaded(customers: int = 20_000, days: float = 1) -> None:
             if rows >= SHOWN * sum(plan.rows.values()):
                 _show(group.name, samples, rows)
         print(f"{customers:,} customers, {days:g} days: {total:,} rows, {engine.bytes_used() / 1e9:.1f} GB")
+
+
+def finished(customers: int = 1_000, days: float = 10, repeats: int = 3) -> None:
+    scale = LOADER.scale({"customers": customers, "days": float(days)})
+    plan = LoadPlan(LOADER.groups(scale))
+    print(f"{'tables at once':>14} {'own workers':>11}  seconds by phase")
+    with _server() as server:
+        engine = _bare(server)
+        for _ in loader_pool.load(engine, "brokerage", SEED, scale, plan.batches(), PROCESSES):
+            pass
+        server.keep("bare")
+        for _ in range(repeats):
+            for workers in TABLES_AT_ONCE:
+                for own in (0, 2):
+                    server.restore(None)
+                    engine.execute(f"ALTER DATABASE load SET max_parallel_maintenance_workers = {own}")
+                    clock = _Phases()
+                    deploy.finish(engine, ddl_of(METADATA), "", rows=plan.rows, workers=workers, step=clock.step)
+                    print(f"{workers:>14} {own:>11}  {clock}", flush=True)
+
+
+class _Phases:
+    """The seconds that each phase took; the last one to begin is not among them."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._phase, self._began = "", time.monotonic()
+
+    def step(self, phase: str, _: float) -> None:
+        if phase != self._phase:
+            now = time.monotonic()
+            if self._phase:
+                self.seconds[self._phase] = now - self._began
+            self._phase, self._began = phase, now
+
+    def __str__(self) -> str:
+        each = ", ".join(f"{phase} {took:.1f}" for phase, took in self.seconds.items())
+        return f"{each}, together {sum(self.seconds.values()):.1f}"
+
+
+def _bare(server: EmbeddedServer) -> EmbeddedEngine:
+    """Return a database that has the tables, without their keys."""
+    engine = EmbeddedEngine(server, "load")
+    deploy.create_tables(engine, OWN_TABLES)
+    deploy.create_tables(engine, ddl_of(METADATA).tables)
+    return engine
 
 
 @contextmanager
@@ -194,46 +242,32 @@ def checked(customers: int = 1_000, *days: float) -> None:
     sizes = days or (10.0, 40.0)
     for each in sizes:
         scale = LOADER.scale({"customers": customers, "days": float(each)})
-        with _server() as engine:
-            for phase, took in _built(engine, scale).items():
-                seconds[phase].append(took)
+        with _server() as server:
+            engine = EmbeddedEngine(server, "load")
+            build(engine, WORKLOAD, scale, SEED, workers=PROCESSES)
             for condition in WORKLOAD.conditions:
                 if condition.cost == "scan":
                     alone = replace(WORKLOAD, conditions=[condition])
                     [result] = checks.run(engine, alone, scale, driven=False)
                     assert result.holds, result
                     seconds[condition.name].append(result.seconds)
+                    print(f"{each:g} days: {condition.name}: {result.seconds:.1f} s", flush=True)
     print(f"{'seconds with so many days':<60}" + "".join(f"{each:>9g}" for each in sizes))
     for name, took in seconds.items():
         print(f"{name:<60}" + "".join(f"{one:>9.1f}" for one in took))
 
 
-def _built(engine: EmbeddedEngine, scale: Mapping[str, Any]) -> dict[str, float]:
-    """Build a database; return the seconds of each phase."""
-    took: dict[str, float] = {}
-    at = ["load", time.monotonic()]
-
-    def follow(progress: BuildProgress) -> None:
-        if progress.phase != at[0]:
-            took[str(at[0])] = time.monotonic() - float(at[1])
-            at[:] = [progress.phase, time.monotonic()]
-
-    build(engine, WORKLOAD, scale, SEED, workers=PROCESSES, progress=follow)
-    return took
-
-
 @contextmanager
-def _server() -> Iterator[EmbeddedEngine]:
+def _server() -> Iterator[EmbeddedServer]:
     with tempfile.TemporaryDirectory(prefix="stallmark-load-") as folder:
         server = EmbeddedServer(Path(folder) / "server")
         try:
-            yield EmbeddedEngine(server, "load")
+            yield server
         finally:
             server.close()
 
 
 if __name__ == "__main__":
     action, *numbers = sys.argv[1:]
-    {"made": made, "part": part, "loaded": loaded, "checked": checked}[action](
-        *(float(n) if "." in n else int(n) for n in numbers)
-    )
+    actions = {"made": made, "part": part, "loaded": loaded, "finished": finished, "checked": checked}
+    actions[action](*(float(n) if "." in n else int(n) for n in numbers))

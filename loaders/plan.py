@@ -8,8 +8,9 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -112,12 +113,24 @@ class LoadPlan:
             total.update(group.rows)
         return dict(total)
 
+    def rows_in(self, batches: Iterable[Batch]) -> int:
+        """Return the rows of some batches: of each the mean of its group."""
+        mean = {group.name: sum(group.rows.values()) / group.batches for group in self.groups if group.batches}
+        return round(sum(mean[batch.group] for batch in batches))
+
     def batches(self, part: BatchShare | None = None) -> list[Batch]:
         """Return the batches of a part, or all. Parts are disjoint, and together they are the whole.
 
+        All groups go on side by side: what is left is of the kind of what was loaded lately, and takes as long.
+
         Raises StallmarkError where there are more parts than batches.
         """
-        everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
+        by_place = [
+            (number / group.batches, Batch(group.name, number))
+            for group in self.groups
+            for number in range(group.batches)
+        ]
+        everything = [batch for _, batch in sorted(by_place, key=itemgetter(0))]
         if part and part.n > (most := len(everything)):
             raise StallmarkError(
                 f"--part {part} is a share of nothing: there are {most:,} batches to share out, so write k/n with n "

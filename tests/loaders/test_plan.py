@@ -46,7 +46,18 @@ def test_part_is_read_or_refused() -> None:
 def test_rows_of_a_group_with_several_tables() -> None:
     plan = LoadPlan([TableGroup("trade", 2, {"trade": 5, "history": 12}), TableGroup("broker", 1, {"broker": 3})])
     assert plan.rows == {"trade": 5, "history": 12, "broker": 3}
-    assert plan.batches() == [Batch("trade", 0), Batch("trade", 1), Batch("broker", 0)]
+    assert plan.batches() == [Batch("trade", 0), Batch("broker", 0), Batch("trade", 1)]
+
+
+@given(groups=GROUPS)
+def test_groups_go_on_side_by_side(groups: list[TableGroup]) -> None:
+    plan = LoadPlan(groups)
+    batches = plan.batches()
+    assert plan.rows_in(batches) == sum(plan.rows.values())
+    for upto in range(len(batches)):
+        for group in groups:
+            begun = sum(batch.group == group.name for batch in batches[:upto])
+            assert abs(begun - group.batches * upto / len(batches)) <= len(groups)
 
 
 def test_a_loader_process_starts_without_sqlalchemy() -> None:
