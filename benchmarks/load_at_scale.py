@@ -125,10 +125,10 @@ def loaded(customers: int = 20_000, days: float = 1) -> None:
         print(f"{customers:,} customers, {days:g} days: {total:,} rows, {engine.bytes_used() / 1e9:.1f} GB")
 
 
-def finished(customers: int = 1_000, days: float = 10, repeats: int = 3) -> None:
+def finished(customers: int = 1_000, days: float = 10, repeats: int = 1) -> None:
     scale = LOADER.scale({"customers": customers, "days": float(days)})
     plan = LoadPlan(LOADER.groups(scale))
-    print(f"{'tables at once':>14} {'own workers':>11}  seconds by phase")
+    print(f"{'tables at once':>14} {'own workers':>11} {'CPU s':>6} {'written':>8}  seconds by phase")
     with _server() as server:
         engine = _bare(server)
         for _ in loader_pool.load(engine, "brokerage", SEED, scale, plan.batches(), PROCESSES):
@@ -139,9 +139,12 @@ def finished(customers: int = 1_000, days: float = 10, repeats: int = 3) -> None
                 for own in (0, 2):
                     server.restore(None)
                     engine.execute(f"ALTER DATABASE load SET max_parallel_maintenance_workers = {own}")
-                    clock = _Phases()
+                    clock, cpu_before = _Phases(), _cpu_s()
                     deploy.finish(engine, ddl_of(METADATA), "", rows=plan.rows, workers=workers, step=clock.step)
-                    print(f"{workers:>14} {own:>11}  {clock}", flush=True)
+                    engine.checkpoint()
+                    [(written,)] = engine.query("SELECT sum(write_bytes) FROM pg_stat_io WHERE object = 'relation'")
+                    used = _cpu_s() - cpu_before
+                    print(f"{workers:>14} {own:>11} {used:>6.1f} {float(written) / 1e6:>5.0f} MB  {clock}", flush=True)
 
 
 class _Phases:
@@ -238,7 +241,7 @@ def _tenths(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
 
 
 def checked(customers: int = 1_000, *days: float) -> None:
-    seconds: dict[str, list[float]] = defaultdict(list)
+    cpu_s: dict[str, list[float]] = defaultdict(list)
     sizes = days or (10.0, 40.0)
     for each in sizes:
         scale = LOADER.scale({"customers": customers, "days": float(each)})
@@ -247,14 +250,15 @@ def checked(customers: int = 1_000, *days: float) -> None:
             build(engine, WORKLOAD, scale, SEED, workers=PROCESSES)
             for condition in WORKLOAD.conditions:
                 if condition.cost == "scan":
-                    alone = replace(WORKLOAD, conditions=[condition])
+                    alone, cpu_before = replace(WORKLOAD, conditions=[condition]), _cpu_s()
                     [result] = checks.run(engine, alone, scale, driven=False)
                     assert result.holds, result
-                    seconds[condition.name].append(result.seconds)
-                    print(f"{each:g} days: {condition.name}: {result.seconds:.1f} s", flush=True)
-    print(f"{'seconds with so many days':<60}" + "".join(f"{each:>9g}" for each in sizes))
-    for name, took in seconds.items():
-        print(f"{name:<60}" + "".join(f"{one:>9.1f}" for one in took))
+                    cpu_s[condition.name].append(_cpu_s() - cpu_before)
+                    used = f"{result.seconds:.1f} s, {cpu_s[condition.name][-1]:.1f} s of CPU"
+                    print(f"{each:g} days: {condition.name}: {used}", flush=True)
+    print(f"{'CPU seconds with so many days':<60}" + "".join(f"{each:>9g}" for each in sizes))
+    for name, used_s in cpu_s.items():
+        print(f"{name:<60}" + "".join(f"{one:>9.1f}" for one in used_s))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
     create_tables   Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load
     … the load …
-    finish          primary keys and indexes → statistics → foreign keys → procedures
+    finish          primary keys and indexes, statistics → foreign keys → procedures
 
 What is there is looked up once and only what is missing is added, so a build that was interrupted goes on where it
 stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table:
@@ -140,9 +140,18 @@ def finish(
         return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
 
     keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (ddl.keys, ddl.foreign_keys))
-    everywhere("keys and indexes", lambda items: _add(engine, items), keys)
-    # Before foreign keys are checked: without them PostgreSQL looks each of the warehouse's lineitems up in an index.
-    everywhere("statistics", lambda tables: engine.settle(tables[0].fullname), ddl.tables.sorted_tables)
+
+    def index() -> None:
+        everywhere("keys and indexes", lambda items: _add(engine, items), keys)
+
+    def settle() -> None:
+        everywhere("statistics", lambda tables: engine.settle(tables[0].fullname), ddl.tables.sorted_tables)
+
+    # PostgreSQL freezes rows as it gathers statistics. An index that is made before notes on every page that its rows
+    # are committed, and all of them are written once more. SQL Server makes statistics along with an index.
+    for phase in (settle, index) if engine.dialect == "postgresql" else (index, settle):
+        phase()
+    # Foreign keys last: without statistics PostgreSQL looks each of the warehouse's lineitems up in an index.
     if ddl.foreign_keys:
         step("foreign keys", 0.0)
         _add(engine, foreign_keys)  # each locks two tables

@@ -69,7 +69,7 @@ def test_bare_then_keyed(database: EmbeddedEngine) -> None:
         deploy.create_tables(database, ddl_of(metadata).tables)
     assert names(database, CONSTRAINTS) == ["sale_amount_check"]
     assert names(database, INDEXES) == []
-    assert finish(database, metadata) == ["keys and indexes", "statistics", "foreign keys", "procedures"]
+    assert finish(database, metadata) == ["statistics", "keys and indexes", "foreign keys", "procedures"]
     keys = ["buyer_email_key", "buyer_pkey", "sale_amount_check", "sale_buyer_id_fkey", "sale_pkey"]
     assert names(database, CONSTRAINTS) == keys
     assert names(database, INDEXES) == ["buyer_email_key", "buyer_pkey", "sale_buyer_ix", "sale_pkey"]
