@@ -53,7 +53,7 @@ TABLES_AT_ONCE = (1, 2, 4)
 
 
 class Sample(NamedTuple):
-    """What was done until then, and the most memory that a process had since the sample before."""
+    """The work that was done until then, and the most memory that a process had since the sample before."""
 
     done: float
     cpu_s: float
