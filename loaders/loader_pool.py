@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from queue import SimpleQueue
@@ -14,6 +14,7 @@ import msgspec
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import Batch, Scale
 from stallmark.loaders.worker import Answer, Failed, LoaderOrder, Opened
 from stallmark.processes import how_ended, kill, start_module
@@ -38,15 +39,19 @@ class Loaded:
 
 
 def load(
-    engine: Engine, workload: str, seed: int, scale: Scale, batches: Iterable[Batch], workers: int
+    engine: Engine, workload: str, seed: int, scale: Scale, batches: Sequence[Batch], workers: int
 ) -> Generator[Loaded, None, None]:
     """Load `batches` with `workers` processes; yields each as it is committed. A process knows the batch after the one
     that it is at, and begins to make its rows.
 
     Raises StallmarkError when a batch fails or a process dies. However it is left, the processes are gone.
     """
-    order = LoaderOrder(engine.spec(), workload, seed, dict(scale))
-    waiting = iter(batches)
+    with loader_for(workload).supply(scale, batches, workers) as supply:
+        order = LoaderOrder(engine.spec(), workload, seed, dict(scale), dict(supply.folders))
+        yield from _load(order, supply.batches, workers)
+
+
+def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterator[Loaded]:
     answers: SimpleQueue[tuple[_Worker, str]] = SimpleQueue()
     pool: list[_Worker] = []
     try:

@@ -9,8 +9,8 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -36,6 +36,15 @@ class TableGroup:
 class Batch(NamedTuple):
     group: str
     number: int
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Batches for the loader processes of a machine, in the order in which they can have them. `folders` hold what was
+    made for all of these processes together, by workload."""
+
+    batches: Iterator[Batch]
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 class Loader(ABC):
@@ -74,6 +83,15 @@ class Loader(ABC):
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         """Yield the rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
+
+    @contextmanager
+    def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
+        """Yield the supply of so many loader processes. What it holds is gone when it is left."""
+        yield Supply(iter(batches))
+
+    def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        """Yield the rows of a batch of a supply, once."""
+        return self.batch(seed, scale, batch)
 
 
 @dataclass(frozen=True)
@@ -119,24 +137,22 @@ class LoadPlan:
         return round(sum(mean[batch.group] for batch in batches))
 
     def batches(self, part: BatchShare | None = None) -> list[Batch]:
-        """Return the batches of a part, or all. Parts are disjoint, and together they are the whole.
+        """Return the batches of a part, or all. Parts are disjoint, have as many batches of each group, or one more,
+        and together they are the whole.
 
         All groups go on side by side: what is left is of the kind of what was loaded lately, and takes as long.
 
         Raises StallmarkError where there are more parts than batches.
         """
-        by_place = [
-            (number / group.batches, Batch(group.name, number))
-            for group in self.groups
-            for number in range(group.batches)
-        ]
-        everything = [batch for _, batch in sorted(by_place, key=itemgetter(0))]
+        everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
         if part and part.n > (most := len(everything)):
             raise StallmarkError(
                 f"--part {part} is a share of nothing: there are {most:,} batches to share out, so write k/n with n "
                 f"up to {most}."
             )
-        return everything if part is None else everything[part.k - 1 :: part.n]
+        of_group = {group.name: group.batches for group in self.groups}
+        share = everything[part.k - 1 :: part.n] if part else everything
+        return sorted(share, key=lambda batch: batch.number / of_group[batch.group])
 
 
 def checked_seed(seed: Any) -> int:

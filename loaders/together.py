@@ -1,15 +1,16 @@
 """The rows of several workloads, each as its own loader makes them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, Supply, TableGroup
 
 
 class LoadersTogether(Loader):
-    """Groups of the ledger are named after the loader that they are of: "warehouse/all". A scale names the measures of
-    all; what several of them know, as `compressibility`, is one for all."""
+    """Groups of the ledger are named after the loader that they are of: "warehouse/orders". A scale names the measures
+    of all; what several of them know, as `compressibility`, is one for all."""
 
     def __init__(self, parts: Mapping[str, Loader]):
         self._parts = parts
@@ -44,6 +45,29 @@ class LoadersTogether(Loader):
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         part, own = self._own(batch)
         return part.batch(seed, part.own(scale), own)
+
+    @contextmanager
+    def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
+        with ExitStack() as stack:
+            supplies = {
+                name: stack.enter_context(part.supply(part.own(scale), self._of(name, batches), workers))
+                for name, part in self._parts.items()
+            }
+            yield Supply(
+                (
+                    Batch(f"{name}/{batch.group}", batch.number)
+                    for name, supply in supplies.items()
+                    for batch in supply.batches
+                ),
+                {where: folder for supply in supplies.values() for where, folder in supply.folders.items()},
+            )
+
+    def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        part, own = self._own(batch)
+        return part.supplied(folders, seed, part.own(scale), own)
+
+    def _of(self, name: str, batches: Sequence[Batch]) -> list[Batch]:
+        return [self._own(batch)[1] for batch in batches if batch.group.startswith(f"{name}/")]
 
     def _own(self, batch: Batch) -> tuple[Loader, Batch]:
         """Return the loader that a batch is of, and how that one calls it."""

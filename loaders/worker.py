@@ -36,12 +36,13 @@ NOT_OURS = {"23505", "2627", "2601", "50001"}
 
 
 class LoaderOrder(msgspec.Struct, forbid_unknown_fields=True):
-    """The load and its target; `engine` may hold a password."""
+    """The load, its target and the folders of its supply; `engine` may hold a password."""
 
     engine: str
     workload: str
     seed: int
     scale: dict[str, Any]
+    folders: dict[str, str]
 
 
 class Opened(msgspec.Struct, tag=True, forbid_unknown_fields=True):
@@ -77,21 +78,21 @@ def main() -> None:
     engine = open_engine(order.engine)
     loader = loader_for(order.workload)
     try:
-        for answer in load(engine, loader, order.seed, order.scale, _batches(lines)):
+        for answer in load(engine, loader, order, _batches(lines)):
             _say(answer)
     except (StallmarkError, CallFailed) as error:
         _say(Failed(str(error)))
 
 
-def load(engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Iterator[Batch]) -> Iterator[Answer]:
+def load(engine: Engine, loader: Loader, order: LoaderOrder, batches: Iterator[Batch]) -> Iterator[Answer]:
     """Load batch after batch; yields Opened, also after each batch that somebody else has loaded, and Written."""
-    coming = _begun_ahead(lambda batch: loader.batch(seed, scale, batch), batches)
+    coming = _begun_ahead(lambda batch: loader.supplied(order.folders, order.seed, order.scale, batch), batches)
     while True:
         try:
             with engine.bulk_writer() as writer:
                 yield Opened(writer.transactional, writer.limited)
                 for batch, pieces in coming:
-                    yield Written(*load_batch(writer, loader, scale, batch, pieces))
+                    yield Written(*load_batch(writer, loader, order.scale, batch, pieces))
                 return
         except AlreadyLoaded:
             yield Written(0, 0)

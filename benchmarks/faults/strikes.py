@@ -128,7 +128,7 @@ class Strike:
         if self.victim in ("command", "group"):
             return [] if command.process.poll() is not None else [psutil.Process(command.process.pid)]
         if self.victim == "backend":
-            return [one for one in _ours(tool) if one.cmdline()[:1] and one.cmdline()[0].startswith("postgres: ")]
+            return [one for one, line in _ours(tool) if line and line[0].startswith("postgres: ")]
         return tool.running(PARTS[self.victim])
 
     def _signal(self, victim: psutil.Process) -> bool:
@@ -157,12 +157,12 @@ def draw(rng: random.Random, victims: dict[str, str], phases: Sequence[Phase]) -
     return Strike(victim, how, Moment.draw(rng, DRIVEN if of_driver else phases), pause_s)
 
 
-def _ours(tool: Tool) -> list[psutil.Process]:
+def _ours(tool: Tool) -> list[tuple[psutil.Process, list[str]]]:
+    """Return the processes of a tool, each with its command line: it may be gone when it is asked again."""
     found = []
     for process in tool.processes():
         with suppress(psutil.Error):
-            process.cmdline()
-            found.append(process)
+            found.append((process, process.cmdline()))
     return found
 
 

@@ -1,12 +1,14 @@
 """The warehouse's rows: byte for byte what TPC-H's own generator makes, out of `tpchgen-cli`.
 
 That generator takes a scale factor and no seed: there is one warehouse of each size, whatever the seed of a scenario,
-which decides the parameters of queries alone. A batch is a part of the generator's own: a range of keys of every table.
-It starts once for each, which costs it a second of CPU (its stock of text), as much as 700,000 rows: so batches are
-large, and there are few; their pieces are not.
+which decides the parameters of queries alone. A batch is a part of a table as the generator cuts it: a range of keys.
+Its start costs a second of CPU (its stock of text), as much as 700,000 rows: so there is one for all loader processes,
+and batches come in the order in which it makes them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,16 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, Supply, TableGroup
 from stallmark.loaders.warehouse import generator
+from stallmark.loaders.warehouse.generator import Part
 from stallmark.schema.arrays import Ints
 from stallmark.schema.warehouse import scale as sizes
 from stallmark.schema.warehouse.refresh import order_keys
 
 PIECE_ROWS = 100_000
-# And all that goes with them: eight batches at 1, of 1.1 million rows and 150 MB each. Each costs one start of the
-# generator, a second of CPU; in larger ones the server waits the longer for the first.
 ORDERS_OF_A_BATCH = 187_500
+"""All tables are cut into as many parts. Of lineitems a part is 750,000 rows in a file of 53 MB: in larger ones the
+server waits the longer for the first."""
 
 # Of each table with keys from 1: the key, and how many there are at 1.
 _KEYS = {
@@ -35,7 +38,9 @@ _KEYS = {
     "orders": ("o_orderkey", sizes.ORDERS),
     "lineitem": ("l_orderkey", sizes.ORDERS),
 }
-_FIXED = ("region", "nation")
+_NAME = "warehouse"
+_OURS = "refresh"
+"""The table that the generator does not make."""
 
 
 class WarehouseLoader(Loader):
@@ -60,30 +65,46 @@ class WarehouseLoader(Loader):
         generator.command()
 
     def groups(self, scale: Scale) -> list[TableGroup]:
-        rows = {f"warehouse.{table}": count for table, count in sizes.rows(scale["factor"]).items()}
-        return [TableGroup("all", _parts(scale["factor"]), rows)]
+        parts = _parts(scale["factor"])
+        return [
+            TableGroup(table, parts if table in _KEYS else 1, {f"warehouse.{table}": count})
+            for table, count in sizes.rows(scale["factor"]).items()
+        ]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        ranges = {}
-        for table, (key, of_one) in _KEYS.items():
-            places = _places(scale["factor"], batch, of_one)
-            first, last = (order_keys(places, 0) if of_one == sizes.ORDERS else places).tolist()
-            ranges[f"warehouse.{table}"] = f"{key} BETWEEN {first} AND {last}"
-        fixed = () if batch.number else (*_FIXED, "refresh")
-        return ranges | {f"warehouse.{table}": "1 = 1" for table in fixed}
+        table = f"warehouse.{batch.group}"
+        if batch.group not in _KEYS:
+            return {table: "1 = 1"}
+        key, of_one = _KEYS[batch.group]
+        places = _places(scale["factor"], batch, of_one)
+        first, last = (order_keys(places, 0) if of_one == sizes.ORDERS else places).tolist()
+        return {table: f"{key} BETWEEN {first} AND {last}"}
+
+    @contextmanager
+    def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
+        ours = [batch for batch in batches if batch.group == _OURS]
+        wanted = [Part(batch.group, batch.number + 1) for batch in batches if batch.group != _OURS]
+        if not wanted:
+            yield Supply(iter(ours))
+            return
+        with generator.making(scale["factor"], wanted, _parts(scale["factor"]), workers) as (folder, made):
+            yield Supply(chain(ours, (Batch(part.table, part.number - 1) for part in made)), {_NAME: str(folder)})
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        tables = [*_KEYS, *(() if batch.number else _FIXED)]
-        parts = _parts(scale["factor"])
-        with generator.generated(scale["factor"], tables, batch.number + 1, parts) as files:
-            for table in tables:
-                for piece in _pieces(files[table]):
-                    yield f"warehouse.{table}", piece
-        if not batch.number:
-            yield (
-                "warehouse.refresh",
-                pa.table({"refresh_set": pa.array([0], pa.int32()), "inserted": [True], "deleted": [True]}),
-            )
+        with self.supply(scale, [batch], 1) as supply:
+            for one in supply.batches:
+                yield from self.supplied(supply.folders, seed, scale, one)
+
+    def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        table = f"warehouse.{batch.group}"
+        if batch.group == _OURS:
+            none = pa.table({"refresh_set": pa.array([0], pa.int32()), "inserted": [True], "deleted": [True]})
+            yield table, none
+            return
+        file = generator.file_of(Path(folders[_NAME]), Part(batch.group, batch.number + 1))
+        for piece in _pieces(file):
+            yield table, piece
+        file.unlink()
 
 
 def _parts(factor: float) -> int:

@@ -1,12 +1,16 @@
-"""Run a generator into a temporary folder, and remove it with all that is in it as soon as our input ends.
+"""Run a generator into a temporary folder, hold it up while that is full, and remove all of it when our input ends.
 
 Whoever started us closes that input when the files are read, and the kernel does it when that process is killed: a
-loader that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours, because it
-starts once for each batch. The arguments are the generator's; it writes into the folder it gets as `--output-dir`.
-Its name has our number, by which one that a kill has left is known.
-When that has ended, one line of JSON says so: `folder`, `code`, `stderr`; `generator.Ended` is its counterpart.
+load that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours. The first line
+of standard input is JSON: `commands` of the generator, run one after the other, each with the folder as
+`--output-dir`; and `most_bytes`. Tables that are whole (`*/*.parquet`) and take as much as that hold the generator
+up until some have been removed. The folder's name has our number, by which one that a kill has left is known.
+
+We answer with two lines of JSON: `folder`; and when all have ended, or one has failed, its `code` and `stderr`.
+`generator.Begun` and `generator.Ended` are their counterparts.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -14,32 +18,74 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+LOOK_EVERY_S = 0.05
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the loader, and that ends our input
-    with tempfile.TemporaryDirectory(prefix=f"stallmark-warehouse-{os.getpid()}-") as folder:
-        generator = subprocess.Popen(
-            [*sys.argv[1:], f"--output-dir={folder}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the load, and that ends our input
+    order, over = json.loads(sys.stdin.readline()), threading.Event()
+    threading.Thread(target=_wait_for_the_end, args=[over], daemon=True).start()
+    with tempfile.TemporaryDirectory(prefix=f"stallmark-warehouse-{os.getpid()}-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _say({"folder": name})
+        for command in order["commands"]:
+            code = _run([*command, f"--output-dir={folder}"], folder, order["most_bytes"], over)
+            if code:
+                break
+        _say({"code": code, "stderr": (folder / "stderr").read_text(errors="replace")})
+        over.wait()
+
+
+def _run(command: Sequence[str], folder: Path, most_bytes: int, over: threading.Event) -> int:
+    with (folder / "stderr").open("wb") as stderr:
+        generator = psutil.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, **_ends_with_us()
         )
-        ended = threading.Thread(target=_kill_when_input_ends, args=[generator], daemon=True)
-        ended.start()
-        _, stderr = generator.communicate()
-        answer = {"folder": folder, "code": generator.returncode, "stderr": stderr}
-        try:
-            print(json.dumps(answer), flush=True)
-        except BrokenPipeError:
-            pass  # nobody is left to read it
-        ended.join()
+    is_held = False
+    while generator.poll() is None and not over.is_set():
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            if is_held != (is_held := _bytes_in(folder) >= most_bytes):
+                generator.suspend() if is_held else generator.resume()
+        over.wait(LOOK_EVERY_S)
+    if over.is_set():
+        generator.kill()
+    return generator.wait()
 
 
-def _kill_when_input_ends(generator: subprocess.Popen) -> None:
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for file in folder.glob("*/*.parquet"):
+        with suppress(FileNotFoundError):  # it was read meanwhile
+            total += file.stat().st_size
+    return total
+
+
+def _ends_with_us() -> dict[str, Any]:
+    """Return options of a process that does not outlive a guard that is killed: Linux kills it. Elsewhere one that is
+    held up is ended, as the kernel does with a group that nobody could let go on."""
+    if os.name != "posix":
+        return {}
+    if sys.platform != "linux":
+        return {"process_group": 0}
+    prctl, of_parents_death = ctypes.CDLL(None).prctl, 1
+    return {"process_group": 0, "preexec_fn": lambda: prctl(of_parents_death, signal.SIGKILL)}
+
+
+def _wait_for_the_end(over: threading.Event) -> None:
     sys.stdin.read()
-    generator.kill()
+    over.set()
+
+
+def _say(answer: dict[str, Any]) -> None:
+    with suppress(BrokenPipeError):  # nobody is left to read it
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

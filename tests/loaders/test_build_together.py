@@ -12,6 +12,8 @@ from stallmark.loaders.load import BuildProgress
 from stallmark.loaders.plan import Batch, BatchShare
 from stallmark.schema import deploy
 
+ORDER = worker.LoaderOrder("", "bank", SEED, SCALE, {})
+
 
 def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
     results = []
@@ -34,7 +36,7 @@ def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
 def test_a_batch_somebody_else_has_loaded_is_rolled_back(database: EmbeddedEngine) -> None:
     make_tables(database)
     batches = [Batch("tellers", 0), Batch("tellers", 0), Batch("branches", 0)]
-    answers = list(worker.load(database, LOADER, SEED, SCALE, iter(batches)))
+    answers = list(worker.load(database, LOADER, ORDER, iter(batches)))
     assert [answer.rows for answer in answers if isinstance(answer, worker.Written)] == [10, 0, 1]
     assert database.query("SELECT count(*) FROM bank.tellers") == [(10,)]
 
@@ -43,7 +45,7 @@ def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(databa
     make_tables(database)
     batch = Batch("accounts", 0)
     answers: list[worker.Answer] = []
-    second = threading.Thread(target=lambda: answers.extend(worker.load(database, LOADER, SEED, SCALE, iter([batch]))))
+    second = threading.Thread(target=lambda: answers.extend(worker.load(database, LOADER, ORDER, iter([batch]))))
     waiting = (
         "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
         "AND application_name = 'stallmark-loader'"
@@ -66,7 +68,7 @@ def test_who_comes_second_to_a_batch_that_is_rolled_back_loads_it(database: Embe
     batch = Batch("tellers", 0)
     with database.bulk_writer() as first:
         first.execute(worker.LEDGER_BEGIN.format(batch=batch))
-    answers = list(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
+    answers = list(worker.load(database, LOADER, ORDER, iter([batch])))
     assert (
         isinstance(answers[-1], worker.Written) and answers[-1].rows == 10 and ledger.batches(database)[batch][0] == 10
     )

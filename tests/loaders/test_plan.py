@@ -26,7 +26,9 @@ def test_parts_are_disjoint_and_complete(groups: list[TableGroup], n: int) -> No
     together = [batch for part in parts for batch in part]
     assert len(together) == len(set(together)) == sum(group.batches for group in groups)
     assert set(together) == set(plan.batches())
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    for group in (*(group.name for group in groups), None):
+        counts = [sum(group in (None, batch.group) for batch in part) for part in parts]
+        assert max(counts) - min(counts) <= 1
 
 
 @given(total=st.integers(0, 10_000), batch_rows=st.integers(1, 999))

@@ -3,14 +3,18 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
-import tempfile
+from collections import Counter
 from decimal import Decimal
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -19,7 +23,7 @@ from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders import load, warehouse
-from stallmark.loaders.plan import Batch, LoadPlan
+from stallmark.loaders.plan import Batch, LoadPlan, Scale
 from stallmark.loaders.warehouse import LOADER, generator, guard
 from stallmark.schema import size
 from stallmark.schema.warehouse.scale import FACTORS, rows
@@ -58,45 +62,97 @@ def test_batches_of_every_size(factor: float) -> None:
     scale = LOADER.scale({"factor": factor})
     groups = LOADER.groups(scale)
     assert {name.removeprefix("warehouse."): count for name, count in LoadPlan(groups).rows.items()} == rows(factor)
+    last = {}
     for group in groups:
-        of_batches = [
-            LOADER.rows_of(scale, Batch(group.name, number))
-            for number in {0, 1, group.batches // 2, group.batches - 1} & set(range(group.batches))
-        ]
-        assert set(of_batches[0]) == set(group.rows)
-        assert all(set(few) <= set(group.rows) for few in of_batches[1:])
-        assert max(group.rows.values()) / group.batches <= 1_600_000
-    last = {
-        table: int(condition.split()[-1])
-        for group in groups
-        for table, condition in LOADER.rows_of(scale, Batch(group.name, group.batches - 1)).items()
-        if "BETWEEN" in condition
-    }
-    assert last["warehouse.customer"] == rows(factor)["customer"]
-    assert last["warehouse.partsupp"] == last["warehouse.part"] == rows(factor)["part"]
-    assert last["warehouse.orders"] == last["warehouse.lineitem"] == 4 * rows(factor)["orders"]
+        [(table, count)] = group.rows.items()
+        assert table == f"warehouse.{group.name}" and count / group.batches <= 800_000
+        for number in {0, 1, group.batches // 2, group.batches - 1} & set(range(group.batches)):
+            [(of_batch, condition)] = LOADER.rows_of(scale, Batch(group.name, number)).items()
+            assert of_batch == table
+        if "BETWEEN" in condition:
+            last[group.name] = int(LOADER.rows_of(scale, Batch(group.name, group.batches - 1))[table].split()[-1])
+    assert last["customer"] == rows(factor)["customer"] and last["supplier"] == rows(factor)["supplier"]
+    assert last["partsupp"] == last["part"] == rows(factor)["part"]
+    assert last["orders"] == last["lineitem"] == 4 * rows(factor)["orders"]
 
 
-def test_a_batch_holds_the_rows_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def seven_parts(monkeypatch: pytest.MonkeyPatch) -> Scale:
+    """A scale whose tables are cut into seven parts."""
     monkeypatch.setattr(warehouse, "ORDERS_OF_A_BATCH", 2_200)
-    scale = LOADER.scale(SCALE)
-    [group] = LOADER.groups(scale)
-    assert group.batches == 7
-    ranges = [LOADER.rows_of(scale, Batch("all", number))["warehouse.orders"] for number in range(7)]
+    return LOADER.scale(SCALE)
+
+
+def test_a_batch_holds_the_rows_it_says(seven_parts: Scale) -> None:
+    ranges = [LOADER.rows_of(seven_parts, Batch("orders", number))["warehouse.orders"] for number in range(7)]
     edges = [tuple(map(int, text.removeprefix("o_orderkey BETWEEN ").split(" AND "))) for text in ranges]
     assert edges[0][0] == 1 and all(one[1] < two[0] for one, two in itertools.pairwise(edges))
-    pieces = list(LOADER.batch(1, scale, Batch("all", 6)))
-    keys = pa.chunked_array(
-        [
-            chunk
-            for table, piece in pieces
-            if table in ("warehouse.orders", "warehouse.lineitem")
-            for chunk in piece[0].chunks
-        ],
-        pa.int64(),
-    )
-    assert (pc.min(keys).as_py(), pc.max(keys).as_py()) == edges[6]
-    assert len(pc.unique(keys)) == 15_000 - 6 * 2_142
+    for table in ("orders", "lineitem"):
+        pieces = list(LOADER.batch(1, seven_parts, Batch(table, 6)))
+        assert {name for name, _ in pieces} == {f"warehouse.{table}"}
+        keys = pa.chunked_array([chunk for _, piece in pieces for chunk in piece[0].chunks], pa.int64())
+        assert (pc.min(keys).as_py(), pc.max(keys).as_py()) == edges[6]
+        assert len(pc.unique(keys)) == 15_000 - 6 * 2_142
+
+
+def _orders_of(folder: Path) -> list[list[str]]:
+    """Return the tables of each command, and its part, as a generator was told them."""
+    return [re.findall(r"--(?:tables|part)=(\S+)", line) for line in (folder / "orders").read_text().splitlines()]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder in which the generator, before it does its work, writes down how it was called."""
+    path = generator.command()
+    spy = tmp_path / generator.NAME
+    spy.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/orders\nexec {path} "$@"\n')
+    spy.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
+    return tmp_path
+
+
+def test_one_start_serves_all_processes(seven_parts: Scale, told: Path) -> None:
+    """Each batch comes once, when its file is there and whole; what is read is gone."""
+    batches = LoadPlan(LOADER.groups(seven_parts)).batches()
+    found: Counter[str] = Counter()
+    with LOADER.supply(seven_parts, batches, 2) as supply:
+        [folder] = map(Path, supply.folders.values())
+        came = []
+        for batch in supply.batches:
+            came.append(batch)
+            for table, piece in LOADER.supplied(supply.folders, 1, seven_parts, batch):
+                found[table.removeprefix("warehouse.")] += piece.num_rows
+        assert sorted(came) == sorted(batches) and not list(folder.glob("*/*.parquet"))
+    assert found == rows(0.01) and not folder.exists()
+    assert len(_orders_of(told)) == 1
+
+
+def test_few_parts_are_made_by_themselves(seven_parts: Scale, told: Path) -> None:
+    """As of a machine that has a share of the batches, or of a load that lacks its last."""
+    wanted = [Batch("orders", 1), Batch("lineitem", 1), Batch("part", 4), Batch("refresh", 0)]
+    with LOADER.supply(seven_parts, wanted, 2) as supply:
+        assert sorted(supply.batches) == sorted(wanted)
+    assert _orders_of(told) == [["lineitem,orders", "2"], ["part", "5"]]
+
+
+def test_the_generator_waits_while_nobody_reads(seven_parts: Scale, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that lie there are hardly more than two for each process; then it goes on."""
+    monkeypatch.setattr(generator, "PART_BYTES", 1)
+    batches = [Batch(table, number) for table in ("lineitem", "orders", "partsupp") for number in range(7)]
+    with LOADER.supply(seven_parts, batches, 1) as supply:
+        [folder] = map(Path, supply.folders.values())
+        first = next(supply.batches)
+        stopped = partial(_is_held_up, generator.NAME)
+        eventually(stopped)
+        lie_there = sum(1 for _ in folder.glob("*/*.parquet"))
+        for batch in chain([first], supply.batches):
+            generator.file_of(folder, generator.Part(batch.group, batch.number + 1)).unlink()
+    assert lie_there < len(batches)
+
+
+def _is_held_up(name: str) -> bool:
+    family = psutil.Process().children(recursive=True)
+    return any(each.name() == name and each.status() == psutil.STATUS_STOPPED for each in family)
 
 
 def test_a_database() -> None:
@@ -128,30 +184,40 @@ def test_a_generator_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     fake.write_text("#!/bin/sh\necho 'No space left on device' >&2\nexit 3\n")
     fake.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "files"))
-    with (
-        pytest.raises(StallmarkError, match="tpchgen-cli made no data: No space left on device"),
-        generator.generated(0.01, ["region"], 1, 1),
-    ):
-        pass
+    with pytest.raises(StallmarkError, match="tpchgen-cli made no region: No space left on device"):
+        list(LOADER.batch(1, SCALE, Batch("region", 0)))
 
 
-def test_nothing_is_left_when_the_loader_is_killed(tmp_path: Path) -> None:
-    sleeping = [sys.executable, "-c", "import os, sys, time; print(os.getpid(), flush=True); time.sleep(600)"]
+@pytest.mark.parametrize("victims", [("loader",), ("guard",), ("guard", "loader")])
+def test_nothing_is_left_when_one_is_killed(victims: tuple[str, ...], tmp_path: Path) -> None:
+    """Not of the files, where the guard lives; in no case the generator, also one that is held up."""
+    sleeping = [sys.executable, "-c", "import pathlib, sys, time; f = pathlib.Path(sys.argv[1].split('=')[1], 't'); "
+                "f.mkdir(); (f / 't.1.parquet').write_bytes(b'PAR1'); time.sleep(600)"]  # fmt: skip
     code = (
-        "import subprocess, sys\n"
-        f"k = subprocess.Popen([sys.executable, {guard.__file__!r}, *{sleeping!r}], stdin=subprocess.PIPE)\n"
-        "print(k.pid, flush=True)\nk.wait()"
+        "import json, subprocess, sys\n"
+        f"k = subprocess.Popen([sys.executable, {guard.__file__!r}], stdin=subprocess.PIPE, text=True)\n"
+        f"k.stdin.write(json.dumps({{'commands': [{sleeping!r}], 'most_bytes': 4}}) + '\\n')\n"
+        "k.stdin.flush()\nk.wait()\ninput()"
     )
-    loader = subprocess.Popen(
-        [sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
+    loader = psutil.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    assert loader.stdout
-    keeping = int(loader.stdout.readline())
-    eventually(lambda: any(tmp_path.iterdir()))
-    loader.kill()
-    loader.wait()
-    eventually(lambda: not any(tmp_path.iterdir()) and not _lives(keeping))
+    try:
+        eventually(lambda: any(tmp_path.glob("*/*/*.parquet")))
+        [keeping] = loader.children()
+        [making] = keeping.children()
+        eventually(lambda: making.status() == psutil.STATUS_STOPPED)
+        for victim in victims:
+            {"guard": keeping, "loader": loader}[victim].kill()
+        eventually(lambda: not _lives(making.pid))
+        if "guard" not in victims:
+            eventually(lambda: not any(tmp_path.iterdir()) and not _lives(keeping.pid))
+    finally:
+        loader.kill()
+        loader.wait()
 
 
 def _lives(process: int) -> bool:

@@ -40,7 +40,7 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
 
 WORKLOAD = Workload(
     name="warehouse",
-    version=3,
+    version=4,
     schema="warehouse",
     tables="stallmark.schema.warehouse.tables",
     package=__name__,

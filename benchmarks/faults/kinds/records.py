@@ -30,7 +30,7 @@ def attach(round: Round) -> None:
     [record] = round.tool.runs.glob("*/*/manifest.json")
     day = record.parent.parent.name[:8]
     hours = [f"{day[:4]}-{day[4:6]}-{day[6:]}T{hour:02}:{minute:02}:{second:02}Z,{hour * minute}"
-             for hour in range(24) for minute in range(60) for second in range(0, 60, 2)]  # fmt: skip
+             for hour in range(24) for minute in range(60) for second in range(60)]  # fmt: skip
     (round.folder / "array.csv").write_text("\n".join(["time,reads/s", *hours]))
     arguments = ("attach", folder, "array.csv", "--time-column", "time")
     strike = draw(round.rng, COMMAND, (START,))

@@ -43,7 +43,7 @@ def disk_full(round: Round) -> None:
         full = " ".join(((record and record.incomplete_because) or command.text).split())
         if code not in (0, FAILED, INCOMPLETE):
             round.problems.append(f"it ended with {code}: {full[-300:]}")
-        round.found(_true_of_a_disk(code, full, record))
+        round.found(_true_of_a_disk(code, full, record, command.text))
         filler.unlink()
         if record:
             round.reported(record)
@@ -53,8 +53,9 @@ def disk_full(round: Round) -> None:
         _left_but_its_place(round)
 
 
-def _true_of_a_disk(code: int, told: str, record) -> Iterator[str]:
-    if record and record.manifest.status == "running":
+def _true_of_a_disk(code: int, told: str, record, said: str) -> Iterator[str]:
+    """The filler may take what was kept for closing the record, too: then the command says that it is not closed."""
+    if record and record.manifest.status == "running" and "could not be closed" not in said:
         yield "the record says that the run goes on, and it has ended for a full disk"
     elif code and not re.search(WORDS, told, re.IGNORECASE):
         yield f"the disk was full, and the reason is “{told[-300:]}”"
