@@ -74,7 +74,7 @@ def test_a_build_says_the_time_of_its_load_and_then_what_share_of_a_phase_is_don
         assert (show.doing.done, show.doing.total) == (40 * ROWS, 40 * ROWS)
         report(BuildProgress("keys and indexes", 40 * ROWS, 40 * ROWS, 1, 0.25))
         assert (show.doing.done, show.doing.total) == (0.25, 1.0)
-        assert "left" not in show.doing.note
+        assert "25 %" in show.doing.note and "left" not in show.doing.note
     told = [" left, " in note for note in notes]
     assert told == [False] * FEWEST + [True] * (40 - FEWEST) + [False]
     assert "about 60 seconds left, " in notes[20] and "keys" in notes[20]

@@ -64,6 +64,7 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], Non
         note = f"{progress.phase}, {progress.rows:,} rows"
         if progress.phase != "load":
             pace = None  # of several databases the next one is another load
+            note += f", {100 * progress.done:.0f} % done" if progress.done else ""
             show.advance(progress.done, note, 1.0)
             return
         pace = pace or LoadPace()
