@@ -33,12 +33,14 @@ class Buildable(Protocol):
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """The progress of a build. `bytes` are those sent to the server; after the load only `phase` changes."""
+    """The progress of a build. `rows_total` are those that will be in when it has loaded its part; `bytes` are those
+    sent to the server. After the load only `phase` changes, and `done`, the share of it."""
 
     phase: str
     rows: int
     rows_total: int
     bytes: int
+    done: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ def _load(
     before = sum(rows for rows, _ in done.values())
     sent = sum(sent for _, sent in done.values())
     rows, limited = 0, None
-    total = sum(plan.rows.values())
+    total = before + plan.rows_in(missing)
     progress(BuildProgress("load", before, total, sent))
     for loaded in loader_pool.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
         rows += loaded.rows
@@ -217,7 +219,7 @@ def _finish(
             procedures,
             rows=plan.rows,
             workers=workers,
-            step=lambda phase: progress(BuildProgress(phase, total, total, sent)),
+            step=lambda phase, done: progress(BuildProgress(phase, total, total, sent, done)),
         )
         ledger.note_complete(engine, compressibility.measured(engine, deploy.schemas_of(workload.metadata)))
     return True

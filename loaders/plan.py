@@ -8,7 +8,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -131,8 +131,16 @@ class LoadPlan:
             total.update(group.rows)
         return dict(total)
 
+    def rows_in(self, batches: Iterable[Batch]) -> int:
+        """Return the rows of some batches: of each the mean of its group."""
+        mean = {group.name: sum(group.rows.values()) / group.batches for group in self.groups if group.batches}
+        return round(sum(mean[batch.group] for batch in batches))
+
     def batches(self, part: BatchShare | None = None) -> list[Batch]:
-        """Return the batches of a part, or all. Parts are disjoint, and together they are the whole.
+        """Return the batches of a part, or all. Parts are disjoint, have as many batches of each group, or one more,
+        and together they are the whole.
+
+        All groups go on side by side: what is left is of the kind of what was loaded lately, and takes as long.
 
         Raises StallmarkError where there are more parts than batches.
         """
@@ -142,7 +150,9 @@ class LoadPlan:
                 f"--part {part} is a share of nothing: there are {most:,} batches to share out, so write k/n with n "
                 f"up to {most}."
             )
-        return everything if part is None else everything[part.k - 1 :: part.n]
+        of_group = {group.name: group.batches for group in self.groups}
+        share = everything[part.k - 1 :: part.n] if part else everything
+        return sorted(share, key=lambda batch: batch.number / of_group[batch.group])
 
 
 def checked_seed(seed: Any) -> int:

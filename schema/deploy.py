@@ -2,7 +2,7 @@
 
     create_tables   Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load
     … the load …
-    finish          primary keys and indexes → statistics → foreign keys → procedures
+    finish          primary keys and indexes, statistics → foreign keys → procedures
 
 What is there is looked up once and only what is missing is added, so a build that was interrupted goes on where it
 stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table:
@@ -13,7 +13,7 @@ primary key.
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -102,9 +102,15 @@ def create_tables(engine: Engine, metadata: sa.MetaData) -> None:
 
 
 def finish(
-    engine: Engine, ddl: Ddl, procedures: str, *, rows: Mapping[str, int], workers: int = 1, step: Callable[[str], None]
+    engine: Engine,
+    ddl: Ddl,
+    procedures: str,
+    *,
+    rows: Mapping[str, int],
+    workers: int = 1,
+    step: Callable[[str, float], None],
 ) -> None:
-    """Do everything after the load, in order; `step` is told what begins.
+    """Do everything after the load, in order; `step` is told what is done, and what share of it, by bytes of tables.
 
     `rows` maps full table names to loaded rows, so that the longest work comes first.
 
@@ -115,8 +121,17 @@ def finish(
         table = table_of(items[0])
         return len(items) * size.table_bytes(table, rows.get(table.fullname, 0), engine.dialect)
 
-    def everywhere(action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
-        _in_parallel(workers, action, sorted(_by_table(items), key=work, reverse=True))
+    def everywhere(what: str, action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
+        step(what, 0.0)
+        to_do = sorted(_by_table(items), key=work, reverse=True)
+        total, done = sum(map(work, to_do)), 0
+
+        def ended(items: Sequence[OfTable]) -> None:
+            nonlocal done
+            done += work(items)
+            step(what, done / total if total else 0.0)
+
+        _in_parallel(workers, action, to_do, ended)
 
     there = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
 
@@ -125,17 +140,24 @@ def finish(
         return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
 
     keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (ddl.keys, ddl.foreign_keys))
-    step("keys and indexes")
-    everywhere(lambda items: _add(engine, items), keys)
-    # Before foreign keys are checked: without them PostgreSQL looks each of the warehouse's lineitems up in an index.
-    step("statistics")
-    everywhere(lambda tables: engine.settle(tables[0].fullname), ddl.tables.sorted_tables)
+
+    def index() -> None:
+        everywhere("keys and indexes", lambda items: _add(engine, items), keys)
+
+    def settle() -> None:
+        everywhere("statistics", lambda tables: engine.settle(tables[0].fullname), ddl.tables.sorted_tables)
+
+    # PostgreSQL freezes rows as it gathers statistics. An index that is made before notes on every page that its rows
+    # are committed, and all of them are written once more. SQL Server makes statistics along with an index.
+    for phase in (settle, index) if engine.dialect == "postgresql" else (index, settle):
+        phase()
+    # Foreign keys last: without statistics PostgreSQL looks each of the warehouse's lineitems up in an index.
     if ddl.foreign_keys:
-        step("foreign keys")
+        step("foreign keys", 0.0)
         _add(engine, foreign_keys)  # each locks two tables
         if engine.dialect == "postgresql":
-            everywhere(lambda items: _validate(engine, items), ddl.foreign_keys)
-    step("procedures")
+            everywhere("foreign keys", lambda items: _validate(engine, items), ddl.foreign_keys)
+    step("procedures", 0.0)
     for batch in batches(procedures):
         engine.execute(batch)
 
@@ -180,11 +202,17 @@ def _by_table(items: Iterable[OfTable]) -> list[list[OfTable]]:
     return list(groups.values())
 
 
-def _in_parallel(workers: int, action: Callable[[Item], None], items: Sequence[Item]) -> None:
-    """Start `action` on the items in their order; when one fails, start no further one."""
+def _in_parallel(
+    workers: int, action: Callable[[Item], None], items: Sequence[Item], ended: Callable[[Item], None]
+) -> None:
+    """Start `action` on the items in their order, and tell of each that has ended; when one fails, start no further
+    one."""
     with ThreadPoolExecutor(workers) as pool:
-        ended, left = wait([pool.submit(action, item) for item in items], return_when=FIRST_EXCEPTION)
-        for future in left:
-            future.cancel()
-        for future in ended:
-            future.result()
+        started = {pool.submit(action, item): item for item in items}
+        try:
+            for future in as_completed(started):
+                future.result()
+                ended(started[future])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -45,11 +45,15 @@ class History:
 
 
 class Holdings:
-    """The open holdings of all positions; none at first. As arrays: the trade that began each (`key`), its position,
-    the quantity that is left, the price it began with, and when."""
+    """The holdings of all positions; none at first. As arrays: the trade that began each (`key`), its position,
+    the quantity that is left, the price it began with, and when.
+
+    Those that are used up, with a quantity of 0, stay in the arrays until `close_ranks`, and unused room behind them:
+    to move all holdings for each stretch of trades would take the longer, the more are open."""
 
     def __init__(self, positions: int):
         self.positions = positions
+        self._end = 0  # of what is used of the arrays
         self.key = np.empty(0, np.int64)
         self.position = np.empty(0, np.int64)
         self.quantity = np.empty(0, np.int64)
@@ -59,9 +63,6 @@ class Holdings:
         self._newer = np.empty(0, np.int64)
         self._oldest = np.full(positions, NONE)  # by position
         self._newest = np.full(positions, NONE)
-
-    def __len__(self) -> int:
-        return len(self.key)
 
     def match(self, trades: Trades) -> tuple[History, Ints]:
         """Take in trades; returns what changed, and what each trade earned by the holdings it closed: the sum of
@@ -97,7 +98,7 @@ class Holdings:
                 position, place, upto, left = (each[going_on] for each in (position, place, upto, left))
             fresh = left == 0
             left[fresh] = trades.quantity[order[place[fresh]]]
-        self._close_ranks()
+        self._end = end
         holdings, keys, befores, afters = (np.concatenate(each) for each in zip(*changes, strict=True))
         return History(holdings, keys, befores, afters), earned
 
@@ -125,18 +126,21 @@ class Holdings:
 
     def _make_room(self, more: int) -> int:
         """Make room for so many new holdings; return where they begin."""
-        size = len(self)
-        for name in _OF_HOLDINGS:
-            column = getattr(self, name)
-            setattr(self, name, np.concatenate([column, np.zeros(more, column.dtype)]))
-        return size
+        if self._end + more > len(self.key):
+            self.close_ranks()
+            room = 2 * more + self._end // 4  # so that this is seldom needed, and takes little of the memory
+            for name in _OF_HOLDINGS:
+                column = getattr(self, name)
+                setattr(self, name, np.concatenate([column, np.zeros(room, column.dtype)]))
+        return self._end
 
-    def _close_ranks(self) -> None:
+    def close_ranks(self) -> None:
         """Forget what is used up, and the room that was not needed."""
-        open_ones = np.flatnonzero(self.quantity)
-        moved = np.full(len(self) + 1, NONE)  # its last element: where NONE points, when used as an index
+        open_ones = np.flatnonzero(self.quantity[: self._end])
+        moved = np.full(len(self.key) + 1, NONE)  # its last element: where NONE points, when used as an index
         moved[open_ones] = np.arange(len(open_ones))
         for name in _OF_HOLDINGS:
             setattr(self, name, getattr(self, name)[open_ones])
         self._older, self._newer = moved[self._older], moved[self._newer]
         self._oldest, self._newest = moved[self._oldest], moved[self._newest]
+        self._end = len(open_ones)

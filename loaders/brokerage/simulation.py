@@ -55,6 +55,7 @@ class Simulation:
             waiting = [orders.take(~certain)]
             if len(in_order):
                 yield self._complete(orders.take(in_order))
+        self.holdings.close_ranks()
 
     def held(self) -> tuple[Ints, Ints, Ints]:
         """Return accounts (from 0 in the load unit), which of their securities, and how much of it they have,

@@ -59,6 +59,7 @@ def test_lockstep_matches_as_one_trade_after_the_other_does(rows, stretch):
         changes, gains = holdings.match(part(whole, first, first + stretch))
         history += list(zip(*(column.tolist() for column in vars(changes).values()), strict=True))
         earned += gains.tolist()
+    holdings.close_ranks()
     still_open = zip(holdings.key, holdings.position, holdings.quantity, holdings.cents, strict=True)
     assert (sorted(history), earned, sorted(still_open)) == one_after_the_other(whole)
 

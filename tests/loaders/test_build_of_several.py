@@ -113,7 +113,7 @@ def test_sql_server_gets_the_keys_and_procedures_of_each_once():
     script.sql("ALTER TABLE|CREATE (UNIQUE )?INDEX|PROCEDURE|STATISTICS", Count(0))
     whole = ddl_of(BOTH.metadata)
     with answering(script) as server:
-        deploy.finish(engine_at(server), whole, BOTH.procedures("mssql"), rows={}, step=lambda _: None)
+        deploy.finish(engine_at(server), whole, BOTH.procedures("mssql"), rows={}, step=lambda *_: None)
         asked = [request.text for request in server.requests if request.text]
     added = [re.search(r"ALTER TABLE (\w+\.\w+) ADD CONSTRAINT (\w+)", text) for text in asked]
     expected = [(it.table.fullname, it.name) for it in (*whole.keys, *whole.foreign_keys) if not isinstance(it, Index)]

@@ -26,7 +26,9 @@ def test_parts_are_disjoint_and_complete(groups: list[TableGroup], n: int) -> No
     together = [batch for part in parts for batch in part]
     assert len(together) == len(set(together)) == sum(group.batches for group in groups)
     assert set(together) == set(plan.batches())
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    for group in (*(group.name for group in groups), None):
+        counts = [sum(group in (None, batch.group) for batch in part) for part in parts]
+        assert max(counts) - min(counts) <= 1
 
 
 @given(total=st.integers(0, 10_000), batch_rows=st.integers(1, 999))
@@ -46,7 +48,18 @@ def test_part_is_read_or_refused() -> None:
 def test_rows_of_a_group_with_several_tables() -> None:
     plan = LoadPlan([TableGroup("trade", 2, {"trade": 5, "history": 12}), TableGroup("broker", 1, {"broker": 3})])
     assert plan.rows == {"trade": 5, "history": 12, "broker": 3}
-    assert plan.batches() == [Batch("trade", 0), Batch("trade", 1), Batch("broker", 0)]
+    assert plan.batches() == [Batch("trade", 0), Batch("broker", 0), Batch("trade", 1)]
+
+
+@given(groups=GROUPS)
+def test_groups_go_on_side_by_side(groups: list[TableGroup]) -> None:
+    plan = LoadPlan(groups)
+    batches = plan.batches()
+    assert plan.rows_in(batches) == sum(plan.rows.values())
+    for upto in range(len(batches)):
+        for group in groups:
+            begun = sum(batch.group == group.name for batch in batches[:upto])
+            assert abs(begun - group.batches * upto / len(batches)) <= len(groups)
 
 
 def test_a_loader_process_starts_without_sqlalchemy() -> None:

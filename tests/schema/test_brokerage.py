@@ -133,7 +133,7 @@ def test_on_the_embedded_engine(database: EmbeddedEngine) -> None:
     parts = ddl_of(METADATA)
     deploy.create_tables(database, parts.tables)
     database.execute(NEWS)
-    deploy.finish(database, parts, "", rows={}, workers=2, step=lambda _: None)
+    deploy.finish(database, parts, "", rows={}, workers=2, step=lambda *_: None)
     [(bytes_used,)] = database.query("SELECT pg_table_size('brokerage.news_item')")
     assert bytes_used > 20 * 5000 * len("All the same. ")
     kinds = """

@@ -53,9 +53,14 @@ def names(database: EmbeddedEngine, question: str) -> list[str]:
 
 
 def finish(database: EmbeddedEngine, metadata: sa.MetaData) -> list[str]:
-    steps: list[str] = []
-    deploy.finish(database, ddl_of(metadata), PROCEDURES, rows={}, workers=2, step=steps.append)
-    return steps
+    steps: dict[str, list[float]] = {}
+    deploy.finish(
+        database, ddl_of(metadata), PROCEDURES, rows={"shop.sale": 900_000, "shop.buyer": 100_000}, workers=2,
+        step=lambda what, done: steps.setdefault(what, []).append(done),
+    )  # fmt: skip
+    assert all(done == sorted(done) and done[0] == 0 for done in steps.values())
+    assert len(steps["statistics"]) == 3 and 0 < steps["statistics"][1] < 1 == steps["statistics"][-1]
+    return list(steps)
 
 
 def test_bare_then_keyed(database: EmbeddedEngine) -> None:
@@ -64,7 +69,7 @@ def test_bare_then_keyed(database: EmbeddedEngine) -> None:
         deploy.create_tables(database, ddl_of(metadata).tables)
     assert names(database, CONSTRAINTS) == ["sale_amount_check"]
     assert names(database, INDEXES) == []
-    assert finish(database, metadata) == ["keys and indexes", "statistics", "foreign keys", "procedures"]
+    assert finish(database, metadata) == ["statistics", "keys and indexes", "foreign keys", "procedures"]
     keys = ["buyer_email_key", "buyer_pkey", "sale_amount_check", "sale_buyer_id_fkey", "sale_pkey"]
     assert names(database, CONSTRAINTS) == keys
     assert names(database, INDEXES) == ["buyer_email_key", "buyer_pkey", "sale_buyer_ix", "sale_pkey"]
@@ -107,7 +112,7 @@ def add_index_that_fails(error: Error) -> list[str]:
     script.sql("CREATE INDEX", error)
     with answering(script) as server:
         parts = ddl_of(shop())
-        deploy.finish(engine_at(server), parts, "", rows={}, workers=1, step=lambda _: None)
+        deploy.finish(engine_at(server), parts, "", rows={}, workers=1, step=lambda *_: None)
         return [name for it in server.requests for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+)", it.text)]
 
 

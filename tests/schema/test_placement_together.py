@@ -137,7 +137,7 @@ def by_url(database: EmbeddedEngine, tmp_path: Path) -> Iterator[PostgresEngine]
 def make(engine: PostgresEngine, metadata: sa.MetaData, design: Design) -> None:
     parts = postgres_placement.place_tables(ddl_of(metadata), design)
     deploy.create_tables(engine, parts.tables)
-    deploy.finish(engine, parts, "", rows={}, step=lambda _: None)
+    deploy.finish(engine, parts, "", rows={}, step=lambda *_: None)
 
 
 def test_each_workload_has_a_tablespace_of_its_own(by_url):

@@ -51,7 +51,7 @@ def in_tablespaces(table: str, tablespace: str | None, index_tablespace: str | N
 def make(engine: PostgresEngine, design: Design, metadata: sa.MetaData = bank.METADATA) -> None:
     parts = postgres_placement.place_tables(ddl_of(metadata), design)
     deploy.create_tables(engine, parts.tables)
-    deploy.finish(engine, parts, "", rows={}, step=lambda _: None)
+    deploy.finish(engine, parts, "", rows={}, step=lambda *_: None)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def items(metadata: sa.MetaData) -> list:
 def made(database: EmbeddedEngine, metadata: sa.MetaData) -> str:
     parts = ddl_of(metadata)
     deploy.create_tables(database, parts.tables)
-    deploy.finish(database, parts, "", rows={}, step=lambda _: None)
+    deploy.finish(database, parts, "", rows={}, step=lambda *_: None)
     return str(metadata.schema)
 
 

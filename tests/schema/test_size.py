@@ -58,7 +58,7 @@ def test_brokerage(database: EmbeddedEngine) -> None:
                     writer.write(table, piece)
                     rows[table] += len(piece)
         writer.commit()
-    deploy.finish(database, replace(parts, foreign_keys=()), "", rows=rows, workers=2, step=lambda _: None)
+    deploy.finish(database, replace(parts, foreign_keys=()), "", rows=rows, workers=2, step=lambda *_: None)
     sizes = "SELECT pg_table_size(%(table)s), pg_indexes_size(%(table)s)"
     taken, expected = Counter[str](), Counter[str]()
     for table in brokerage.METADATA.sorted_tables:

@@ -86,7 +86,7 @@ def test_orphans_of_a_key_of_two_columns_are_named(database: EmbeddedEngine) -> 
             Ddl(parts.tables, parts.keys, [k for k in parts.foreign_keys if "partkey" in str(k.name)]),
             "",
             rows={},
-            step=lambda _: None,
+            step=lambda *_: None,
         )
     assert "warehouse.lineitem has rows whose l_partkey, l_suppkey are not in warehouse.partsupp" in str(error.value)
     assert "l_orderkey 8, l_linenumber 3, l_partkey 1, l_suppkey 3" in str(error.value)

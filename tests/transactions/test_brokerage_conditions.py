@@ -24,10 +24,9 @@ _LIMIT = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TLS')"
 _CLOSES = "(SELECT min(hh_t_id) FROM brokerage.holding_history WHERE hh_t_id <> hh_h_t_id)"
 # As another account, security and time of a holding: it then has its turn before one that a trade has closed.
 _ITS_TURN = (
-    "(t_ca_id, t_s_symb, t_dts) = (SELECT t.t_ca_id, t.t_s_symb, "
-    "taken.t_dts + CASE WHEN t.t_lifo THEN 1 ELSE -1 END * interval '1 ms' FROM brokerage.holding_history "
-    "JOIN {} t ON t.t_id = hh_t_id JOIN {} taken ON taken.t_id = hh_h_t_id "
-    "WHERE hh_t_id <> hh_h_t_id AND hh_t_id = " + _CLOSES + " LIMIT 1)"
+    "(t_ca_id, t_s_symb, t_dts) = (SELECT t.t_ca_id, t.t_s_symb, taken.t_dts + interval '{} ms' "
+    "FROM brokerage.holding_history JOIN {{}} t ON t.t_id = hh_t_id JOIN {{}} taken ON taken.t_id = hh_h_t_id "
+    "WHERE hh_t_id <> hh_h_t_id AND t.t_lifo = {} ORDER BY hh_t_id LIMIT 1)"
 )
 _RATES = "cr_tt_id = 'TMB' AND cr_c_tier = 2 AND cr_ex_id = 'NYSE'"
 _QUARTER = "fi_co_id = 4300000001 AND fi_year = 2002 AND fi_qtr = 2"
@@ -257,7 +256,8 @@ INJECTIONS = {
          "settlement_due"),
         ("asked for too much", "UPDATE {} SET t_bid_price = 30.01 WHERE t_id = " + _SELL, "loaded_trades"),
         ("ordered by another", "UPDATE {} SET t_exec_name = 'x' WHERE t_id = " + _SELL, "loaded_names"),
-        ("another holding's turn", "UPDATE {} SET " + _ITS_TURN + " WHERE t_id = " + _HOLDING, "trade_lifo"),
+        *((f"another holding's turn{what}", f"UPDATE {{}} SET {_ITS_TURN.format(later, lifo)} WHERE t_id = " + _HOLDING,
+           "trade_lifo") for what, later, lifo in ((", the newest's", 1, "true"), (", the oldest's", -1, "false"))),
         ("all LIFO", "UPDATE {} SET t_lifo = true", "trade_shares"),
     ],
     "trade_history": [

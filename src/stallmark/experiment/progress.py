@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
 from stallmark import format
@@ -70,11 +70,13 @@ class Show:
         return None if self._ends is None else max(0.0, self._ends - time.monotonic())
 
     @contextmanager
-    def bar(self, title: str, total: float | None, phase: Phase | None = None) -> Iterator[None]:
+    def bar(
+        self, title: str, total: float | None, phase: Phase | None = None, *, says_left: bool = True
+    ) -> Iterator[None]:
         """Show a bar for one piece of work; `advance` moves it. It leaves one line behind when done.
 
         `total` is for work by the clock, in seconds. For other work, or when the end has moved, `advance` is told
-        the total.
+        the total. How much time is left is left to the notes unless it `says_left`.
         """
         began = time.monotonic()
         self._title = title
@@ -82,13 +84,15 @@ class Show:
         self._said = began
         self._first = None
         self._total = total
+        self._says_left = says_left
         if self.console.is_terminal:
-            columns = (
+            columns: tuple[ProgressColumn, ...] = (
                 TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
                 BarColumn(bar_width=None),
                 TextColumn("{task.fields[note]}", markup=False, table_column=Column(no_wrap=True)),
-                TimeRemainingColumn(compact=True),
             )
+            if says_left:
+                columns = (*columns, TimeRemainingColumn(compact=True))
             self._progress = Progress(*columns, console=self.console, transient=True, expand=True)
             self._task = self._progress.add_task(self._fitting(""), total=total, note="")
             self._progress.start()
@@ -110,7 +114,9 @@ class Show:
         first, before = self._first = self._first or (now, done)
         if now - self._said >= PLAIN_EVERY_S:
             self._said = now
-            if self._total:
+            if not self._says_left:
+                left = 0.0
+            elif self._total:
                 left = (total or self._total) - done
             else:
                 left = (now - first) * (total - done) / (done - before) if total and done > before else 0
