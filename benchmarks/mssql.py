@@ -5,8 +5,10 @@ once.
     python -m benchmarks.mssql bulk      rows per second and writer, five columns, one and two writers
     python -m benchmarks.mssql collectors  share of a core that all collectors take, by collector, at a large server
 
-The responder (tests/tds) is a process of its own, with Microsoft's real driver on our side. It is no SQL Server: only
-our own cost is measured. The figures are medians of rounds; both processes share the machine's cores.
+With FILES=1000 and SESSIONS=500 in the environment `collectors` is of a server with so many.
+
+The responder (tests/support/tds) is a process of its own, with Microsoft's real driver on our side. It is no server:
+only our own cost is measured. The figures are medians of rounds; both processes share the machine's cores.
 """
 
 import os
@@ -52,7 +54,7 @@ STATEMENTS = {
 
 @contextmanager
 def responder(script: Path | None = None) -> Iterator[MssqlEngine]:
-    argv = [sys.executable, "-m", "tds.responder", "--port", "0"]
+    argv = [sys.executable, "-m", "support.tds.responder", "--port", "0"]
     argv += ["--script", str(script)] if script else []
     tests = Path(__file__).parent.parent / "tests"
     with subprocess.Popen(argv, cwd=tests, stdout=subprocess.PIPE, text=True) as process:

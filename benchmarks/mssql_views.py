@@ -1,23 +1,25 @@
 """The answers of a large SQL Server to the collectors, for the responder: as many rows as there, with made-up values.
 
-40 files, 1,000 wait types, 30 users' sessions with 25 waits each, the 55 performance counters that the query lets
-through of some 2,000, 40 plans, 250 durations in each histogram.
+40 files and 30 users' sessions with 25 waits each, unless FILES and SESSIONS say otherwise; 1,000 wait types, the 55
+performance counters that the query lets through of some 2,000, 40 plans, 250 durations in each histogram.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from tds.answers import Rows
-from tds.datatypes import BIGINT, BIT, FLOAT, INT, MAX, nvarchar
-from tds.script import Script
-from tds.tokens import Column
+from support.tds.answers import Rows
+from support.tds.datatypes import BIGINT, BIT, FLOAT, INT, MAX, nvarchar
+from support.tds.script import Script
+from support.tds.tokens import Column
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
 from stallmark.collectors.base import Collector
 
 _TYPES = {pa.int64(): BIGINT, pa.int32(): INT, pa.float64(): FLOAT, pa.bool_(): BIT, pa.string(): nvarchar(4000)}
 _TEXT = nvarchar(4000)
+FILES, SESSIONS = (int(os.environ.get(name, usual)) for name, usual in (("FILES", 40), ("SESSIONS", 30)))
 _START = "start 2026-03-01T10:00:00.123"
 
 
@@ -40,14 +42,70 @@ def _views() -> dict[str, Rows]:
     files = [
         (1.5e9, f"{_START} database 7 of 2026-03-02T08:00:00.456 handle 0x{n:016x}", f"warehouse/partition {n}", "data",
          10**9 + n, 10**13, 10**9, 10**8, 10**12, 10**8, 0, 0, 1 << 36, path.format(n), f"0x{n:016x}")
-        for n in range(40)
+        for n in range(FILES)
     ]  # fmt: skip
     plan = "0x03000700ad3d7a5ae0b1f90079b2000001000000 0x05000700ad3d7a5ad0c9e1d3a9020000 2026-03-02T09:00:00.123"
     return {
         "dm_io_virtual_file_stats": _as_declared(kinds["server_io"], files),
         "LEFT JOIN sys.dm_exec_requests": _rows(
-            [("status", _TEXT), ("wait_type", _TEXT), ("users", BIGINT)],
-            [("suspended", f"PAGEIOLATCH_{n}", 4) for n in range(8)],
+            [("application", _TEXT), ("status", _TEXT), ("wait_type", _TEXT), ("users", BIGINT)],
+            [("stallmark-user", "suspended", f"PAGEIOLATCH_{n}", SESSIONS // 8) for n in range(8)],
+        ),
+        "session.program_name AS application,\n       STRING_AGG": _rows(
+            [("epoch", _TEXT), ("application", _TEXT), ("sessions", nvarchar(MAX))]
+            + [(name, BIGINT) for name in ("reads", "writes", "logical_reads")],
+            [
+                (
+                    _START,
+                    "stallmark-user",
+                    ",".join(f"{n} since 2026-03-02T09:00:00.123" for n in range(SESSIONS)),
+                    10**9,
+                    10**8,
+                    10**11,
+                )
+            ],
+        ),
+        "AS blocker": _rows(
+            [(name, _TEXT) for name in ("blocked", "blocker", "wait_type")],
+            [("brokerage.trade_result_5", "brokerage.trade_order_3", "LCK_M_X")] * 5,
+        ),
+        "fn_xe_file_target_read_file": _rows([("happened", _TEXT), ("event", nvarchar(MAX))], []),
+        "dm_db_index_operational_stats": _rows(
+            [("server_time", FLOAT), *((name, _TEXT) for name in ("epoch", "entity", "relation"))]
+            + [
+                (f"{of}_{what}", BIGINT)
+                for of in ("row_lock", "page_lock", "page_latch", "page_io_latch")
+                for what in ("waits", "wait_ms")
+            ],
+            [
+                (1.5e9, f"{_START} object {n}", f"brokerage.t{n}/pk_{n}", f"brokerage.t{n}", *(10**6,) * 8)
+                for n in range(60)
+            ],
+        ),
+        "AS now": _rows([("now", _TEXT)], [("2026-03-02T09:00:00.123",)]),
+        "dm_exec_text_query_plan": _rows([("query_plan", nvarchar(MAX))], [("<ShowPlanXML/>",)]),
+        "STATS_DATE": _rows([("server_time", FLOAT), ("table", _TEXT), ("statistic", _TEXT), ("age_s", FLOAT)], []),
+        "CROSS APPLY sys.dm_exec_sql_text\\(used.sql_handle": _rows(
+            [("server_time", FLOAT), *((name, _TEXT) for name in ("epoch", "procedure", "database"))]
+            + [("begins", BIGINT), ("ends", BIGINT)]
+            + [(name, _TEXT) for name in ("plan_hash", "plan_handle", "plan", "text")]
+            + [(name, BIGINT) for name in ("executions", "worker_us", "elapsed_us", "physical_reads", "logical_reads")],
+            [
+                (
+                    1.5e9,
+                    "plan cache",
+                    f"brokerage.frame_{n % 30}",
+                    "brokerage",
+                    100 * n,
+                    100 * n + 90,
+                    "0x1f2e3d4c5b6a7988",
+                    plan,
+                    f"{plan} {n}",
+                    "SELECT t_id FROM brokerage.trade",
+                    *(10**6,) * 5,
+                )
+                for n in range(120)
+            ],
         ),
         "dm_os_wait_stats": _rows(
             [*clock, ("wait_type", _TEXT), *wait],
@@ -57,10 +115,11 @@ def _views() -> dict[str, Rows]:
             [*clock, ("session", _TEXT), ("wait_type", _TEXT), *wait],
             [
                 (1.5e9, _START, f"{session} since 2026-03-02T09:00:00.123", f"PAGEIOLATCH_{n}", 1000, 9000, 30, 45)
-                for session in range(51, 81)
+                for session in range(51, 51 + SESSIONS)
                 for n in range(25)
             ],
         ),
+        r"COUNT\(\*\) FROM sys.dm_os_performance_counters": _rows([("count", INT)], [(2000,)]),
         "dm_os_performance_counters AS counters": _as_declared(
             kinds["performance"],
             [(1.5e9, _START, "Buffer Manager", f"Page lookups/sec {n}", "", 272696576, 10**12) for n in range(55)],
@@ -104,6 +163,7 @@ def _views() -> dict[str, Rows]:
         "server_event_sessions": _rows([("name", _TEXT)], []),
         "FROM sys.database_files AS log": _rows([("database", INT), ("log_file", INT)], [(7, 2)]),
         "HAS_PERMS_BY_NAME": _rows([("may", INT)], [(1,)]),
+        "committed_target_kb": _rows([("target", BIGINT), ("committed", BIGINT)], [(1 << 26, 1 << 26)]),
         "Target Server Memory": _rows([("name", _TEXT), ("value", BIGINT)], []),
         "dm_os_ring_buffers": _rows(
             [("server_time", FLOAT), ("age_ms", BIGINT), ("platform", _TEXT), ("record", _TEXT)], []

@@ -13,9 +13,9 @@ from stallmark.errors import ErrorClass
 from stallmark.record.reader import Record
 from stallmark.transactions.checks import ConditionResult
 
-UNREPORTED_S = 2
-"""Executors report four times a second, and a second is written when it is over: so much is lost with a process that
-reports, as the documentation states."""
+LOST_S = {"command": 3, "executor": 2, "conductor": 2, "worker": 2}
+"""Executors report four times a second, and a second is written when all have reported it: so much is lost with a
+process that is killed, as the documentation states."""
 SLACK = 5
 """Commits beyond the most that a second had, in each second that is lost."""
 

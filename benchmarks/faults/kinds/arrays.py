@@ -75,7 +75,7 @@ def hooks(round: Round) -> None:
         whole = code == 0
         if whole != (state == "complete") or (not whole and not because):
             round.problems.append(f"the command at the end was told {state} {because!r}, and it ended with {code}")
-    round.commits(work, record, checks.UNREPORTED_S)
+    round.commits(work, record, checks.LOST_S["command"])
     round.next("run", round.tool.scenario(**work.changes | {"measure": "1s"}, reset="continue"))
     round.left()
 

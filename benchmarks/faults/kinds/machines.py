@@ -47,7 +47,7 @@ def load_machines(round: Round) -> None:
         round.gone()
         if record:
             round.reported(record)
-        lost_s = checks.UNREPORTED_S if strike.how != "STOP" and strike.victim != "group" else 0.0
+        lost_s = checks.LOST_S[strike.victim] if strike.how != "STOP" else 0.0
         look(round, server, record, lost_s)
         round.next(*run)
         look(round, server, round.record())

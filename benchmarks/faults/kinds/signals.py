@@ -20,7 +20,6 @@ BUILD = {
     "command": ENDS, "group": "INT", "loader": "KILL STOP", "server": "KILL STOP", "backend": "KILL STOP",
     "guard": "KILL STOP", "initdb": "KILL INT STOP",
 }  # fmt: skip
-REPORTS = ("command", "executor", "conductor")
 """Processes with which goes what they had not reported yet."""
 
 
@@ -92,7 +91,7 @@ def disturbed(round: Round, work: Work, tables: dict, strike: Strike, reset: str
         found = round.reported(record)
         if hit and strike.how == "STOP" and strike.victim == "executor" and record.incomplete_because is None:
             round.found(_paused(found, record, strike))
-    round.commits(work, record, checks.UNREPORTED_S if strike.victim in REPORTS and strike.how == "KILL" else 0.0)
+    round.commits(work, record, checks.LOST_S.get(strike.victim, 0.0) if strike.how == "KILL" else 0.0)
     _again(round, work, tables, reset, more)
 
 
