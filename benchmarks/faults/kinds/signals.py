@@ -20,7 +20,6 @@ BUILD = {
     "command": ENDS, "group": "INT", "loader": "KILL STOP", "server": "KILL STOP", "backend": "KILL STOP",
     "guard": "KILL STOP", "initdb": "KILL INT STOP",
 }  # fmt: skip
-"""Processes with which goes what they had not reported yet."""
 
 
 def build(round: Round) -> None:
