@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -65,7 +64,8 @@ def build(
     progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
     """Build the databases one after the other, each as `load.build` does. `arrange` is told whose tables it places. A
-    `part` is a share of the batches of all: the first databases may have too few for the last parts.
+    `part` is a share of the batches of all: the first databases may have too few for the last parts. Progress is
+    that of one database after the other.
 
     Raise StallmarkError as `load.build` does; for want of room for all, before the first one is begun.
     """
@@ -78,27 +78,15 @@ def build(
     with deploy.failing_in_words(engine, "Preparing the databases"):
         found = recognise(engine, workload, scale, seed)
         load.check_space(engine, workload, whole, found, to_be_copied, workers)
-    total = sum(whole.rows.values())
     results: list[BuildResult] = []
-    loaded = sent = 0
     for one, what, own in databases(engine, workload, scale):
-        plan = _plan(what, own)
-        at = BuildProgress("load", 0, 0, 0)
-
-        def follow(now: BuildProgress, loaded: int = loaded, sent: int = sent) -> None:
-            nonlocal at
-            at = replace(now, rows=loaded + now.rows, rows_total=total, bytes=sent + now.bytes)
-            progress(at)
-
-        loaded += sum(plan.rows.values())
-        share = part and part.among(len(plan.batches()))
+        share = part and part.among(len(_plan(what, own).batches()))
         if part and not share:
             complete = load.recognise(one, what, own, seed).state == "complete"
             results.append(BuildResult("reused", complete, 0, 0.0))
             continue
         arranged = partial(arrange, what.name)
-        results.append(build_one(one, what, own, seed, part=share, arrange=arranged, progress=follow))
-        sent = max(sent, at.bytes)
+        results.append(build_one(one, what, own, seed, part=share, arrange=arranged, progress=progress))
     outcomes = {result.outcome for result in results}
     cautions = dict.fromkeys(result.caution for result in results if result.caution)
     return BuildResult(

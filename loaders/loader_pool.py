@@ -73,10 +73,9 @@ def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterato
                     raise StallmarkError(f"Loading failed: {reason} {_NOTHING}")
                 batch = worker.batches[0]
                 raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")
-            loaded = Loaded(worker.batches.popleft(), answer.rows, answer.bytes, worker.limited)
+            yield Loaded(worker.batches.popleft(), answer.rows, answer.bytes, worker.limited)
             if following := next(waiting, None):
                 worker.give(following)
-            yield loaded
     finally:
         for worker in pool:
             worker.end()

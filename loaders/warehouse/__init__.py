@@ -102,9 +102,11 @@ class WarehouseLoader(Loader):
             yield table, none
             return
         file = generator.file_of(Path(folders[_NAME]), Part(batch.group, batch.number + 1))
-        for piece in _pieces(file):
-            yield table, piece
-        file.unlink()
+        try:
+            for piece in _pieces(file):
+                yield table, piece
+        finally:  # also where somebody else has loaded the batch: what is not read holds the generator up
+            file.unlink(missing_ok=True)
 
 
 def _parts(factor: float) -> int:

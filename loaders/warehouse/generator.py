@@ -33,9 +33,6 @@ PART_BYTES = 60_000_000
 """No less than the largest file of a part takes: 52.7 MB, of lineitems."""
 AHEAD = 2
 """Parts that lie ready, besides the two that each loader process has."""
-LARGE_SHARE = 0.5
-"""More of the parts than this are made by one process, with the others in vain: a start costs a second of CPU, and a
-part at most as much."""
 LOOK_EVERY_S = 0.01
 
 
@@ -83,7 +80,7 @@ def making(factor: float, wanted: Collection[Part], parts: int, workers: int) ->
     """
     order = {"commands": _commands(factor, wanted, parts, workers), "most_bytes": PART_BYTES * (2 * workers + AHEAD)}
     guard = subprocess.Popen(
-        [sys.executable, "-I", str(Path(__file__).with_name("guard.py"))],
+        [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -112,11 +109,15 @@ def file_of(folder: Path, part: Part) -> Path:
 
 
 def _commands(factor: float, wanted: Collection[Part], parts: int, workers: int) -> list[list[str]]:
-    """Return the generator's commands: one for all parts, unless most of these would be made in vain."""
+    """Return the generator's commands: one for all parts, or one for each number that is wanted.
+
+    A start costs a second of CPU, and a part of all tables at most as much. So a command for all, with a thread for
+    each loader process, may be quicker though it makes parts in vain.
+    """
     by_number: dict[int, list[str]] = defaultdict(list)
     for part in sorted(wanted):
         by_number[part.number].append(part.table)
-    if len(by_number) > parts * LARGE_SHARE:
+    if 2 * len(by_number) * workers >= parts:
         tables = sorted({part.table for part in wanted})
         return [[*_command(factor, parts, tables), f"--num-threads={workers}"]]
     return [

@@ -4,7 +4,8 @@ Whoever started us closes that input when the files are read, and the kernel doe
 load that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours. The first line
 of standard input is JSON: `commands` of the generator, run one after the other, each with the folder as
 `--output-dir`; and `most_bytes`. Tables that are whole (`*/*.parquet`) and take as much as that hold the generator
-up until some have been removed. The folder's name has our number, by which one that a kill has left is known.
+up until some have been removed, but not on Windows. The folder's name has our number, by which one that a kill has left
+is known.
 
 We answer with two lines of JSON: `folder`; and when all have ended, or one has failed, its `code` and `stderr`.
 `generator.Begun` and `generator.Ended` are their counterparts.
@@ -23,8 +24,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 LOOK_EVERY_S = 0.05
 
 
@@ -33,26 +32,33 @@ def main() -> None:
     order, over = json.loads(sys.stdin.readline()), threading.Event()
     threading.Thread(target=_wait_for_the_end, args=[over], daemon=True).start()
     with tempfile.TemporaryDirectory(prefix=f"stallmark-warehouse-{os.getpid()}-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
         _say({"folder": name})
+        _say(_made(order, Path(name), over))
+        over.wait()
+
+
+def _made(order: dict[str, Any], folder: Path, over: threading.Event) -> dict[str, Any]:
+    """Run the commands; return how the last of them ended."""
+    stderr, code = folder / "stderr", 0
+    try:
         for command in order["commands"]:
             code = _run([*command, f"--output-dir={folder}"], folder, order["most_bytes"], over)
             if code:
                 break
-        _say({"code": code, "stderr": (folder / "stderr").read_text(errors="replace")})
-        over.wait()
+        return {"code": code, "stderr": stderr.read_text(errors="replace")}
+    except OSError as error:
+        return {"code": 1, "stderr": str(error)}
 
 
 def _run(command: Sequence[str], folder: Path, most_bytes: int, over: threading.Event) -> int:
     with (folder / "stderr").open("wb") as stderr:
-        generator = psutil.Popen(
+        generator = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, **_ends_with_us()
         )
     is_held = False
     while generator.poll() is None and not over.is_set():
-        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-            if is_held != (is_held := _bytes_in(folder) >= most_bytes):
-                generator.suspend() if is_held else generator.resume()
+        if os.name == "posix" and is_held != (is_held := _bytes_in(folder) >= most_bytes):
+            generator.send_signal(signal.SIGSTOP if is_held else signal.SIGCONT)
         over.wait(LOOK_EVERY_S)
     if over.is_set():
         generator.kill()
@@ -68,8 +74,8 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _ends_with_us() -> dict[str, Any]:
-    """Return options of a process that does not outlive a guard that is killed: Linux kills it. Elsewhere one that is
-    held up is ended, as the kernel does with a group that nobody could let go on."""
+    """Return options of a process that does not outlive a guard that is killed: Linux kills it. macOS ends one that is
+    held up, as a group that nobody could let go on; another ends when it is done."""
     if os.name != "posix":
         return {}
     if sys.platform != "linux":

@@ -127,26 +127,39 @@ def test_one_start_serves_all_processes(seven_parts: Scale, told: Path) -> None:
     assert len(_orders_of(told)) == 1
 
 
-def test_few_parts_are_made_by_themselves(seven_parts: Scale, told: Path) -> None:
-    """As of a machine that has a share of the batches, or of a load that lacks its last."""
+@pytest.mark.parametrize(
+    ("workers", "orders"), [(1, [["lineitem,orders", "2"], ["part", "5"]]), (2, [["lineitem,orders,part"]])]
+)
+def test_few_parts_are_made_by_themselves_where_that_is_quicker(
+    workers: int, orders: list[list[str]], seven_parts: Scale, told: Path
+) -> None:
+    """As of a machine that has a share of the batches, or of a load that lacks its last. No other part stays."""
     wanted = [Batch("orders", 1), Batch("lineitem", 1), Batch("part", 4), Batch("refresh", 0)]
-    with LOADER.supply(seven_parts, wanted, 2) as supply:
+    with LOADER.supply(seven_parts, wanted, workers) as supply:
         assert sorted(supply.batches) == sorted(wanted)
-    assert _orders_of(told) == [["lineitem,orders", "2"], ["part", "5"]]
+        [folder] = map(Path, supply.folders.values())
+        assert {file.name for file in folder.glob("*/*.parquet")} >= {"orders.2.parquet", "lineitem.2.parquet"}
+    assert _orders_of(told) == orders
 
 
-def test_the_generator_waits_while_nobody_reads(seven_parts: Scale, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files that lie there are hardly more than two for each process; then it goes on."""
+def test_the_generator_waits_while_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that lie there are hardly more than two for each process; then it goes on, also where a batch was
+    given up after its first rows, because somebody else has loaded it."""
+    monkeypatch.setattr(warehouse, "ORDERS_OF_A_BATCH", 100)
     monkeypatch.setattr(generator, "PART_BYTES", 1)
-    batches = [Batch(table, number) for table in ("lineitem", "orders", "partsupp") for number in range(7)]
-    with LOADER.supply(seven_parts, batches, 1) as supply:
+    scale = LOADER.scale(SCALE)
+    batches = [Batch(table, number) for table in ("lineitem", "orders") for number in range(150)]
+    with LOADER.supply(scale, batches, 1) as supply:
         [folder] = map(Path, supply.folders.values())
         first = next(supply.batches)
         stopped = partial(_is_held_up, generator.NAME)
         eventually(stopped)
         lie_there = sum(1 for _ in folder.glob("*/*.parquet"))
         for batch in chain([first], supply.batches):
-            generator.file_of(folder, generator.Part(batch.group, batch.number + 1)).unlink()
+            pieces = LOADER.supplied(supply.folders, 1, scale, batch)
+            next(pieces)
+            del pieces
+        assert not list(folder.glob("*/*.parquet"))
     assert lie_there < len(batches)
 
 

@@ -73,7 +73,7 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
     if len(parts) == 1:
         return parts[0]
     places, counts = map(np.concatenate, zip(*map(used, parts), strict=True))
-    if len(places) > _FEW:
+    if len(places) > _FEW and places.min() >= 0:  # a report may hold anything: where it is read it is refused
         return of_counts(np.bincount(places, counts))
     together, which = np.unique(places, return_inverse=True)
     return _encode(together, np.bincount(which, counts, minlength=len(together)))
