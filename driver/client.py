@@ -16,6 +16,8 @@ from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 COMMITTED, ROLLED_BACK, GIVEN_UP = range(3)
+_LOGINS = threading.Semaphore(8)
+"""The first logins of this process that are made at once: of thousands, each would wait for all the others."""
 CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: GIVEN_UP}
 
 
@@ -78,8 +80,10 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._retrying.open()
-            self.is_connected = True
+            with _LOGINS:
+                if not self._stopping.is_set():
+                    self._retrying.open()
+                    self.is_connected = True
             self._work()
         except CallFailed as error:
             self._fault = error

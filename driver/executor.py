@@ -41,6 +41,8 @@ CANCELLED_WITHIN_S = 2  # both together below `executor_pool.LAST_WORD_S`, after
 # The interpreter switches threads only this often when several want to run. The default of 5 ms would let one
 # user's Python hold up the answers that have arrived for the others.
 SWITCH_INTERVAL_S = 0.0005
+# Each thread that wants to run wakes up this often to say so: hundreds would do nothing else, and never catch up.
+SWITCH_INTERVAL_OF_EACH_S = 0.00001
 
 
 class Executor:
@@ -90,6 +92,7 @@ class Executor:
         match message:
             case StartUser(load, user) if load in self._loads:
                 self._loads[load].start(user)
+                sys.setswitchinterval(max(SWITCH_INTERVAL_S, SWITCH_INTERVAL_OF_EACH_S * threading.active_count()))
             case StopUser(load, user) if load in self._loads:
                 self._loads[load].stop(user)
             case Resting(load, rests) if load in self._loads:

@@ -12,7 +12,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks, raw_loads
-from stallmark.experiment.load_specs import search_plan, sessions, steering_plan
+from stallmark.experiment.load_specs import most_sessions, search_plan, steering_plan
 from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
@@ -243,10 +243,12 @@ def _refuse_of_one_database(scenario: AnyScenario) -> None:
 def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, machines: int) -> None:
     if (most := engine.most_users()) is None:
         return
-    users, background, streams = max((sessions(scenario, one, machines) for one in scenario.variants), key=sum)
+    users, background, streams = most_sessions(scenario, machines)
     if users + background + streams <= most:
         return
-    remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
+    remedy = f"raise its {_MOST_USERS[engine.dialect]}"
+    if engine.is_local:
+        remedy = "name a server elsewhere with --server: half of this machine's memory is for sessions of the embedded one"
     all_background = [find_workload(load.workload).background for load in _users_loads(scenario)]
     executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
