@@ -67,7 +67,9 @@ def run(users: int, port: int, server: psutil.Process) -> dict[str, float | str]
     try:
         drive.follow(note, lambda: None)
     finally:
+        stopping = time.monotonic()
         drive.finish()
+        ended_s = time.monotonic() - stopping
         writer.close()
     record = Record(folder)
     [interval] = measured_intervals(record.manifest, warm_up_s + SECONDS, cut=False)
@@ -89,6 +91,7 @@ def run(users: int, port: int, server: psutil.Process) -> dict[str, float | str]
         "ready s": ready_s,
         "all run after s": next((second for second in count() if running[second] > users - 0.5), float("nan"))
         if max(running.values()) > users - 0.5 else float("nan"),
+        "ended after s": ended_s,
         "MiB": memory[0],
         "TPS": done / len(seconds),
         "client µs": sum(spent.values()),

@@ -41,6 +41,7 @@ class Client(threading.Thread):
         report_sample: Callable[[tuple[int, ...]], None],
         report_failure: Callable[[Failure], None],
         report_own_io: Callable[[tuple], None],
+        report_lost: Callable[["Client"], None],
         most_reconnects: int = MOST_RECONNECTS,
         application: str = "stallmark-user",
     ):
@@ -51,6 +52,7 @@ class Client(threading.Thread):
         self._workload = workload
         self._rng = rng
         self._report_sample = report_sample
+        self._report_lost = report_lost
         self._own_io_sampler = OwnIOSampler(len(workload.transactions), report_own_io)
         self._mine: dict[type[Transaction], tuple[int, Transaction]] = {
             kind: (workload.transactions.index(kind), kind(shared)) for kind in self._kinds()
@@ -92,6 +94,8 @@ class Client(threading.Thread):
             raise
         finally:
             self._retrying.close()
+            if self.lost:
+                self._report_lost(self)
 
     @abstractmethod
     def _work(self) -> None:

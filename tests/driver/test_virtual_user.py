@@ -69,7 +69,7 @@ def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, lis
     server.user = VirtualUser(
         0, pacing or ThinkTime(Arrivals(), rng), Dealer(WORKLOAD.users.deck, rng).next_card,
         server, WORKLOAD, {}, CALL_TIMEOUT_S, rng, lambda sample: samples.append(Sample(*sample)), failures.append,
-        server.own_ios.append,
+        server.own_ios.append, lambda client: None,
     )  # type: ignore[arg-type]  # fmt: skip
     return server.user, samples, failures
 

@@ -35,8 +35,8 @@ def test_a_cap_below_the_minimum_is_refused_before_any_variant_runs(tool):
 
 
 def test_more_users_than_the_server_takes(shared):
-    said = refused(shared, "run", shared.scenario(users=2000))
-    assert "2,000 users" in said and "ask for fewer, or name a larger server with --server" in said
+    said = refused(shared, "run", shared.scenario(users=200_000))
+    assert "200,000 users" in said and "ask for fewer, or name a server elsewhere with --server" in said
 
 
 def test_a_port_in_use(fresh):

@@ -248,7 +248,7 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
         return
     remedy = f"raise its {_MOST_USERS[engine.dialect]}"
     if engine.is_local:
-        remedy = "name a server elsewhere with --server: half of this machine's memory is for sessions of the embedded one"
+        remedy = "name a server elsewhere with --server (half of this machine's memory is for sessions here)"
     all_background = [find_workload(load.workload).background for load in _users_loads(scenario)]
     executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
