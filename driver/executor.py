@@ -33,6 +33,7 @@ from stallmark.driver.rows import Rows
 from stallmark.driver.tally import SECOND_NS
 from stallmark.engines import open_engine
 from stallmark.errors import CallFailed, as_reason
+from stallmark.processes import may_open_most_files
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
@@ -42,7 +43,7 @@ CANCELLED_WITHIN_S = 2  # both together below `executor_pool.LAST_WORD_S`, after
 # user's Python hold up the answers that have arrived for the others.
 SWITCH_INTERVAL_S = 0.0005
 # Each thread that wants to run wakes up this often to say so: hundreds would do nothing else, and never catch up.
-SWITCH_INTERVAL_OF_EACH_S = 0.00001
+SWITCH_INTERVAL_OF_EACH_S = 0.00002
 
 
 class Executor:
@@ -163,6 +164,7 @@ def keep_to_one_core(index: int) -> None:
 
 def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    may_open_most_files()
     channel = inherited_channel(sys.argv[1])
     try:
         order = channel.expect(ExecutorOrder)
