@@ -6,6 +6,7 @@ Users of the bank think so long that RATE transactions a second come from all of
 server that answers at once (benchmarks/scripted_postgres.py). So what changes with their number is the client's doing.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,7 @@ THINK_TIMES = 4  # of warm-up: until then those who think longest have not been 
 
 def run(users: int, port: int, server: psutil.Process) -> dict[str, float | str]:
     """Return the figures of one run."""
-    folder = Path(tempfile.gettempdir()) / "stallmark-many-users"
+    folder = Path(tempfile.gettempdir()) / f"stallmark-many-users-{os.getpid()}"
     rmtree(folder, ignore_errors=True)
     think_s = users / RATE
     arrivals = Arrivals(think_ms=think_s * 1000, think="exponential")

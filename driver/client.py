@@ -16,8 +16,9 @@ from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 COMMITTED, ROLLED_BACK, GIVEN_UP = range(3)
-_LOGINS = threading.Semaphore(8)
-"""The first logins of this process that are made at once: of thousands, each would wait for all the others."""
+AT_ONCE = 8
+"""The first logins of a process that are made at once: of thousands, each would wait for all the others."""
+_LOGINS = threading.Semaphore(AT_ONCE)
 CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: GIVEN_UP}
 
 

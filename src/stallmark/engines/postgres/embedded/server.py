@@ -44,9 +44,7 @@ MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below
 START_LIMIT_S = 60
 LEAST_CONNECTIONS = 250
 OUR_CONNECTIONS = 50  # beside the users' sessions: those of collectors, what is asked in between, and reserved ones
-BACKEND_BYTES = (
-    10 * 1024**2
-)  # of a session's process: 2 MiB of its own were seen with the bank, 7 to 10 with the brokerage
+BACKEND_BYTES = 10 * 1024**2  # of a session's process, as seen: 2 MiB with the bank, 7 to 10 with the brokerage
 
 # As a database on a server would run: durable, direct I/O, and everything timed. `io_method=sync` keeps a read in
 # the user that asked for it, so that its wait and its stall are seen there.
