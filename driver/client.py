@@ -16,9 +16,6 @@ from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 COMMITTED, ROLLED_BACK, GIVEN_UP = range(3)
-AT_ONCE = 8
-"""The first logins of a process that are made at once: of thousands, each would wait for all the others."""
-_LOGINS = threading.Semaphore(AT_ONCE)
 CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: GIVEN_UP}
 
 
@@ -83,10 +80,8 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            with _LOGINS:
-                if not self._stopping.is_set():
-                    self._retrying.open()
-                    self.is_connected = True
+            self._retrying.open()
+            self.is_connected = self._retrying.session is not None
             self._work()
         except CallFailed as error:
             self._fault = error

@@ -18,10 +18,10 @@ from support.waiting import eventually
 
 from stallmark.driver import pacing, retry, virtual_user
 from stallmark.driver import transaction_io as own_io
-from stallmark.driver.client import AT_ONCE, COMMITTED, GIVEN_UP, ROLLED_BACK
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.deck import Dealer
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
-from stallmark.driver.retry import MOST_RECONNECTS, MOST_RETRIES, Failure
+from stallmark.driver.retry import LOGINS_AT_ONCE, MOST_RECONNECTS, MOST_RETRIES, Failure
 from stallmark.driver.virtual_user import VirtualUser
 from stallmark.errors import ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, UserLoad, Workload
@@ -85,15 +85,17 @@ def test_so_many_log_in_at_once_and_one_who_is_stopped_before_does_not():
             free.wait(30)
             under_way.pop()
 
-    users = [make(Slow([]))[0] for _ in range(AT_ONCE + 5)]
+    users = [make(Slow([]))[0] for _ in range(LOGINS_AT_ONCE + 5)]
     for user in users:
         user.start()
-    eventually(lambda: len(under_way) == AT_ONCE)
+    eventually(lambda: len(under_way) == LOGINS_AT_ONCE)
     users[-1].stop()
     free.set()
     for user in users:
         user.join(30)
-    assert max(most) == AT_ONCE and [user.is_connected for user in users] == [True] * (AT_ONCE + 4) + [False]
+    assert max(most) == LOGINS_AT_ONCE and [user.is_connected for user in users] == [True] * (LOGINS_AT_ONCE + 4) + [
+        False
+    ]
 
 
 def test_a_user_is_connected_when_it_can_work_and_not_while_it_logs_in():
