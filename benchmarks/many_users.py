@@ -1,4 +1,4 @@
-"""What many users with think time take on one load machine: time to connect, memory, CPU and late starts.
+"""Many users with think time on one load machine: the time to connect, memory, CPU and late starts.
 
     python -m benchmarks.many_users 10 100 1000 5000 10000
 
