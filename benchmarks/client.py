@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -62,13 +63,8 @@ def run(engine: EmbeddedEngine, name: str, users: int) -> dict[str, float]:
     def note(progress: LoadProgress) -> None:
         nonlocal memory
         if not memory and progress.elapsed_s > WARM_UP_S + SECONDS - 2:
-            processes = [
-                here,
-                *(child for child in here.children(recursive=True) if "stallmark.driver" in _line(child)),
-            ]
-            memory = sum(process.memory_full_info().pss for process in processes) / 2**20
+            memory = client_memory_mib()
 
-    here = psutil.Process()
     drive.start()
     ready_s = time.monotonic() - began
     drive.follow(note, lambda: None)
@@ -76,19 +72,32 @@ def run(engine: EmbeddedEngine, name: str, users: int) -> dict[str, float]:
     writer.close()
     record = Record(folder)
     inside = range(WARM_UP_S, WARM_UP_S + SECONDS - 1)  # the record's last second may be cut
-    rows = {table: record.table(table).to_pylist() for table in ("transactions", "users", "client_cpu")}
-    done = sum(r["committed"] + r["rolled_back"] for r in rows["transactions"] if r["second"] in inside)
-    spent = {"executors": sum(r["cpu_us"] for r in rows["users"] if r["second"] in inside) / done}
-    for process in ("conductor", "command"):
-        found = [r["cpu_us"] for r in rows["client_cpu"] if r["process"] == process and r["second"] in inside]
-        spent[process] = sum(found) / done
+    done, spent = spent_us(record, inside)
     running: Counter[int] = Counter()
-    for row in rows["users"]:
+    for row in record.table("users").to_pylist():
         running[row["second"]] += row["running"]
     all_run = min(second for second, count in running.items() if count > users - 0.01)
     figures = {f"{process} µs": cpu for process, cpu in spent.items()}
     return {"TPS": done / len(inside), "client µs": sum(spent.values()), **figures, "MiB": memory, "ready s": ready_s,
             "all run after s": ready_s + all_run}  # fmt: skip
+
+
+def client_memory_mib() -> float:
+    """Return the memory of this command and of what drives for it."""
+    here = psutil.Process()
+    driving = [child for child in here.children(recursive=True) if "stallmark.driver" in _line(child)]
+    return sum(process.memory_full_info().pss for process in [here, *driving]) / 2**20
+
+
+def spent_us(record: Record, seconds: Container[int]) -> tuple[int, dict[str, float]]:
+    """Return how many transactions ended in these seconds, and the CPU of each that processes spent."""
+    tables = ("transactions", "users", "client_cpu")
+    rows = {table: [r for r in record.table(table).to_pylist() if r["second"] in seconds] for table in tables}
+    done = sum(row["committed"] + row["rolled_back"] for row in rows["transactions"])
+    spent = {"executors": sum(row["cpu_us"] for row in rows["users"]) / done}
+    for process in ("conductor", "command"):
+        spent[process] = sum(row["cpu_us"] for row in rows["client_cpu"] if row["process"] == process) / done
+    return done, spent
 
 
 def _line(process: psutil.Process) -> str:

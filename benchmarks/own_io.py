@@ -104,7 +104,7 @@ def load(workload: Workload, every: int) -> None:
         users = []
         for number in range(USERS):
             rng = random.Random(number)
-            client = (engine, workload, shared, 60, rng, done.append, print, lambda sample: None)
+            client = (engine, workload, shared, 60, rng, done.append, print, lambda sample: None, lambda client: None)
             users.append(VirtualUser(number, ThinkTime(Arrivals(), rng), next_card, *client))
             users[-1].start()
         time.sleep(TURN_S)

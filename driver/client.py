@@ -39,6 +39,7 @@ class Client(threading.Thread):
         report_sample: Callable[[tuple[int, ...]], None],
         report_failure: Callable[[Failure], None],
         report_own_io: Callable[[tuple], None],
+        report_lost: Callable[["Client"], None],
         most_reconnects: int = MOST_RECONNECTS,
         application: str = "stallmark-user",
     ):
@@ -49,6 +50,7 @@ class Client(threading.Thread):
         self._workload = workload
         self._rng = rng
         self._report_sample = report_sample
+        self._report_lost = report_lost
         self._own_io_sampler = OwnIOSampler(len(workload.transactions), report_own_io)
         self._mine: dict[type[Transaction], tuple[int, Transaction]] = {
             kind: (workload.transactions.index(kind), kind(shared)) for kind in self._kinds()
@@ -79,7 +81,7 @@ class Client(threading.Thread):
     def run(self) -> None:
         try:
             self._retrying.open()
-            self.is_connected = True
+            self.is_connected = self._retrying.session is not None
             self._work()
         except CallFailed as error:
             self._fault = error
@@ -87,6 +89,8 @@ class Client(threading.Thread):
             self._fault = CallFailed(ErrorClass.OTHER, type(error).__name__, str(error))
             raise
         finally:
+            if self.lost:
+                self._report_lost(self)
             self._retrying.close()
 
     @abstractmethod

@@ -33,6 +33,7 @@ from stallmark.driver.rows import Rows
 from stallmark.driver.tally import SECOND_NS
 from stallmark.engines import open_engine
 from stallmark.errors import CallFailed, as_reason
+from stallmark.processes import may_open_most_files
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
@@ -41,6 +42,8 @@ CANCELLED_WITHIN_S = 2  # both together below `executor_pool.LAST_WORD_S`, after
 # The interpreter switches threads only this often when several want to run. The default of 5 ms would let one
 # user's Python hold up the answers that have arrived for the others.
 SWITCH_INTERVAL_S = 0.0005
+# Each thread that wants to run wakes up this often to say so: hundreds would do nothing else, and never catch up.
+SWITCH_INTERVAL_OF_EACH_S = 0.00002
 
 
 class Executor:
@@ -72,8 +75,9 @@ class Executor:
     def _follow_orders(self) -> None:
         next_report = time.monotonic() + REPORT_EVERY_S
         while True:
-            # All orders that have come, before a report: on a busy machine one takes longer than until the next is due.
-            while select.select([self._channel], [], [], max(0.0, next_report - time.monotonic()))[0]:
+            # Orders that have come, before a report: on a busy machine one takes longer than until the next is due.
+            # Thousands of users take longer to start, and what is reported meanwhile must not become one report.
+            while time.monotonic() < next_report + REPORT_EVERY_S and self._has_orders(until=next_report):
                 message = self._channel.receive()
                 if isinstance(message, Quit):
                     return
@@ -81,7 +85,11 @@ class Executor:
             if not all(load.works() for load in self._loads.values()):
                 raise RuntimeError("The deferred queue has ended: users would go on without what follows from them.")
             self._send_report()
+            _switch_as_often_as_threads_allow()
             next_report = max(next_report + REPORT_EVERY_S, time.monotonic())
+
+    def _has_orders(self, until: float) -> bool:
+        return bool(select.select([self._channel], [], [], max(0.0, until - time.monotonic()))[0])
 
     def _leave_out(self) -> None:
         self._channel.send(NotUnderstood("the load driver's conductor"))
@@ -90,6 +98,7 @@ class Executor:
         match message:
             case StartUser(load, user) if load in self._loads:
                 self._loads[load].start(user)
+                _switch_as_often_as_threads_allow()
             case StopUser(load, user) if load in self._loads:
                 self._loads[load].stop(user)
             case Resting(load, rests) if load in self._loads:
@@ -135,6 +144,10 @@ class Executor:
                 self._channel.send(message)
 
 
+def _switch_as_often_as_threads_allow() -> None:
+    sys.setswitchinterval(max(SWITCH_INTERVAL_S, SWITCH_INTERVAL_OF_EACH_S * threading.active_count()))
+
+
 def _join(clients: Iterable[Client], timeout_s: float) -> None:
     """Wait for clients to end, `timeout_s` seconds in all. Background sessions that were never started are skipped."""
     deadline = time.monotonic() + timeout_s
@@ -156,6 +169,7 @@ def keep_to_one_core(index: int) -> None:
 
 def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    may_open_most_files()
     channel = inherited_channel(sys.argv[1])
     try:
         order = channel.expect(ExecutorOrder)

@@ -1,5 +1,6 @@
 """The executors of one machine: start them, hand out each load's users among them, and pass on what they report."""
 
+import heapq
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -144,13 +145,14 @@ class LoadPool:
         self._here = here
         self._users: list[set[int]] = [set() for _ in executors]
         self._numbers: set[int] = set()
+        self._given_back: list[int] = []  # numbers of users who have left, least first
         self._elsewhere: int | None = None  # not told yet
         self._rests = not load.users[0]
 
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
-        mine = map(self._here.number, range(len(self._numbers) + 1))
-        number = next(n for n in mine if n not in self._numbers)
+        given_back = self._given_back
+        number = heapq.heappop(given_back) if given_back else self._here.number(len(self._numbers))
         self._numbers.add(number)
         fewest = min(range(len(self._executors)), key=lambda e: len(self._users[e]))
         self._users[fewest].add(number)
@@ -163,6 +165,7 @@ class LoadPool:
             if number in users:
                 users.remove(number)
                 self._numbers.remove(number)
+                heapq.heappush(self._given_back, number)
                 executor.tell(StopUser(self._place, number))
                 self._changed()
 

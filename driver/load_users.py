@@ -75,6 +75,8 @@ class LoadUsers:
         self._own_io: deque[tuple] = deque()
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
+        self._connecting: list[VirtualUser] = []
+        self._lost: deque[Client] = deque()
         self._background = [self._background_session(number) for number in range(part.background_sessions)]
         self._unserved = 0
         self._names = [transaction.name for transaction in self._workload.transactions]
@@ -97,6 +99,7 @@ class LoadUsers:
         pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
         user = VirtualUser(number, pacing, self._dealer.next_card, *self._client(rng, self._samples.append))
         self._users[number] = user
+        self._connecting.append(user)
         user.start()
 
     def stop(self, number: int) -> None:
@@ -141,13 +144,14 @@ class LoadUsers:
 
     def lost(self) -> Iterator[SessionLost]:
         """Let go of users and background sessions that have lost the server, and tell of them."""
-        for user in [*self._users.values(), *self._leaving]:
-            if user.lost:
-                self._users.pop(user.number, None)
-                yield SessionLost(self._load.name, user.number, str(user.lost))
-        for session in [each for each in self._background if each.lost]:
-            self._background.remove(session)
-            yield SessionLost(self._load.name, None, str(session.lost))
+        for _ in range(len(self._lost)):
+            match self._lost.popleft():
+                case VirtualUser() as user:
+                    self._users.pop(user.number, None)
+                    yield SessionLost(self._load.name, user.number, str(user.lost))
+                case session:
+                    self._background = [each for each in self._background if each is not session]
+                    yield SessionLost(self._load.name, None, str(session.lost))
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def end(self) -> list[Client]:
@@ -180,6 +184,7 @@ class LoadUsers:
             report_sample,
             self._failures.append,
             self._own_io.append,
+            self._lost.append,
             self._load.most_reconnects,
             self._load.application,
         )
@@ -198,8 +203,14 @@ class LoadUsers:
 
     def _user_rows(self, samples: np.ndarray, begin_ns: int, end_ns: int, cpu_ns: int) -> list[UserRow]:
         rows = user_rows(samples, self._load.name, self._start_ns, self._order.machine, self._order.number)
-        users = [*self._users.values(), *(user for user in self._leaving if user.is_alive())]
-        running = sum(user.is_connected for user in users)
+        # Not all are looked at: of thousands, this would take as long as some of their transactions.
+        here = self._users.get
+        self._connecting = [
+            user
+            for user in self._connecting
+            if not user.is_connected and (user.is_alive() or here(user.number) is user)
+        ]
+        running = len(self._users) + sum(user.is_alive() for user in self._leaving) - len(self._connecting)
         for second, part in parts_by_second(begin_ns - self._start_ns, end_ns - self._start_ns):
             rows[second].running = running * part / SECOND_NS
             rows[second].cpu_us = cpu_ns * part // (end_ns - begin_ns) // 1000

@@ -16,6 +16,8 @@ RETRY_PAUSE_S = 0.002  # at the first retry; doubled, with jitter, so that rival
 MOST_RECONNECTS = 64
 RECONNECT_PAUSE_S = 0.5  # on average half of it at first, four times that later
 RECONNECT_WITHIN_S = 120  # where every attempt waits for a login that does not come
+LOGINS_AT_ONCE = 8  # of a process: of thousands, each would wait for all the others, and nothing else be done
+_logins = threading.Semaphore(LOGINS_AT_ONCE)
 
 
 class Failure(NamedTuple):
@@ -52,8 +54,11 @@ class RetryingSession:
         self._most_reconnects = most_reconnects
 
     def open(self) -> None:
-        self.session = self._connect()
-        self._prepare(self.session)
+        """Log in, unless the client has been told to stop before it is its turn."""
+        with _logins:
+            if not self._stopping.is_set():
+                self.session = self._connect()
+                self._prepare(self.session)
 
     def close(self) -> None:
         if self.session:

@@ -1,6 +1,7 @@
 """How children end, and how that is said."""
 
 import subprocess
+import sys
 
 import pytest
 
@@ -36,3 +37,10 @@ def test_one_that_goes_on_has_no_code():
 
 def test_a_signal_without_a_name_has_its_number():
     assert killed_by(-200) == "signal 200 (of no name)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit.")
+def test_a_process_may_open_as_many_files_as_the_system_lets_it():
+    code = "from stallmark.processes import *; may_open_most_files(); print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    asked = f"ulimit -Sn 200; ulimit -Hn 300; {sys.executable} -c '{code}'"
+    assert subprocess.run(["sh", "-c", asked], capture_output=True, text=True).stdout == "(300, 300)\n"

@@ -12,6 +12,11 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+try:
+    import resource
+except ModuleNotFoundError:
+    resource = None  # type: ignore[assignment]
+
 
 def start_module(module: str, *arguments: str, **options: Any) -> subprocess.Popen:
     """Run one of our modules with `python -m`; `options` are Popen's.
@@ -20,6 +25,24 @@ def start_module(module: str, *arguments: str, **options: Any) -> subprocess.Pop
     with a standard library patched by gevent.
     """
     return subprocess.Popen([sys.executable, "-m", module, *arguments], **options)
+
+
+OPEN_FILES = 10_240
+"""The open files that macOS allows a process for certain, where its limit is said to be none."""
+
+
+def most_open_files() -> int | None:
+    """Return how many files and connections a process of ours may have open at most; None where there is no limit."""
+    if resource is None:  # Windows
+        return None
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return OPEN_FILES if most == resource.RLIM_INFINITY else most
+
+
+def may_open_most_files() -> None:
+    """Let this process have as many files and connections open as it may ask for."""
+    if most := most_open_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def kill(process: subprocess.Popen) -> int:

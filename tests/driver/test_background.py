@@ -86,7 +86,7 @@ class Attended:
         self.deferred = deferred
         self.background_session = BackgroundSession(
             0, deferred, server, WORKLOAD, {}, CALL_TIMEOUT_S, random.Random(1), self.samples.append,
-            self.failures.append, server.own_ios.append,
+            self.failures.append, server.own_ios.append, lambda client: None,
         )  # type: ignore[arg-type]  # fmt: skip
         self.background_session.start()
 

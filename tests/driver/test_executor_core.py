@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from support.simulated_time import Time
 
@@ -54,6 +55,24 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
     executor._follow_orders()
     assert obeyed == list(range(20))
     assert reports == [[]], "no report between two orders that had come"
+    ours.close()
+    theirs.close()
+
+
+def test_reports_are_sent_while_thousands_of_users_start(monkeypatch):
+    simulated = Time(until=math.inf)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=simulated.clock))
+    ours, theirs = map(Channel, socket.socketpair())
+    for user in range(100):
+        ours.send(StopUser(0, user))
+    ours.send(Quit())
+    reports: list[float] = []
+    executor = module.Executor.__new__(module.Executor)
+    executor._channel, executor._loads = theirs, {}
+    executor._obey = lambda message: simulated.sleep(0.1)
+    executor._send_report = lambda: reports.append(simulated.clock())
+    executor._follow_orders()
+    assert np.diff([0.0, *reports, simulated.clock()]).max() <= 2 * module.REPORT_EVERY_S + 0.1 + 1e-9
     ours.close()
     theirs.close()
 

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.simulated_time import Time
+from support.waiting import eventually
 
 from stallmark.driver import pacing, retry, virtual_user
 from stallmark.driver import transaction_io as own_io
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.deck import Dealer
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
-from stallmark.driver.retry import MOST_RECONNECTS, MOST_RETRIES, Failure
+from stallmark.driver.retry import LOGINS_AT_ONCE, MOST_RECONNECTS, MOST_RETRIES, Failure
 from stallmark.driver.virtual_user import VirtualUser
 from stallmark.errors import ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, UserLoad, Workload
@@ -69,9 +70,32 @@ def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, lis
     server.user = VirtualUser(
         0, pacing or ThinkTime(Arrivals(), rng), Dealer(WORKLOAD.users.deck, rng).next_card,
         server, WORKLOAD, {}, CALL_TIMEOUT_S, rng, lambda sample: samples.append(Sample(*sample)), failures.append,
-        server.own_ios.append,
+        server.own_ios.append, lambda client: None,
     )  # type: ignore[arg-type]  # fmt: skip
     return server.user, samples, failures
+
+
+def test_so_many_log_in_at_once_and_one_who_is_stopped_before_does_not():
+    free, under_way, most = threading.Event(), [], []
+
+    class Slow(Server):
+        def prepare(self, name: str, sql: str) -> None:
+            under_way.append(name)
+            most.append(len(under_way))
+            free.wait(30)
+            under_way.pop()
+
+    users = [make(Slow([]))[0] for _ in range(LOGINS_AT_ONCE + 5)]
+    for user in users:
+        user.start()
+    eventually(lambda: len(under_way) == LOGINS_AT_ONCE)
+    users[-1].stop()
+    free.set()
+    for user in users:
+        user.join(30)
+    assert max(most) == LOGINS_AT_ONCE and [user.is_connected for user in users] == [True] * (LOGINS_AT_ONCE + 4) + [
+        False
+    ]
 
 
 def test_a_user_is_connected_when_it_can_work_and_not_while_it_logs_in():

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import socket
+import threading
 
 import pytest
 from support.clusters import ClusterEngine
@@ -241,3 +243,22 @@ def answers(engine: PostgresEngine) -> bool:
         return engine.query("SELECT 1") == [(1,)]
     except (StallmarkError, CallFailed):
         return False
+
+
+def test_a_login_that_is_not_answered_holds_nobody_else_up():
+    """One that kept the interpreter to itself would end by its own time limit: nobody could close the connection."""
+    failures = []
+
+    def log_in() -> None:
+        with pytest.raises(CallFailed) as failed:
+            PostgresEngine(f"postgresql://nobody@127.0.0.1:{port}/nowhere").session(LONG_S)
+        failures.append(failed.value)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        user = threading.Thread(target=log_in)
+        user.start()
+        accepted, _ = listening.accept()
+        accepted.close()
+    user.join()
+    assert failures[0].kind is ErrorClass.CONNECTION_LOST and "timeout" not in str(failures[0])

@@ -23,6 +23,7 @@ from stallmark.engines.mssql.engine import OWN_SESSIONS
 from stallmark.engines.mssql.memory import MssqlMemory
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
+from stallmark.experiment import preflight
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.preflight import advice, advice_on_pools, refuse_pool_sizes, refuse_what_cannot_be
 from stallmark.experiment.progress import Show
@@ -73,6 +74,18 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
         "small asks for 30 users and 30 sessions of the market emulator, but the server takes 59 beside our own "
         "sessions: ask for fewer, or raise its max_connections."
     )
+
+
+def test_more_connections_than_executors_may_have_files_open(read, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 100_000)
+    monkeypatch.setattr(preflight, "most_open_files", lambda: 1000)
+    engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
+    plain = ("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]")
+    refuse_what_cannot_be(read(sets=("users=1800", *plain)), engine, tmp_path)
+    refuse_what_cannot_be(read(sets=("users=1801", *plain)), engine, tmp_path, machines=2)
+    with pytest.raises(StallmarkError, match="1,801 connections from this machine, and each of its 2 executors may"):
+        refuse_what_cannot_be(read(sets=("users=1801", *plain)), engine, tmp_path)
 
 
 @pytest.mark.parametrize(("slo", "is_refused"), [("{read: 10ms}", True), ("{transactions: [p95 < 1s]}", False)])

@@ -1,17 +1,23 @@
 """A refused command leaves behind: nothing of its own, and everything of others."""
 
+import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import platformdirs
 import pytest
 from click.testing import CliRunner, Result
+from support.embedded_servers import LONG_S
 from support.mssql_server import answering, says_it_is
 from support.tds.script import Script
 
 from stallmark.cli.main import main
+from stallmark.engines.postgres.embedded import server as embedded
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import OUR_CONNECTIONS
 from stallmark.errors import StallmarkError
 from stallmark.experiment import target
+from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import LARGEST_SEED
@@ -75,6 +81,25 @@ def test_a_folder_that_was_there_before_stays(tmp_path: Path):
     assert (folder / "data").exists()
     refused("check", *BANK, "--data-dir", str(folder))
     assert (folder / "data").exists()
+
+
+@pytest.mark.server
+def test_the_embedded_server_takes_the_sessions_that_are_asked_for(read, template: Path, tmp_path: Path, monkeypatch):
+    target = Target(data_dir=shutil.copytree(template, tmp_path / "database", symlinks=True))
+    few, many, more = (read(sets=(f"users={users}",)) for users in (4, 300, 2000))
+    for scenario, connections in ((few, 250), (many, 300 + OUR_CONNECTIONS)):
+        with target.engine(scenario.contents, scenario) as engine:
+            assert engine.query("SHOW max_connections") == [(str(connections),)]
+            refuse_what_cannot_be(scenario, engine, tmp_path)
+    with target.engine(many.contents, many) as engine, ExitStack() as sessions:
+        for _ in range(300):
+            sessions.callback(engine.session(LONG_S, "a user").close)
+        assert engine.query("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'a user'") == [(300,)]
+    monkeypatch.setattr(embedded, "most_connections", lambda: 400)
+    with target.engine(more.contents, more) as engine:
+        assert engine.query("SHOW max_connections") == [("400",)]
+        with pytest.raises(StallmarkError, match="asks for 2,000 users, but the server takes 385 beside"):
+            refuse_what_cannot_be(more, engine, tmp_path)
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["in it", "perhaps in it"])

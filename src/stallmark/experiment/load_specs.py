@@ -93,6 +93,11 @@ def _limit(rule: Rule) -> TransactionLimit:
     return TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
 
 
+def most_sessions(scenario: TimedScenario, machines: int = 1) -> tuple[int, int, int]:
+    """Return the `sessions` of the variant that has most of them together."""
+    return max((sessions(scenario, one, machines) for one in scenario.variants), key=sum)
+
+
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)

@@ -1,5 +1,6 @@
 """The preflight: refusals and advice, from a scenario, server and machine, before anything is loaded or measured."""
 
+import math
 import os
 import socket
 from collections.abc import Iterator
@@ -12,10 +13,11 @@ from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks, raw_loads
-from stallmark.experiment.load_specs import search_plan, sessions, steering_plan
+from stallmark.experiment.load_specs import most_sessions, search_plan, steering_plan
 from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
+from stallmark.processes import most_open_files
 from stallmark.scenarios.load import UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
 from stallmark.scenarios.raw_load import RawLoad
@@ -23,6 +25,7 @@ from stallmark.transactions import find_workload
 
 _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
 
+_OWN_FILES = 100  # of an executor, beside a connection for each of its users and background sessions
 _MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` or `max worker threads` (sp_configure)"}
 
 
@@ -38,6 +41,8 @@ def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, mach
     if isinstance(scenario, TimedScenario):
         _refuse_raw(scenario, engine)
         _refuse_more_users_than_sessions(scenario, engine, machines)
+        if machines == 1:
+            _refuse_more_users_than_files(scenario)
         _refuse_unseen_io(scenario, engine)
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
@@ -243,10 +248,12 @@ def _refuse_of_one_database(scenario: AnyScenario) -> None:
 def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, machines: int) -> None:
     if (most := engine.most_users()) is None:
         return
-    users, background, streams = max((sessions(scenario, one, machines) for one in scenario.variants), key=sum)
+    users, background, streams = most_sessions(scenario, machines)
     if users + background + streams <= most:
         return
-    remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
+    remedy = f"raise its {_MOST_USERS[engine.dialect]}"
+    if engine.is_local:
+        remedy = "name a server elsewhere with --server (half of this machine's memory is for sessions here)"
     all_background = [find_workload(load.workload).background for load in _users_loads(scenario)]
     executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
@@ -254,6 +261,19 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "
         f"ask for fewer, or {remedy}."
+    )
+
+
+def _refuse_more_users_than_files(scenario: TimedScenario) -> None:
+    """Refuse more users than this machine's executors may have connections: each counts as an open file."""
+    most = most_open_files()
+    users, background, _ = most_sessions(scenario)
+    if most is None or math.ceil((users + background) / (cores := os.cpu_count() or 1)) + _OWN_FILES <= most:
+        return
+    raise StallmarkError(
+        f"{scenario.name} asks for {users + background:,} connections from this machine, and each of its {cores:,} "
+        f"executors may have {most:,} files open: raise that limit (ulimit -Hn), ask for fewer users, or take several "
+        "load machines (--expect-workers)."
     )
 
 

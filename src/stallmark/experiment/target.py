@@ -16,10 +16,11 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import SYSTEM_DATABASE
 from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
+from stallmark.experiment.load_specs import most_sessions
 from stallmark.experiment.placing import place
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
-from stallmark.scenarios.model import AnyScenario, WorkloadChoice
+from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.schema.several import are_apart, parts_of
 
 FSTAB = Path("/etc/fstab")
@@ -104,7 +105,8 @@ class Target:
         places = [variant.place for variant in scenario.variants if variant.place] if scenario else []
         folders = [Path(named) for place in places for named in (place.data, place.log) if named]
         _refuse_unmounted(self.data_dir, self.wal_dir, *folders)
-        server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
+        sessions = sum(most_sessions(scenario)) if isinstance(scenario, TimedScenario) else 0
+        server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port, sessions=sessions)
         is_new = not server.folder.exists()
         try:
             apart = are_apart(choice.name)

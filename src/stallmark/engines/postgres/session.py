@@ -64,10 +64,13 @@ class PostgresSession(Session):
     dialect = "postgresql"
 
     def __init__(self, conninfo: str):
-        self._connection = pq.PGconn.connect(conninfo.encode())
-        if self._connection.status != pq.ConnStatus.OK:
-            message = first_line(self._connection.error_message.decode(errors="replace"))
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
+        try:  # libpq's own connect would hold the interpreter, and so all other users, until the server has answered
+            self._opened = psycopg.connect(conninfo)
+        except psycopg.Error as error:
+            message = first_line(error).removeprefix("connection failed: ")
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message) from None
+        self._connection = self._opened.pgconn
+        self._connection.nonblocking = 0
         self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
@@ -192,7 +195,7 @@ class PostgresSession(Session):
             self._connection.get_cancel().cancel()
 
     def close(self) -> None:
-        self._connection.finish()
+        self._opened.close()
 
     def _failure(self, result: pq.abc.PGresult, commits: bool) -> CallFailed:
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()

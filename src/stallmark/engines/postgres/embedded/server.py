@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
+
 from stallmark.engines.abilities import Folders
 from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_outside, place_wal, remove, sweep
@@ -40,6 +42,9 @@ from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
+LEAST_CONNECTIONS = 250
+OUR_CONNECTIONS = 50  # beside the users' sessions: those of collectors, what is asked in between, and reserved ones
+BACKEND_BYTES = 10 * 1024**2  # of a session's process, as seen: 2 MiB with the bank, 7 to 10 with the brokerage
 
 # As a database on a server would run: durable, direct I/O, and everything timed. `io_method=sync` keeps a read in
 # the user that asked for it, so that its wait and its stall are seen there.
@@ -48,7 +53,6 @@ _SETTINGS = {
     "io_method": "sync",
     "track_io_timing": "on",
     "track_wal_io_timing": "on",
-    "max_connections": "250",
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_wal_size": "4GB",
@@ -70,6 +74,7 @@ class EmbeddedServer:
     wal_folder: Path | None = None  # on another device; inside the data directory when None
     port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
     buffer_pool_bytes: int = 128 * 1024**2
+    sessions: int = 0  # that users and what they need may have at once
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
     devices: EmulatedArrays | None = field(default=None, init=False)
     _placed: Folders | None = field(default=None, init=False)
@@ -289,6 +294,7 @@ class EmbeddedServer:
     def _launch(self, environment: dict[str, str]) -> None:
         settings = _SETTINGS | {
             "shared_buffers": f"{self.buffer_pool_bytes // 8192}",
+            "max_connections": f"{max(LEAST_CONNECTIONS, min(self.sessions + OUR_CONNECTIONS, most_connections()))}",
             "listen_addresses": "127.0.0.1" if self.port else "",
             "port": str(self.port or 5432),
             "unix_socket_directories": str(self.socket_folder),
@@ -340,6 +346,12 @@ class EmbeddedServer:
             return [line.strip() for line in (self.data / "postmaster.pid").read_text().splitlines()]
         except FileNotFoundError:
             return []
+
+
+def most_connections() -> int:
+    """Return up to how many connections a scenario may raise LEAST_CONNECTIONS: backends then have half of this machine's
+    memory."""
+    return psutil.virtual_memory().total // 2 // BACKEND_BYTES
 
 
 def check_pool(size_bytes: int) -> None:
