@@ -349,7 +349,7 @@ class EmbeddedServer:
 
 
 def most_connections() -> int:
-    """Return up to how many connections a scenario may raise LEAST_CONNECTIONS: backends then have half of this machine's
+    """Return to how many connections a scenario may raise LEAST_CONNECTIONS: backends then have half of this machine's
     memory."""
     return psutil.virtual_memory().total // 2 // BACKEND_BYTES
 
