@@ -11,6 +11,7 @@ from benchmarks.faults.strikes import DRIVEN, START, Strike, draw
 from support.remote import free_port
 from support.tool import Command
 
+MASTER_SILENT_S = 8  # of driver/cluster/worker.py, which patches the process that imports it
 VICTIMS = {
     "command": "KILL INT STOP TERM", "conductor": "KILL STOP", "executor": "KILL STOP", "worker": "KILL INT STOP TERM",
 }  # fmt: skip
@@ -48,6 +49,8 @@ def load_machines(round: Round) -> None:
         if record:
             round.reported(record)
         lost_s = checks.LOST_S[strike.victim] if strike.how != "STOP" else 0.0
+        if lost_s and strike.victim == "conductor":
+            lost_s += MASTER_SILENT_S  # for so long load machines go on
         look(round, server, record, lost_s)
         round.next(*run)
         look(round, server, round.record())
