@@ -14,7 +14,7 @@ from typing import Any
 
 try:
     import resource
-except ModuleNotFoundError:
+except ImportError:
     resource = None  # type: ignore[assignment]
 
 

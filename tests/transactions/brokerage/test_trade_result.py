@@ -175,6 +175,7 @@ def test_as_the_loader_has_it(desk: Desk, trades: list[tuple], tax_status: int) 
         )
     )
 
+    loader.close_ranks()
     assert desk.holdings(account) == sorted(
         zip(loader.key.tolist(), loader.cents.tolist(), loader.quantity.tolist(), strict=True)
     )
