@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from stallmark import processes
 from stallmark.processes import code_of, how_ended, killed_by, of_guarded
 
 
@@ -44,3 +46,17 @@ def test_a_process_may_open_as_many_files_as_the_system_lets_it():
     code = "from stallmark.processes import *; may_open_most_files(); print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     asked = f"ulimit -Sn 200; ulimit -Hn 300; {sys.executable} -c '{code}'"
     assert subprocess.run(["sh", "-c", asked], capture_output=True, text=True).stdout == "(300, 300)\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit.")
+@pytest.mark.parametrize(("now", "most"), [(256, 10_240), (65_536, 65_536), (-1, None)])
+def test_a_limit_that_is_said_to_be_none_is_not_lowered(monkeypatch, now, most):
+    """As macOS says it of its hard limit."""
+    told = []
+    limits = SimpleNamespace(
+        RLIM_INFINITY=-1, RLIMIT_NOFILE=7, getrlimit=lambda _: (now, -1), setrlimit=lambda *set: told.append(set)
+    )
+    monkeypatch.setattr(processes, "resource", limits)
+    assert processes.most_open_files() == most
+    processes.may_open_most_files()
+    assert told == ([(7, (most, -1))] if most else [])

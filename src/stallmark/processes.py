@@ -28,21 +28,23 @@ def start_module(module: str, *arguments: str, **options: Any) -> subprocess.Pop
 
 
 OPEN_FILES = 10_240
-"""The open files that macOS allows a process for certain, where its limit is said to be none."""
+"""The open files that macOS allows a process for certain, though it says that there is no limit."""
 
 
 def most_open_files() -> int | None:
     """Return how many files and connections a process of ours may have open at most; None where there is no limit."""
     if resource is None:  # Windows
         return None
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return OPEN_FILES if most == resource.RLIM_INFINITY else most
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY:
+        return most
+    return None if now == resource.RLIM_INFINITY else max(now, OPEN_FILES)
 
 
 def may_open_most_files() -> None:
     """Let this process have as many files and connections open as it may ask for."""
     if most := most_open_files():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
 def kill(process: subprocess.Popen) -> int:
