@@ -7,6 +7,12 @@ import msgspec
 TOLD_AFTER_S = 0.4
 """The time after a second's end when a load machine tells of it: its executors report four times a second."""
 
+USERS_TOLD_AFTER_S = 0.02
+"""The time after which a change of the number of users is told: many start at once, on many machines."""
+
+MASTER_SILENT_S = 8
+"""The silence after which a load machine ends the run. Locust would go on for a minute, and the load with it."""
+
 Measures = dict[str, int | float | str | bool | None]
 
 

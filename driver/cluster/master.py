@@ -23,7 +23,7 @@ from stallmark.driver.cluster.incoming import from_machine
 from stallmark.driver.cluster.join import STALLMARK, ClockOffset, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
 from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.machines import USERS_TOLD_AFTER_S, ExpectedMachines
 from stallmark.driver.messages import (
     Bye,
     CameLate,
@@ -58,7 +58,6 @@ from stallmark.driver.messages import Message as OurMessage
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks
 ANSWER_WITHIN_S = 2
-USERS_TOLD_AFTER_S = 0.02  # when their number has changed on one machine: it changes on many at once
 LINGER_MS = 500  # for what a machine that has gone would still be sent
 
 

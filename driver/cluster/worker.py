@@ -26,7 +26,7 @@ from stallmark.driver.cluster.incoming import from_master
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import Executors
 from stallmark.driver.load import executors
-from stallmark.driver.machines import TOLD_AFTER_S, ThisMachine
+from stallmark.driver.machines import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -61,10 +61,8 @@ from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import Rows
 
-MASTER_SILENT_S = 8  # Locust itself would go on for a minute, and the load with it
 RELEASED_WITHIN_S = 5
 LOOK_EVERY_S = 0.1  # for what is to be reported
-USERS_TOLD_AFTER_S = 0.02  # when their number has changed: many start at once
 LINGER_MS = 500
 
 

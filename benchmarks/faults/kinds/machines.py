@@ -11,7 +11,8 @@ from benchmarks.faults.strikes import DRIVEN, START, Strike, draw
 from support.remote import free_port
 from support.tool import Command
 
-MASTER_SILENT_S = 8  # of driver/cluster/worker.py, which patches the process that imports it
+from stallmark.driver.machines import MASTER_SILENT_S
+
 VICTIMS = {
     "command": "KILL INT STOP TERM", "conductor": "KILL STOP", "executor": "KILL STOP", "worker": "KILL INT STOP TERM",
 }  # fmt: skip
