@@ -47,7 +47,7 @@ from stallmark.record.growing import GrowingStream
 from stallmark.transactions import find_workload
 
 EXECUTORS, USERS, PER_S = 16, 30, 200
-"""Of a machine; and of one executor, with its transactions per second."""
+"""The executors of a machine, and the users and transactions per second of each."""
 WORKLOAD = find_workload("brokerage")
 NAMES = [kind.name for kind in WORKLOAD.transactions]
 LOCUST = version("locust")  # whose import would patch this process

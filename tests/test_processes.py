@@ -51,7 +51,7 @@ def test_a_process_may_open_as_many_files_as_the_system_lets_it():
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit.")
 @pytest.mark.parametrize(("now", "most"), [(256, 10_240), (65_536, 65_536), (-1, None)])
 def test_a_limit_that_is_said_to_be_none_is_not_lowered(monkeypatch, now, most):
-    """As macOS says it of its hard limit."""
+    """macOS says so of its hard limit."""
     told = []
     limits = SimpleNamespace(
         RLIM_INFINITY=-1, RLIMIT_NOFILE=7, getrlimit=lambda _: (now, -1), setrlimit=lambda *set: told.append(set)

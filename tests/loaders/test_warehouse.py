@@ -133,7 +133,7 @@ def test_one_start_serves_all_processes(seven_parts: Scale, told: Path) -> None:
 def test_few_parts_are_made_by_themselves_where_that_is_quicker(
     workers: int, orders: list[list[str]], seven_parts: Scale, told: Path
 ) -> None:
-    """As of a machine that has a share of the batches, or of a load that lacks its last. No other part stays."""
+    """A machine with a share of the batches asks for few, and a load that lacks its last. No other part stays."""
     wanted = [Batch("orders", 1), Batch("lineitem", 1), Batch("part", 4), Batch("refresh", 0)]
     with LOADER.supply(seven_parts, wanted, workers) as supply:
         assert sorted(supply.batches) == sorted(wanted)
