@@ -22,7 +22,9 @@ def main() -> int:
     # The tool stops us by closing the pipe; Ctrl-C and friends are its business, not ours.
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    # Noted, and no exception: one that came while the server is started would leave it to itself.
+    told_to_end: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told_to_end.append(number))
     order = json.loads(sys.stdin.buffer.readline())
     with open(order["log"], "ab") as log:
         server = subprocess.Popen(
@@ -33,22 +35,19 @@ def main() -> int:
             stderr=log,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-    try:
-        _until_input_ends_or_exit(server)
-    except SystemExit:
-        _stop(server)
+    _until_input_ends_or_exit(server, told_to_end)
+    _stop(server)
+    if told_to_end:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTERM)  # so that it shows who was ended, and how
-    finally:
-        _stop(server)
     code = server.returncode
     return code if code >= 0 else 128 - code  # of a signal, as shells hand it on
 
 
-def _until_input_ends_or_exit(server: subprocess.Popen) -> None:
+def _until_input_ends_or_exit(server: subprocess.Popen, told_to_end: list[int]) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(sys.stdin.buffer, selectors.EVENT_READ)
-        while server.poll() is None:
+        while server.poll() is None and not told_to_end:
             if selector.select(timeout=0.2) and not os.read(sys.stdin.fileno(), 4096):
                 return
 
