@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.analysis.read.counters import read_counters
+from stallmark.errors import StallmarkError
 
 SAMPLE = st.tuples(
     st.floats(0.2, 2.5, allow_nan=False),  # since the sample before
@@ -123,6 +124,8 @@ def test_a_counter_the_source_does_not_have_is_missing_and_not_zero():
     table = [{"t": float(t), "reads": t, "syncs": None} for t in range(3)]
     delta = read_counters(Rows(table), "any", ["reads", "syncs", "hits"])[""].over(0, 2)
     assert delta.values == {"reads": 2}
+    with pytest.raises(StallmarkError, match="syncs"):
+        delta["syncs"]
 
 
 def test_nothing_recorded_is_no_counter():

@@ -22,6 +22,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.sample_times import dated, gap_s, numbers_of, sample_times
 from stallmark.analysis.read.samples import MANY, Samples
+from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 
 
@@ -43,7 +44,13 @@ class Delta:
         return self.end - self.begin
 
     def __getitem__(self, name: str) -> float:
-        return self.values[name]
+        """Return the rise of a counter that every source has. Raise StallmarkError where the record has none."""
+        try:
+            return self.values[name]
+        except KeyError:
+            raise StallmarkError(
+                f"The record has no value of the counter {name}: restore it, or leave this record out."
+            ) from None
 
     def get(self, name: str) -> float | None:
         return self.values.get(name)
