@@ -3,6 +3,7 @@ the record grow in an hour?
 
     python -m benchmarks.long_run 20                  minutes
     python -m benchmarks.long_run 20 --clock-by 3600  half-way the wall clock of all of it is set
+    python -m benchmarks.long_run 480 --speed 10      its clocks go ten times as fast: 48 minutes of ours
 
 Each slope is the median of the slopes between all minutes (Theil and Sen) with its 95 % interval, from the second
 quarter on: what a process takes on while it warms up is no leak. Memory is what a process has for itself alone.
@@ -26,8 +27,8 @@ from support.tool import Command, Tool
 
 from stallmark.record.reader import Record
 
-EVERY_S = 5
-USERS = {"users": 8, "think_time": {"mean": "5ms"}}
+EVERY_S, MINUTE_S = 5, 60
+USERS = {"users": 8, "think_time": {"mean": "20ms"}}
 MIB = 1 << 20
 LITTLE_PER_HOUR = {"memory": 8.0, "descriptors": 2.0, "threads": 1.0}
 """Slopes up to so many (MiB, or as many) are called flat: in a day they do no harm."""
@@ -53,7 +54,7 @@ def sample(tool: Tool, command: Command) -> dict[tuple[str, str], float]:
 
 def slope(times_s: np.ndarray, values: np.ndarray) -> tuple[float, float, float]:
     """Return the slope by the hour and its interval, from means of a minute."""
-    minutes = (times_s // 60).astype(int)
+    minutes = (times_s // MINUTE_S).astype(int)
     means = [values[minutes == minute].mean() for minute in np.unique(minutes)]
     found = theilslopes(means, np.unique(minutes) / 60)
     return found.slope, found.low_slope, found.high_slope
@@ -64,10 +65,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_run")
     parser.add_argument("minutes", type=float)
     parser.add_argument("--clock-by", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--speed", type=int, default=1)
     asked = parser.parse_args()
     folder, out = Path(tempfile.mkdtemp(prefix="stallmark-long-")), Console(soft_wrap=True)
-    clock = Clock(folder) if asked.clock_by else None
-    tool = Tool(folder, dict(clock.environment) if clock else {})
+    clock = Clock(folder, asked.speed)
+    tool = Tool(folder, dict(clock.environment))
     scenario = tool.scenario(
         measure=f"{asked.minutes * 60:.0f}s", **USERS, workload={"name": "bank", "scale": {"branches": 4}}
     )
@@ -78,10 +80,10 @@ def main() -> int:
         if not list(tool.runs.rglob("users.arrows")):
             began = time.monotonic()  # nothing is driven yet
             continue
-        if clock and time.monotonic() - began > asked.minutes * 30:
+        times.append((time.monotonic() - began) * asked.speed)
+        if times[-1] > asked.minutes * 30:
             clock.set(asked.clock_by)
         samples.append(sample(tool, command))
-        times.append(time.monotonic() - began)
     code = command.process.wait()
     out.print(command.text)
     grows = show(np.array(times), samples, asked.minutes * 60, out)
@@ -95,13 +97,13 @@ def main() -> int:
 
 def show(times: np.ndarray, samples: list[dict[tuple[str, str], float]], ends_s: float, out: Console) -> bool:
     """Print the slope of each measure of each part while it was driven; return whether one grows."""
-    inside = (times > ends_s / 4) & (times < ends_s - EVERY_S)
+    inside = (times > ends_s / 4) & (times < ends_s - MINUTE_S)
     table = Table("part", "measure", "first", "last", "an hour", "from", "to", "")
     grows = False
     for part, measure in sorted({key for one in samples for key in one}):
         values = np.array([one.get((part, measure), np.nan) for one in samples])[inside]
         known = ~np.isnan(values)
-        if known.sum() < 3 * 60 / EVERY_S:
+        if len(np.unique(times[inside][known] // MINUTE_S)) < 3:
             continue
         by_hour, low, high = slope(times[inside][known], values[known])
         little = LITTLE_PER_HOUR.get(measure) if part != "server" else None  # its caches are its own affair

@@ -132,6 +132,25 @@ def test_a_clock_is_set_while_a_process_runs_and_its_monotonic_one_is_not(tmp_pa
     assert after[2] >= before[2]
 
 
+@pytest.mark.server
+@pytest.mark.skipif(bool(Clock.missing()), reason="There is no C compiler.")
+def test_clocks_that_go_a_hundred_times_as_fast_wait_as_much_less(tmp_path):
+    waits = (
+        "import queue, select, threading, time\n"
+        "for wait in (lambda: time.sleep(30), lambda: threading.Event().wait(30), lambda: select.poll().poll(30_000),\n"
+        "             lambda: select.epoll().poll(30), lambda: select.select([], [], [], 30)):\n"
+        "    began = time.time(), time.monotonic()\n"
+        "    wait()\n"
+        "    print(time.time() - began[0], time.monotonic() - began[1])"
+    )
+    environment = dict(Clock(tmp_path, speed=100).environment)
+    began = time.monotonic()
+    said = subprocess.run([sys.executable, "-c", waits], env=environment, stdout=-1, text=True, check=True).stdout
+    took = time.monotonic() - began
+    seen = [float(one) for one in said.split()]
+    assert len(seen) == 10 and min(seen) >= 30 and sum(seen) / 2 <= took * 100
+
+
 def test_rounds_follow_from_the_seed_and_every_kind_comes():
     cards = sum(often for often, _ in KINDS.values())
     first = list(islice(kinds(3), 2 * cards))
