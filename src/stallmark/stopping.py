@@ -1,10 +1,13 @@
 """Stopping by Ctrl-C, and by the signals that ask for the same, at a moment when it does no harm."""
 
+import _thread
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _SIGNALS = {
     number: name
@@ -16,7 +19,11 @@ SAME_WITHIN_S = 2.0
 """Signals that follow each other sooner are one wish to stop: Ctrl-C three times is meant once, and what ends a command
 in order is not to be cut by the second."""
 
+AGAIN_AFTER_S = 0.01
+"""A signal that arrived where Python ignores every exception is delivered again after so long."""
+
 _asked_from: list[str] = []
+_hooks: list[Callable[["sys.UnraisableHookArgs"], Any]] = []
 _last_s = float("-inf")
 
 
@@ -27,6 +34,7 @@ class StopSignal(KeyboardInterrupt):
     def __init__(self, number: int):
         by = f"from {_asked_from[-1]}" if _asked_from else f"by {_SIGNALS[signal.Signals(number).name]}"
         super().__init__(f"stopped {by}")
+        self.number = number
         self.exit_code = 128 + number
 
 
@@ -34,6 +42,9 @@ def listen() -> None:
     """Make every such signal raise StopSignal from now on, except one that our parent had us ignore (nohup)."""
     global _last_s
     _last_s = float("-inf")
+    if sys.unraisablehook is not _not_raised:
+        _hooks.append(sys.unraisablehook)
+        sys.unraisablehook = _not_raised
     for number in _heard():
         signal.signal(number, _stop)
 
@@ -47,12 +58,7 @@ def deafen() -> None:
 def ask(place: str) -> None:
     """Stop this process as Ctrl-C does, from a thread; `place` is where it was asked for."""
     _asked_from.append(place)
-    number = (_heard() or [signal.SIGTERM])[0]
-    main = threading.main_thread().ident
-    if main and hasattr(signal, "pthread_kill"):  # wakes it out of a call that waits
-        signal.pthread_kill(main, number)
-    else:
-        signal.raise_signal(number)
+    _deliver((_heard() or [signal.SIGTERM])[0])
 
 
 @contextmanager
@@ -105,6 +111,30 @@ def _heard() -> list[signal.Signals]:
 def _stop(number: int, _: object) -> None:
     if _is_another():
         raise StopSignal(number)
+
+
+def _not_raised(ignored: "sys.UnraisableHookArgs") -> None:
+    """Deliver again a signal that came in a callback of a weak reference or in `__del__`, where its StopSignal is
+    lost. The hook runs there too, so that it can neither raise nor wait, nor take a lock that is held below it."""
+    if isinstance(ignored.exc_value, StopSignal):
+        _thread.start_new_thread(_again, (ignored.exc_value.number,))
+    else:
+        _hooks[-1](ignored)
+
+
+def _again(number: int) -> None:
+    global _last_s
+    time.sleep(AGAIN_AFTER_S)
+    _last_s = float("-inf")
+    _deliver(number)
+
+
+def _deliver(number: int) -> None:
+    main = threading.main_thread().ident
+    if main and hasattr(signal, "pthread_kill"):  # wakes it out of a call that waits
+        signal.pthread_kill(main, number)
+    else:
+        signal.raise_signal(number)
 
 
 def _is_another() -> bool:

@@ -307,6 +307,36 @@ def test_a_wish_to_stop_after_a_while_is_another(monkeypatch):
             signal.raise_signal(signal.SIGINT)
 
 
+IGNORED = """
+import signal, sys, time, weakref
+from stallmark import stopping
+
+class Object: pass
+
+for _ in range(2):  # as in a process that begins to listen anew
+    stopping.listen()
+dropped = Object()
+reference = weakref.ref(dropped, lambda _: signal.raise_signal(signal.SIGINT))
+try:
+    del dropped
+    time.sleep(30)
+except stopping.StopSignal as stop:
+    print(stop.exit_code)
+
+class Broken:
+    def __del__(self): raise ValueError("said as before")
+
+broken = Broken()
+del broken
+"""
+
+
+def test_a_signal_where_python_ignores_exceptions_is_heard_a_moment_later():
+    ended = subprocess.run([sys.executable, "-c", IGNORED], capture_output=True, text=True)
+    assert ended.stdout == "130\n" and ended.returncode == 0
+    assert "StopSignal" not in ended.stderr and "ValueError: said as before" in ended.stderr
+
+
 def test_signals_are_held_back_in_the_main_thread_alone():
     stopping.listen()
     with ThreadPoolExecutor(1) as pool:
