@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.plausible import wrong_columns, wrong_rows
-from stallmark.record.schema import PROBE_TABLES, ROWS_AT_ONCE, TABLES
+from stallmark.record.schema import PROBE_TABLES, TABLES
 from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
-from stallmark.record.table_file import find, read_whole, readable
+from stallmark.record.table_file import Layout, find, read_layout, read_pieces, read_whole
 
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
-_PIECE_BYTES = 1 << 22
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -50,7 +48,7 @@ class Record:
         self.manifest: Manifest = read_manifest(folder)
         self.loads = self.manifest.loads  # of the run, also where this is the record of one of them
         self._sources: dict[str, _Source | None] = {}
-        self._layouts: dict[Path, tuple[pa.Schema, pq.FileMetaData]] = {}
+        self._layouts: dict[Path, Layout] = {}
         self._small: dict[Path, list[pa.RecordBatch]] = {}
 
     @property
@@ -103,7 +101,7 @@ class Record:
         if (stream := self._stream(name)) is not None:
             return next((part.schema for part in stream), _empty(name).schema)
         source = self._source(name)
-        return self._layout(source.path)[0] if source else _empty(name).schema
+        return self._layout(source.path).schema if source else _empty(name).schema
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a table, a batch of rows at a time.
@@ -125,9 +123,9 @@ class Record:
                 yield from some.combine_chunks().to_batches()
         elif source := self._source(name):
             path = source.path
-            if path not in self._small and _bytes_of(self._layout(path)[1]) <= SMALL_BYTES:
-                self._small[path] = list(self._pieces(source, self._layout(path)[0].names))
-            wanted = [c for c in columns if c in self._layout(path)[0].names]
+            if path not in self._small and self._layout(path).bytes <= SMALL_BYTES:
+                self._small[path] = list(self._pieces(source, self._layout(path).schema.names))
+            wanted = [c for c in columns if c in self._layout(path).schema.names]
             if path in self._small:
                 yield from (batch.select(wanted) for batch in self._small[path])
             else:
@@ -188,35 +186,19 @@ class Record:
             self._sources[name] = _Source(source.path.with_suffix(".parquet"), source.rows)
             return None
 
-    def _layout(self, path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
+    def _layout(self, path: Path) -> Layout:
         """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
         if path not in self._layouts:
-            with readable(path), pq.ParquetFile(path) as file:
-                self._layouts[path] = file.schema_arrow, file.metadata
+            self._layouts[path] = read_layout(path)
         return self._layouts[path]
 
     def _pieces(self, source: _Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield some columns of a Parquet file. Its row groups are no larger than `read_stream` made them."""
-        schema, footer = self._layout(source.path)
-        strings = [field.name for field in schema if pa.types.is_string(field.type)]
-        left = footer.num_rows if source.rows is None else source.rows
-        # Arrow takes several times the memory of a batch to read its lists.
-        at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, _bytes_of(footer))))
-        # Not mapped: what was read of a mapped file counts as memory until all of it was.
-        options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
-        with (
-            readable(source.path),
-            pq.ParquetFile(source.path, metadata=footer, page_checksum_verification=True, **options) as file,
-        ):
-            for group in range(file.num_row_groups):
-                for batch in file.iter_batches(at_once, row_groups=[group], columns=columns):
-                    yield batch.slice(0, left)
-                    left -= min(left, batch.num_rows)
-
-
-def _bytes_of(footer: pq.FileMetaData) -> int:
-    """Return how large a table is that is not compressed."""
-    return sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
+        """Yield some columns of a Parquet file, as many rows as are to be read."""
+        layout = self._layout(source.path)
+        left = layout.footer.num_rows if source.rows is None else source.rows
+        for batch in read_pieces(source.path, layout, columns):
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
 
 
 def _empty(name: str) -> pa.Table:

@@ -1,9 +1,9 @@
 """The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,8 +11,22 @@ import pyarrow.parquet as pq
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.files import crc32, is_file, replacing
 from stallmark.record.manifest.part import TableFile
+from stallmark.record.schema import ROWS_AT_ONCE
 
 _LEAVE_OUT = "restore it, or leave this record out"
+_PIECE_BYTES = 1 << 22
+
+
+class Layout(NamedTuple):
+    """The columns and the footer of a table."""
+
+    schema: pa.Schema
+    footer: pq.FileMetaData
+
+    @property
+    def bytes(self) -> int:
+        """Return how large the table is that is not compressed."""
+        return sum(self.footer.row_group(group).total_byte_size for group in range(self.footer.num_row_groups))
 
 
 @contextmanager
@@ -59,6 +73,31 @@ def read_whole(path: Path, schema: pa.Schema | None = None, *, remedy: str = _LE
     with readable(path, remedy=remedy):
         found = pq.read_table(path, page_checksum_verification=True)
         return found.cast(schema) if schema else found
+
+
+def read_layout(path: Path, *, remedy: str = _LEAVE_OUT) -> Layout:
+    """Return the columns and the footer of a table."""
+    with readable(path, remedy=remedy), pq.ParquetFile(path) as file:
+        return Layout(file.schema_arrow, file.metadata)
+
+
+def read_pieces(
+    path: Path, layout: Layout, columns: Sequence[str], *, remedy: str = _LEAVE_OUT
+) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of a table, some 65,000 rows or 4 MiB at a time, strings as dictionaries. The row groups of a
+    table are no larger than `read_stream` made them."""
+    footer = layout.footer
+    strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
+    # Arrow takes several times the memory of a batch to read its lists.
+    at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
+    # Not mapped: what was read of a mapped file counts as memory until all of it was.
+    options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
+    with (
+        readable(path, remedy=remedy),
+        pq.ParquetFile(path, metadata=footer, page_checksum_verification=True, **options) as file,
+    ):
+        for group in range(file.num_row_groups):
+            yield from file.iter_batches(at_once, row_groups=[group], columns=columns)
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
