@@ -1,6 +1,6 @@
 """A profile whose intervals are made by hand, as one that was imported."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import FILE_IO, SERVER, WAITS, Intervals
+from stallmark.record.profile.intervals import TABLES, WAITS, Intervals
 from stallmark.record.profile.manifest import ProfileManifest, Session
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -28,21 +28,18 @@ def write_made_profile(
     left_out: Collection[int] = (),
     file_io: Callable[[int], dict[str, Row]] = lambda n: {"data": DATA, "log": LOG},
     server: Callable[[int], Row] = lambda n: {},
-    waits: Callable[[int], Sequence[Row]] = lambda n: (),
     **manifest: Any,
 ) -> Path:
-    """Write a profile of so many intervals. `file_io`, `server` and `waits` take the number of an interval, `left_out`
-    are those in which nothing was seen."""
-    found: dict[str, list[Row]] = {"file_io": [], "server": [], "waits": []}
+    """Write a profile of so many intervals. `file_io` and `server` take the number of an interval, `left_out` are those
+    in which nothing was seen."""
+    found: dict[str, list[Row]] = {"file_io": [], "server": []}
     for number in (one for one in range(count) if one not in left_out):
         begin = AT + timedelta(seconds=LENGTH * number)
         times = {"start": begin, "end": begin + timedelta(seconds=LENGTH)}
         found["file_io"] += [times | {"file_class": name} | values for name, values in file_io(number).items()]
         found["server"].append(times | server(number))
-        found["waits"] += [times | one for one in waits(number)]
-    schemas = {"file_io": FILE_IO, "server": SERVER, "waits": WAITS}
-    tables = {name: pa.Table.from_pylist(some, schemas[name]) for name, some in found.items()}
+    tables = [pa.Table.from_pylist(found[name], TABLES[name]) for name in TABLES]
     about = {"source": "perfmon", "started": AT.isoformat(), "interval_s": LENGTH}
     about |= {"sessions": (Session(started=AT.isoformat(), end="imported"),)}
-    write_imported(folder, ProfileManifest(**(about | manifest)), Intervals(**tables))
+    write_imported(folder, ProfileManifest(**(about | manifest)), Intervals(*tables, WAITS.empty_table()))
     return folder

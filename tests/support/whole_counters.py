@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.profile.differences import Differences
 from stallmark.analysis.read.counters import Counters
+from support.differences import Differences
 
 
 def whole_counters(

@@ -1,19 +1,23 @@
 """The findings on a profile, and what is not said where it is false. Intervals are made by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.profiles import AT, DATA, GIB, LENGTH, write_made_profile
 
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.analysis.profile.windows import busiest
 from stallmark.errors import StallmarkError
+from stallmark.record.profile.intervals import WAITS
 from stallmark.record.profile.manifest import Gap, ProfiledServer
 
 Make = Callable[..., ProfileSummary]
@@ -110,10 +114,15 @@ def test_of_memory_only_what_follows_is_said(made, data, held, kinds):
     assert {one.kind for one in found.memory} == kinds
 
 
-def test_the_longest_wait_is_named_and_shares_are_of_all_waiting(made):
-    waits = [{"wait_type": "WRITELOG", "wait_class": "wal", "waits": 30.0, "wait_ms": 3000.0}]
-    waits += [{"wait_type": "LCK_M_X", "wait_class": "lock", "waits": 1.0, "wait_ms": 1000.0}]
-    found = made(240, waits=lambda n: waits)
+def test_the_longest_wait_is_named_and_shares_are_of_all_waiting(made, monkeypatch):
+    waits = [{"wait_type": "WRITELOG", "wait_class": "wal", "waits": 7200.0, "wait_ms": 720_000.0}]
+    waits += [{"wait_type": "LCK_M_X", "wait_class": "lock", "waits": 240.0, "wait_ms": 240_000.0}]
+
+    def with_waits(*given):
+        return replace(intervals_of(*given), waits=pa.Table.from_pylist(waits, WAITS))
+
+    monkeypatch.setattr("stallmark.analysis.profile.summary.intervals_of", with_waits)
+    found = made(240)
     said = facts(found.findings, ProfileKind.WAITS)
     assert (said["wait_class"], said["share"], said["types"]) == ("wal", 0.75, ["WRITELOG"])
     assert said["waiting"] == pytest.approx(0.2)

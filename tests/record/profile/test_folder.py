@@ -62,8 +62,8 @@ def test_a_damaged_manifest_is_a_sentence(tmp_path, text, said):
 def test_a_damaged_table_is_a_sentence(tmp_path):
     folder = tmp_path / "profile"
     write_imported(folder, MADE, _intervals())
-    (folder / "waits.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(StallmarkError, match=r"waits\.parquet is damaged"):
+    (folder / "server.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(StallmarkError, match=r"server\.parquet is damaged"):
         read_imported(folder)
 
 

@@ -1,4 +1,4 @@
-"""Texts of a table as small integers, the same in all its batches."""
+"""Texts of a table as small integers, and entities of groups, the same in all its batches."""
 
 import numpy as np
 import pyarrow as pa
@@ -28,4 +28,21 @@ class Codes:
         texts = array.dictionary.to_pylist() + ([NONE] if array.null_count else [])
         codes = np.array([self._known.setdefault(text, len(self._known)) for text in texts], dtype=np.int64)
         found: np.ndarray = codes[array.indices.fill_null(len(array.dictionary)).to_numpy(zero_copy_only=False)]
+        return found
+
+
+class PairCodes:
+    """The codes of pairs of codes, as an entity and its group are, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return the codes of the pairs in two arrays."""
+        pairs = pa.array((first << 32) | second).dictionary_encode()
+        codes = [self._known.setdefault(pair, len(self._known)) for pair in pairs.dictionary.to_pylist()]
+        found: np.ndarray = np.array(codes, dtype=np.int64)[pairs.indices.to_numpy()]
         return found

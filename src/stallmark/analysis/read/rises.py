@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.read.codes import PairCodes
 from stallmark.stats.thresholds import ROUNDING
 
 
@@ -27,8 +28,8 @@ class Taker(Protocol):
     def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         """Take rises of one column to samples that were taken before, whose values are known only now."""
 
-    def take_unknown(self, first: int, last: int) -> None:
-        """Take that it is not known what was counted up to each of the samples in these places."""
+    def take_unknown(self, column: int, first: int, last: int) -> None:
+        """Take that it is not known what a column counted up to each of the samples in these places."""
 
 
 class Rises:
@@ -36,8 +37,8 @@ class Rises:
 
     def __init__(self, times: np.ndarray, columns: int, taker: Taker):
         self._times, self._taker = times, taker
-        self._numbers: dict[int, int] = {}  # of an entity, by its group and its code
-        self._began: dict[tuple[int, int], int] = {}  # when a group was first seen in an epoch
+        self._numbers = PairCodes()  # of an entity, by its group and its code
+        self._began: dict[tuple[int, int], int] = {}  # when peers were first seen in an epoch
         self._waiting: dict[tuple[int, int], list[range]] = {}  # nulls after a value, by column and entity
         none = np.empty(0, dtype=np.int64)
         # Of each entity: the place of time 0 in its group, the epoch of its run, whether that is of a newcomer, the
@@ -53,12 +54,15 @@ class Rises:
         entity: np.ndarray,
         epoch: np.ndarray,
         values: Sequence[np.ndarray | None],
+        peers: np.ndarray | None = None,
     ) -> None:
         """Add rows: the indices of their times, codes, and the values of each column, NaN for null. None stands for a
-        column that the table lacks."""
+        column that the table lacks. An entity may be a newcomer among its `peers`: those of its group, or by these
+        codes."""
         if not len(at):
             return
         number = self._number(group, entity)
+        peers = group if peers is None else peers
         order = np.argsort(number, kind="stable")
         number, at, epoch = number[order], at[order], epoch[order]
         places = self._group[number] + at
@@ -66,7 +70,7 @@ class Rises:
         before = np.append(-1, epoch[:-1])
         before[first] = self._epoch[number[first]]
         rows = _Rows(number, at, epoch, places, first, before == epoch)
-        newcomer = self._newcomers(rows, order, before < 0)
+        newcomer = self._newcomers(rows, order, before < 0, peers[order])
         lost = (before >= 0) & ~rows.follows
         rises: list[np.ndarray | None] = []
         for column, unsorted in enumerate(values):
@@ -104,8 +108,7 @@ class Rises:
 
     def _number(self, group: np.ndarray, entity: np.ndarray) -> np.ndarray:
         """Return the number of each row's entity."""
-        pairs = pa.array((group << 32) | entity).dictionary_encode()
-        numbers = [self._numbers.setdefault(pair, len(self._numbers)) for pair in pairs.dictionary.to_pylist()]
+        found = self._numbers.of(group, entity)
         room = len(self._group)
         if len(self._numbers) > room:
             more = max(len(self._numbers) - room, room)
@@ -115,17 +118,16 @@ class Rises:
             self._last = np.append(self._last, new - 1)
             self._value = np.pad(self._value, ((0, 0), (0, more)), constant_values=np.nan)
             self._known = np.pad(self._known, ((0, 0), (0, more)), constant_values=-1)
-        found: np.ndarray = np.array(numbers, dtype=np.int64)[pairs.indices.to_numpy()]
         self._group[found] = group * len(self._times)
         return found
 
-    def _newcomers(self, rows: "_Rows", order: np.ndarray, new: np.ndarray) -> np.ndarray:
+    def _newcomers(self, rows: "_Rows", order: np.ndarray, new: np.ndarray, peers: np.ndarray) -> np.ndarray:
         """Return which rows are the first of an entity that began at zero."""
         newcomer = np.zeros(len(new), dtype=bool)
         begins = np.flatnonzero(~rows.follows)
         for row in begins[np.argsort(order[begins])].tolist():  # in the order of time
             at = int(rows.at[row])
-            began = self._began.setdefault((int(self._group[rows.number[row]]), int(rows.epoch[row])), at)
+            began = self._began.setdefault((int(peers[row]), int(rows.epoch[row])), at)
             newcomer[row] = new[row] and began < at
         return newcomer
 
@@ -182,7 +184,7 @@ class Rises:
                     self._late(column, number, np.array([begun]), found[first : first + 1])
                 if first or not is_new:
                     group = int(self._group[number])
-                    self._taker.take_unknown(group + begun, group + int(at[first]))
+                    self._taker.take_unknown(column, group + begun, group + int(at[first]))
                 at, found = at[first:], found[first:]
             else:
                 waited = [np.arange(some.start, some.stop) for some in self._waiting.pop((column, number), [])]
@@ -224,7 +226,7 @@ class Rises:
         known, group = int(self._known[column, number]), int(self._group[number])
         self._waiting.pop((column, number), None)
         if 0 <= known < last:
-            self._taker.take_unknown(group + known + 1, group + last)
+            self._taker.take_unknown(column, group + known + 1, group + last)
 
     def _remember(self, rows: "_Rows", newcomer: np.ndarray) -> None:
         """Keep the last row of each entity."""

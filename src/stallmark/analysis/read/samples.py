@@ -45,7 +45,7 @@ class Samples:
         self._late.append((column, places, rises, lost))
         self.added += len(places)
 
-    def take_unknown(self, first: int, last: int) -> None:
+    def take_unknown(self, _: int, first: int, last: int) -> None:
         self._unknown.append((first, last))
 
     def groups(self) -> Iterator[tuple[int, GroupSamples]]:

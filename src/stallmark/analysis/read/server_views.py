@@ -177,7 +177,7 @@ class _Grown:
     def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         self.places.append(places[rises > 0])
 
-    def take_unknown(self, first: int, last: int) -> None:
+    def take_unknown(self, _: int, first: int, last: int) -> None:
         pass  # what was not seen is not counted
 
 

@@ -1,4 +1,4 @@
-"""The intervals of a profile, about 15 s each: what a server did, by class of file, as a whole, and in waits.
+"""The intervals of a profile, about 15 s each: what a server did, by class of file and as a whole.
 
 Every count is what was counted from `start` to `end`, the time that was really seen; a rate is the count over it.
 Intervals neither overlap nor reach across a gap. A null is not known, and never 0.
@@ -67,24 +67,21 @@ SERVER = pa.schema(
 )
 WAITS = pa.schema(
     [
-        *TIMES,
         column("wait_type", _TEXT, "the server's name of the wait"),
         column("wait_class", _TEXT, "class that Stallmark counts it to: io, wal, lock, cpu and so on"),
         column("waits", _COUNT, "waits that ended", "waits"),
         column("wait_ms", _COUNT, "what they took, summed; signal included"),
-        column("signal_ms", _COUNT, "of it, waiting for a CPU after the wait was over"),
     ]
 )
-TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER, "waits": WAITS}
+TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
+"""The tables of an imported profile. No source of one tells what was waited for."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The three tables of a profile, in the order of time. Waits that hold nobody up are left out of `waits`."""
+    """The intervals of a profile in the order of time, and what was waited for in all of them together. Waits that hold
+    nobody up are left out of `waits`."""
 
     file_io: pa.Table
     server: pa.Table
     waits: pa.Table
-
-    def tables(self) -> dict[str, pa.Table]:
-        return {"file_io": self.file_io, "server": self.server, "waits": self.waits}

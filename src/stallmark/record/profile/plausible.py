@@ -18,13 +18,13 @@ _NEVER_NULL: Final = frozenset((
 ))  # fmt: skip
 
 
-def wrong_rows(table: pa.Table) -> str | None:
-    """Return what is wrong with the rows of a table; None where nothing is."""
+def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
+    """Return what is wrong with the rows of a table, or of a batch of it; None where nothing is."""
     for field in table.schema:
         values = table[field.name]
         if values.null_count and (field.name in _NEVER_NULL or pa.types.is_timestamp(field.type)):
             return f"its column {field.name} has rows without a value"
-        if pa.types.is_floating(field.type) and np.isinf(values.to_numpy()).any():
+        if pa.types.is_floating(field.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
             return f"its column {field.name} has a value without bounds"
     seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
     if seconds and table.num_rows:
@@ -40,7 +40,7 @@ def _is_time(field: pa.Field) -> bool:
     return field.name == "clock" or pa.types.is_timestamp(field.type)
 
 
-def _seconds(column: pa.ChunkedArray) -> np.ndarray:
+def _seconds(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.int64()).to_numpy() / 1e6
     return column.to_numpy()

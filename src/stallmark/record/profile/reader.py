@@ -1,5 +1,6 @@
 """Read the raw tables of a profile that was collected from a server, also while it is collected."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,35 +12,57 @@ from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.plausible import wrong_rows
 from stallmark.record.profile.raw import RAW_TABLES
 from stallmark.record.stream import read_stream
-from stallmark.record.table_file import find, read_whole, readable
+from stallmark.record.table_file import find, read_layout, read_pieces, readable
 
+_ENCODED = pa.dictionary(pa.int32(), pa.string())
 _REMEDY = "restore it, or collect the profile anew"
 
 
 def read_raw(folder: Path, name: str) -> pa.Table:
     """Return a raw table with the parts of all sessions, in the order of their samples."""
     schema = RAW_TABLES[name]
-    noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
-    there = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
-    parts = [schema.empty_table()]
-    for stem in sorted(there | set(noted)):
-        parts += _part(folder / f"{stem}.parquet", schema, noted.get(stem))
-    found = pa.concat_tables(parts)
-    if why := wrong_rows(found):
-        raise StallmarkError(f"{folder / name} is damaged ({why}): {_REMEDY}.")
+    found = pa.Table.from_batches([batch.cast(schema) for batch in raw_batches(folder, name)], schema)
+    _refuse(folder / name, wrong_rows(found))  # its first time and its last may be in two batches
     return found
 
 
-def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> list[pa.Table]:
+def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield what `read_raw` returns, a batch of rows at a time. Strings may come dictionary-encoded."""
+    schema = RAW_TABLES[name]
+    noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
+    there = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
+    for stem in sorted(there | set(noted)):
+        for batch in _part(folder / f"{stem}.parquet", schema, noted.get(stem)):
+            _refuse(folder / name, wrong_rows(batch))
+            yield batch
+
+
+def _refuse(path: Path, why: str | None) -> None:
+    if why:
+        raise StallmarkError(f"{path} is damaged ({why}): {_REMEDY}.")
+
+
+def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
     if not find(path, noted, remedy=_REMEDY):
         stream = path.with_suffix(".arrows")
         try:
             with readable(stream, remedy=_REMEDY):
-                return [part.cast(schema) for part in read_stream(stream)]
+                parts = read_stream(stream)
         except FileNotFoundError:  # its session has ended meanwhile
             if not is_file(path):
                 raise StallmarkError(f"{stream} is missing, and was there: {_REMEDY}.") from None
-    return [read_whole(path, schema, remedy=_REMEDY)]
+        else:
+            for part in parts:
+                with readable(stream, remedy=_REMEDY):
+                    batches = part.cast(schema).combine_chunks().to_batches()
+                yield from batches
+            return
+    layout = read_layout(path, remedy=_REMEDY)
+    encoded = pa.schema([field.with_type(_ENCODED) if field.type == pa.string() else field for field in schema])
+    for batch in read_pieces(path, layout, layout.schema.names, remedy=_REMEDY):
+        with readable(path, remedy=_REMEDY):
+            found = batch.cast(encoded)
+        yield found
 
 
 def last_sample(folder: Path) -> int:

@@ -1,0 +1,118 @@
+"""Intervals made of raw tables, whatever the size of the batches that these are read in."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.whole_profile import WholeTable
+
+from stallmark.analysis.profile import raw as room
+from stallmark.analysis.profile.intervals import intervals_of
+from stallmark.analysis.profile.sample_clock import Samples
+from stallmark.record.profile.intervals import FILE_IO
+from stallmark.record.profile.raw import GONE, RAW_TABLES
+
+NOWHERE = Path("nowhere")
+IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+ENTITIES = [("a", "data"), ("b", "data"), ("c", "log"), ("d", "log")]
+
+
+@st.composite
+def sampled(draw) -> Samples:
+    """Draw samples 15 s apart, some of which were not written whole, and between some nothing was seen."""
+    number = np.array(sorted(draw(st.sets(st.integers(0, 9), min_size=2))))
+    seen = np.array(
+        draw(st.lists(st.sampled_from([True, True, False]), min_size=len(number) - 1, max_size=len(number) - 1))
+    )
+    none = np.empty(0, dtype=int)
+    return Samples(number, 15.0 * number, seen, none, (), np.full(len(number), np.nan))
+
+
+def counts():
+    return st.one_of(st.none(), st.integers(0, 50))
+
+
+@st.composite
+def rows_of(draw, names, columns: int) -> list[tuple]:
+    """Draw rows of ten samples, in which an entity may be left out, begin anew or be gone."""
+    found = []
+    for sample in range(10):
+        for name in names:
+            if draw(st.booleans()):
+                epoch = draw(st.sampled_from(["1", "1", "1", "2", GONE]))
+                values = [None] * columns if epoch == GONE else [draw(counts()) for _ in range(columns)]
+                found.append((sample, *name, epoch, *values))
+    return found
+
+
+def table(name: str, rows: list[tuple], **constant: Any) -> pa.Table:
+    names = [one for one in RAW_TABLES[name].names if one not in constant]
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) | constant for row in rows], RAW_TABLES[name])
+
+
+def intervals(samples: Samples, tables: dict[str, pa.Table], at_once: int):
+    def batches(_: Path, name: str):
+        return iter(tables[name].to_batches(at_once) if name in tables else [])
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(room, "raw_batches", batches)
+        return intervals_of(NOWHERE, samples)
+
+
+def known(values: np.ndarray, samples: Samples) -> list[float | None]:
+    return [None if np.isnan(one) else float(one) for one in values[samples.seen]]
+
+
+@settings(max_examples=60)
+@given(sampled(), rows_of(ENTITIES, 7), st.integers(1, 40))
+def test_counts_of_files_are_those_of_the_whole_table(samples, rows, at_once):
+    files = table("file_counters", rows, database=None)
+    found = intervals(samples, {"file_counters": files}, at_once).file_io
+    whole = WholeTable(files, samples)
+    for name in {row["file_class"] for row in found.to_pylist()}:
+        wanted = whole.rises("file_class", name, "entity", IO)
+        wanted["size_bytes"] = whole.state("file_class", name, "entity", "size_bytes")
+        mine = [row for row in found.to_pylist() if row["file_class"] == name]
+        for column in FILE_IO.names[3:]:
+            assert [row[column] for row in mine] == pytest.approx(known(wanted[column], samples)), column
+
+
+@settings(max_examples=60)
+@given(sampled(), rows_of([("batches",), ("cpu_ms",), ("connections",)], 1), st.integers(1, 20))
+def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_once):
+    counters = table("server_counters", rows)
+    found = intervals(samples, {"server_counters": counters}, at_once).server
+    whole = WholeTable(counters, samples)
+    of = {name: whole.rises("counter", name, "counter", ["value"])["value"] for name in ("batches", "cpu_ms")}
+    state = whole.state("counter", "connections", "counter", "value")
+    for column, wanted in {"batches": of["batches"], "cpu_s": of["cpu_ms"] / 1000, "connections": state}.items():
+        assert found[column].to_pylist() == pytest.approx(known(wanted, samples)), column
+
+
+@settings(max_examples=60)
+@given(sampled(), rows_of([("WRITELOG", "wal"), ("LCK_M_X", "lock"), ("PAGEIOLATCH_SH", "io")], 3), st.integers(1, 20))
+def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
+    waits = table("wait_counters", rows)
+    found = intervals(samples, {"wait_counters": waits}, at_once).waits.to_pylist()
+    mine = {row["wait_type"]: (row["waits"], row["wait_ms"]) for row in found}
+    wanted = WholeTable(waits, samples).waits()
+    assert mine.keys() == wanted.keys()
+    for name, sums in wanted.items():
+        assert mine[name] == pytest.approx(sums), name
+
+
+def test_sessions_that_were_met_waiting_waited_for_the_interval_before():
+    at, none = np.array([0.0, 15.0, 30.0, 90.0]), np.empty(0, dtype=int)
+    samples = Samples(np.arange(4), at, np.array([True, True, False]), none, (), np.zeros(4))
+    users = [(0, "IO", 7), (1, "IO", 2), (2, "IO", 1), (2, "Lock", 3), (3, "IO", 9), (9, "IO", 9)]
+    met = table("sessions_seen", [(sample, name, name.lower(), count) for sample, name, count in users])
+    for at_once in (1, 2, 10):
+        found = intervals(samples, {"sessions_seen": met}, at_once).waits.to_pylist()
+        assert [tuple(row.values()) for row in found] == [
+            ("IO", "io", None, 45_000.0),
+            ("Lock", "lock", None, 45_000.0),
+        ]
