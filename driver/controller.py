@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from select import select
 
@@ -108,7 +109,8 @@ class Drive:
         self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
         self._within_s = expected.within_s if expected else 0
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected))
+        with suppress(Closed):  # `start` says how it ended
+            self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected))
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
         self._silent = self._lost = 0
@@ -145,10 +147,10 @@ class Drive:
                         self._leave_out(message)
                     case message:
                         raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
+            self.start_ns = time.monotonic_ns()
+            self._channel.send(Go(self.start_ns))
         except Closed:
             raise StallmarkError(f"The load could not start: {self._conductor_gone()}.") from None
-        self.start_ns = time.monotonic_ns()
-        self._channel.send(Go(self.start_ns))
         self._client_cpu = ClientCpu(self._process.pid, self.start_ns)
 
     def clock(self) -> float:

@@ -86,7 +86,7 @@ class _Executor:
         self._loads = [part.load.name for part in order.parts]
         self._deliver = deliver
         self._process, self._channel = start_child("stallmark.driver.executor")
-        self._channel.send(order)
+        self.tell(order)
 
     def wait(self) -> None:
         """Wait until it is ready. Raise Closed when it has ended, and deliver how."""
@@ -98,7 +98,7 @@ class _Executor:
         self.listener = gevent.spawn(self._listen)
 
     def tell(self, message: Message) -> None:
-        with suppress(Closed):  # the listener reports the death
+        with suppress(Closed):  # its death is told where its next message is awaited
             self._channel.send(message)
 
     def end(self) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from unittest.mock import Mock
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from support.driving import load_spec, timeline
 from support.manifests import a_manifest
 
-from stallmark.driver.channel import Channel
+from stallmark.driver.channel import Channel, Closed
 from stallmark.driver.controller import Drive, Interrupted
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
@@ -66,6 +67,24 @@ def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(expecte
     order = conductor.receive()
     assert isinstance(order, ConductorOrder) and order.loads == LOADS and order.expected == expected
     assert ("corr3ct" in str(order)) is (expected is None)
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_conductor_that_has_gone_before_it_could_be_told_anything_is_the_reason(spoken_for, ready):
+    drive, conductor = spoken_for()
+    if ready:
+        conductor.send(Ready([machine(1, 0.5)]))
+    conductor.close()
+    with pytest.raises(StallmarkError, match="could not start"):
+        drive.start()
+
+
+def test_a_conductor_that_was_gone_at_once_is_the_reason(spoken_for, monkeypatch):
+    monkeypatch.setattr("stallmark.driver.channel.Channel.send", Mock(side_effect=Closed))
+    drive, conductor = spoken_for()
+    conductor.close()
+    with pytest.raises(StallmarkError, match="could not start"):
+        drive.start()
 
 
 def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):

@@ -2,6 +2,7 @@
 
 from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
 
+import signal
 import time
 from types import SimpleNamespace
 
@@ -12,12 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from locust.runners import WorkerNode
 
+from stallmark.driver import executor_pool
+from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.dispatcher import LoadsDispatcher
+from stallmark.driver.messages import ExecutorDied, Report, decode, encode
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
+from support.driving import load_spec
 
 BANK, MAIL = conductor.user_class(0), conductor.user_class(1)
 
@@ -116,3 +120,18 @@ def test_reports_are_passed_on_as_they_came():
     report = decode(encode(Report.of(rows)))
     here._deliver(report)
     assert sent == [report] and sent[0].rows() == rows
+
+
+def test_an_executor_that_is_killed_before_it_has_its_order_is_told_as_dead(monkeypatch):
+    def killed(module):
+        process, channel = start_child(module)
+        process.kill()
+        process.wait()
+        return process, channel
+
+    monkeypatch.setattr(executor_pool, "start_child", killed)
+    told: list[OurMessage] = []
+    with pytest.raises(Closed):
+        executor_pool.Executors([load_spec(1)], "mssql://sa@192.0.2.1/bank", told.append)
+    [died] = told
+    assert isinstance(died, ExecutorDied) and died.code == -signal.SIGKILL

@@ -1,6 +1,10 @@
 """Connecting, and what the server says of itself."""
 
+import signal
+from types import SimpleNamespace
+
 import pytest
+from support.command_line import signals_as_before
 from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
@@ -9,6 +13,7 @@ from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
 
+from stallmark import stopping
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -46,6 +51,23 @@ def test_nobody_there(monkeypatch):
     monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 1)
     with pytest.raises(StallmarkError, match=r"No connection to 127\.0\.0\.1:1/bank"):
         MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
+
+
+def test_a_signal_while_a_connection_is_opened_is_heard_when_it_is_open(monkeypatch):
+    """It runs some Python: what that raises would be a SystemError of pyodbc's."""
+    opened = []
+
+    def connect(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+        opened.append("whole")
+
+    api = SimpleNamespace(connect=connect, drivers=lambda: ["ODBC Driver 18 for SQL Server"], Error=ValueError)
+    for room in ("odbc", "server"):
+        monkeypatch.setattr(f"stallmark.engines.mssql.{room}.api", lambda: api)
+    with signals_as_before(), pytest.raises(stopping.StopSignal):
+        stopping.listen()
+        MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
+    assert opened == ["whole"]
 
 
 @pytest.mark.parametrize(

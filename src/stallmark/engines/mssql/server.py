@@ -15,6 +15,7 @@ from stallmark.engines.mssql.odbc import api, find_driver
 from stallmark.engines.mssql.sql import execute, rows
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
+from stallmark.stopping import later
 
 OLDEST_MAJOR = 14  # SQL Server 2017
 SQL_SERVER_2019, SQL_SERVER_2022, SQL_SERVER_2025 = 15, 16, 17
@@ -83,7 +84,8 @@ class Server:
     def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
         text = self.address.connection_string(self.driver, application)
         try:
-            return api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
+            with later():  # it runs some Python, and makes a SystemError of a signal that comes meanwhile
+                return api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
         except api().Error as error:
             raise NoConnection(f"No connection to {self.where}: {self.why_no_connection(error)}.") from None
 
