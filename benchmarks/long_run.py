@@ -28,7 +28,8 @@ from support.tool import Command, Tool
 from stallmark.record.reader import Record
 
 EVERY_S, MINUTE_S = 5, 60
-USERS = {"users": 8, "think_time": {"mean": "20ms"}}
+USERS, THINK_MS = 8, 20
+"""The users, and how long they think by our clocks: at another speed the server is asked as often."""
 MIB = 1 << 20
 LITTLE_PER_HOUR = {"memory": 8.0, "descriptors": 2.0, "threads": 1.0}
 """Slopes up to so many (MiB, or as many) are called flat: in a day they do no harm."""
@@ -71,7 +72,10 @@ def main() -> int:
     clock = Clock(folder, asked.speed)
     tool = Tool(folder, dict(clock.environment))
     scenario = tool.scenario(
-        measure=f"{asked.minutes * 60:.0f}s", **USERS, workload={"name": "bank", "scale": {"branches": 4}}
+        measure=f"{asked.minutes * 60:.0f}s",
+        users=USERS,
+        think_time={"mean": f"{THINK_MS * asked.speed}ms"},
+        workload={"name": "bank", "scale": {"branches": 4}},
     )
     command = tool.start_anew("run", scenario)
     samples, times, began = [], [], time.monotonic()
