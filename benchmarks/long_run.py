@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--speed", type=int, default=1)
     asked = parser.parse_args()
     folder, out = Path(tempfile.mkdtemp(prefix="stallmark-long-")), Console(soft_wrap=True)
-    clock = Clock(folder, asked.speed)
+    clock = Clock(folder)
     tool = Tool(folder, dict(clock.environment))
     scenario = tool.scenario(
         measure=f"{asked.minutes * 60:.0f}s",
@@ -78,12 +78,14 @@ def main() -> int:
         workload={"name": "bank", "scale": {"branches": 4}},
     )
     command = tool.start_anew("run", scenario)
-    samples, times, began = [], [], time.monotonic()
+    samples, times, began = [], [], 0.0
     while command.process.poll() is None:
         time.sleep(EVERY_S)
         if not list(tool.runs.rglob("users.arrows")):
-            began = time.monotonic()  # nothing is driven yet
-            continue
+            continue  # nothing is driven yet
+        if not began:
+            began = time.monotonic()
+            clock.hasten(asked.speed)
         times.append((time.monotonic() - began) * asked.speed)
         if times[-1] > asked.minutes * 30:
             clock.set(asked.clock_by)

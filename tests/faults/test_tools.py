@@ -107,7 +107,7 @@ def test_a_delay_is_added_to_both_ways(proxy):
 
 @pytest.mark.server
 @pytest.mark.skipif(bool(Clock.missing()), reason="There is no C compiler.")
-def test_a_clock_is_set_while_a_process_runs_and_its_monotonic_one_is_not(tmp_path):
+def test_clocks_are_set_and_go_faster_while_a_process_runs(tmp_path):
     clock = Clock(tmp_path)
     program = (
         "import sys, time, datetime\n"
@@ -125,11 +125,16 @@ def test_a_clock_is_set_while_a_process_runs_and_its_monotonic_one_is_not(tmp_pa
 
         before = asked()
         clock.set(-3600)
-        after = asked()
+        after, began = asked(), time.monotonic()
+        clock.hasten(100)
+        time.sleep(0.1)
+        faster = asked()
+        took = time.monotonic() - began
         assert process.stdin
         process.stdin.close()
     assert before[0] - 3601 < after[0] < before[0] and before[1] - 3601 < after[1] < before[1]
     assert after[2] >= before[2]
+    assert all(10 <= now - then <= 100 * took for now, then in zip(faster, after, strict=True))
 
 
 @pytest.mark.server
@@ -143,7 +148,9 @@ def test_clocks_that_go_a_hundred_times_as_fast_wait_as_much_less(tmp_path):
         "    wait()\n"
         "    print(time.time() - began[0], time.monotonic() - began[1])"
     )
-    environment = dict(Clock(tmp_path, speed=100).environment)
+    clock = Clock(tmp_path)
+    clock.hasten(100)
+    environment = dict(clock.environment)
     began = time.monotonic()
     said = subprocess.run([sys.executable, "-c", waits], env=environment, stdout=-1, text=True, check=True).stdout
     took = time.monotonic() - began
