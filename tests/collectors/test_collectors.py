@@ -61,7 +61,7 @@ def test_rows_have_the_columns_they_declare(engine: ClusterEngine, table, user: 
         if collector.unavailable():
             continue
         with opened(collector):
-            rows = collector.sample(0.0) + collector.finish()
+            rows = [*collector.sample(0.0), *collector.finish()]
         assert rows, collector.name
         for row in rows:
             assert list(row) == collector.columns.names

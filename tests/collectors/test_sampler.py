@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from stallmark.collectors.base import Collector, Row
 from stallmark.collectors.sampler import Outage, Sampler, Ticks
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
+from stallmark.record.rows import Rows
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 
@@ -63,6 +65,13 @@ class Poll(Probe):
         return [{"asked": -1.0}]
 
 
+class Answered(Probe):
+    """The same as a probe says, as the rows of a query."""
+
+    def sample(self, now: float) -> Rows:
+        return Rows(["asked"], [tuple(row.values()) for row in super().sample(now)])
+
+
 class Tables(defaultdict[str, list[Row]]):
     def __init__(self) -> None:
         super().__init__(list)
@@ -94,6 +103,18 @@ def test_samples_at_once_at_every_whole_interval_and_at_the_end() -> None:
     assert [row["t"] for row in tables["probe"]] == probe.asked
     assert probe.events == ["open", "close"]
     assert sampler.failures == [] and sampler.missed["probe"] == 0
+
+
+def test_the_rows_of_a_query_are_stored_as_mappings_are(tmp_path: Path) -> None:
+    tables = []
+    for kind in (Probe, Answered):
+        writer = RecordWriter(tmp_path / kind.__name__, a_manifest())
+        writer.add_table("probe", pa.schema([*SAMPLED, *kind.columns]))
+        run(Time(until=3.6), kind(), store=writer.append)
+        assert writer.close() is None
+        tables.append(Record(writer.folder).table("probe"))
+    assert tables[0].column("asked").to_pylist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert tables[0].equals(tables[1], check_metadata=True)
 
 
 @given(st.lists(st.floats(0, 0.9), min_size=20, max_size=20))

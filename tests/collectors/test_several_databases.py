@@ -63,7 +63,7 @@ def test_all_can_be_measured_and_have_the_columns_they_declare(two: Two, users) 
         if collector.unavailable():
             continue
         with opened(collector):
-            rows = collector.sample(0.0) + collector.finish()
+            rows = [*collector.sample(0.0), *collector.finish()]
         for row in rows:
             assert list(row) == collector.columns.names
         assert pa.RecordBatch.from_pylist(rows, schema=collector.columns).to_pylist() == rows

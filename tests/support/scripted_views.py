@@ -175,4 +175,4 @@ def answered(server: Server, kind: type[MssqlCollector], answer: Any = None, **m
 
 def everything(collector: Collector, seconds: tuple[float, ...] = (0.0, 1.0)) -> list[Row]:
     with opened(collector):
-        return [row for second in seconds for row in collector.sample(second)] + collector.finish()
+        return [row for second in seconds for row in collector.sample(second)] + list(collector.finish())

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from stallmark.engines.base import Engine
+from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 
 Row = dict[str, Any]
-Sink = Callable[[str, Sequence[Row]], None]
-"""The taker of the rows of a table, by its name."""
 """A row as a query returns it, by column. Its columns, with types, units and meaning, are in `Collector.columns` alone:
 the record and its documentation are made from these, and tests hold what a query returns against them."""
+Sink = Callable[[str, Sequence[Row]], None]
+"""The taker of the rows of a table, by its name."""
 
 DATABASE = "database"
 """The column of an answer that says which of our databases a row is of."""
@@ -62,17 +63,18 @@ class Collector(ABC):
         """Tell whether several databases are ours."""
         return len(self.databases) > 1
 
-    def told_apart(self, rows: list[Row]) -> list[Row]:
+    def told_apart(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows with their database's name where it belongs; it is left out where one database is ours."""
         if not self.named and not self.of_each_database:
             return rows
-        for row in rows:
+        found = list(rows)
+        for row in found:
             database = row.pop(DATABASE, None)
             if self.several:
                 row |= {name: f"{database}.{row[name]}" for name in self.named}
             if DATABASE in self.columns.names:
                 row[DATABASE] = database if self.several else None
-        return rows
+        return found
 
     def unavailable(self) -> str | None:
         """Return why it can measure nothing here, as a sentence; None when it can. Called once, before the run."""
@@ -87,10 +89,10 @@ class Collector(ABC):
         broken: a query that was refused is no reason for another login."""
 
     @abstractmethod
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         """Read once; every row is a mapping of `columns`. `now` is in seconds since the run's start."""
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> Sequence[Row]:
         """Return the rows it still holds because it aggregates. Called once, after the last sample."""
         return []
 
@@ -115,8 +117,8 @@ class ServerConnection(ABC):
         """Connect, unless that is done. Raise StallmarkError when it fails."""
 
     @abstractmethod
-    def rows(self, sql: str) -> list[Row]:
-        """Return the rows of a query by column name.
+    def rows(self, sql: str) -> Rows:
+        """Return the rows of a query.
 
         Raise StallmarkError when there is no connection, the server refuses, or does not answer.
         """

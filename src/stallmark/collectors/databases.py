@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
-from stallmark.collectors.base import DATABASE, Row, ServerConnection
+from stallmark.collectors.base import DATABASE, ServerConnection
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.record.rows import Rows
 
 
 @lru_cache(maxsize=64)
@@ -26,18 +28,19 @@ class EachDatabase(ServerConnection):
         for _, connection in self._connections:
             connection.open()
 
-    def rows(self, sql: str) -> list[Row]:
-        found: list[Row] = []
+    def rows(self, sql: str) -> Rows:
+        found: list[tuple[Any, ...]] = []
         for engine, connection in self._connections:
             name = name_of(engine)
             try:
-                found += [row | {DATABASE: name} for row in connection.rows(sql)]
+                rows = connection.rows(sql)
             except StallmarkError as error:
                 raise StallmarkError(f"{name}: {error}") from error
-        for row in found:
-            if "server_time" in row:
-                row["server_time"] = found[0]["server_time"]
-        return found
+            found += [(*row, name) for row in rows.values]
+        if found and "server_time" in rows.names:
+            at = rows.names.index("server_time")
+            found = [(*row[:at], found[0][at], *row[at + 1 :]) for row in found]
+        return Rows([*rows.names, DATABASE], found)
 
     def close(self) -> None:
         for _, connection in self._connections:

@@ -5,6 +5,7 @@ epoch of an application's sum changes where a session is missing that the sum be
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -24,12 +25,12 @@ class EndedSessions:
         self._held: defaultdict[str, set[str]] = defaultdict(set)
         self._losses: Counter[str] = Counter()
 
-    def noted(self, rows: list[Row]) -> list[Row]:
+    def noted(self, rows: Iterable[Row]) -> list[Row]:
         """Put the number of sessions in place of their names, and the losses so far into the epoch."""
+        found = []
         for row in rows:
             name, sessions = row["application"], set(row["sessions"].split(","))
             self._losses[name] += not self._held[name] <= sessions
             self._held[name] = sessions
-            row["sessions"] = len(sessions)
-            row["epoch"] += f" losses {self._losses[name]}"
-        return rows
+            found.append(row | {"sessions": len(sessions), "epoch": f"{row['epoch']} losses {self._losses[name]}"})
+        return found

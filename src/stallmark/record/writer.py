@@ -20,6 +20,7 @@ from stallmark.record.files import sweep
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reserve import Reserve
+from stallmark.record.rows import batch_of
 from stallmark.record.schema import TABLES
 from stallmark.record.stream import StreamWriter, read_stream, remove
 from stallmark.record.table_file import writing, written
@@ -54,7 +55,7 @@ class RecordWriter:
         """
         if not rows or name in self._failed:
             return
-        batch = pa.RecordBatch.from_pylist(list(rows), schema=self._schemas[name])
+        batch = batch_of(rows, self._schemas[name])
         try:
             self._streams[name].write(batch)
         except OSError as error:

@@ -131,7 +131,7 @@ def test_all_can_be_measured_and_have_the_columns_they_declare(server: Server, t
             continue
         assert collector.unavailable() is None, collector.name
         with opened(collector):
-            found = collector.sample(0.0) + collector.finish()
+            found = [*collector.sample(0.0), *collector.finish()]
         for row in found:
             assert list(row) == collector.columns.names
         assert pa.RecordBatch.from_pylist(found, schema=collector.columns).to_pylist() == found

@@ -25,6 +25,7 @@ from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.sql import text as constant
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.record.rows import Rows
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
@@ -90,12 +91,11 @@ class CollectorConnection(ServerConnection):
             self._connection.timeout = ANSWER_WITHIN_S
             self._cursor = self._connection.execute(_MANNERS)
 
-    def rows(self, sql: str) -> list[Row]:
+    def rows(self, sql: str) -> Rows:
         self.open()
         with self._asking():
             self._cursor.execute(sql)
-            names = [column[0] for column in self._cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in self._cursor.fetchall()]
+            return Rows([column[0] for column in self._cursor.description], self._cursor.fetchall())
 
     def close(self) -> None:
         connection, self._connection, self._cursor = self._connection, None, None
@@ -186,13 +186,13 @@ class MssqlCollector(Collector):
     def open(self) -> None:
         self.connection.open()
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         return self.told_apart(self.connection.rows(self.sql))
 
     def close(self) -> None:
         self.connection.close()
 
-    def sample_alone(self) -> list[Row]:
+    def sample_alone(self) -> Sequence[Row]:
         """Take a sample beside the sampler's, whether the connection is open or not."""
         with closing(self.connection):
             self.connection.open()

@@ -1,5 +1,6 @@
 """SQL Server's own cumulative counters, and the sizes that go with them, as its management views give them."""
 
+from collections.abc import Sequence
 from functools import cache, cached_property
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, s
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.server import AZURE
+from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 
 
@@ -47,8 +49,8 @@ class ServerIO(MssqlCollector):
 
 
 @cache
-def _kind(wait_type: str) -> Row:
-    return {"wait_class": class_of(wait_type), "benign": is_benign(wait_type)}
+def _kind(wait_type: str) -> tuple[str, bool]:
+    return class_of(wait_type), is_benign(wait_type)
 
 
 _OF_WAIT_TYPE = (
@@ -65,8 +67,10 @@ _OF_WAIT_TYPE = (
 class _WaitTypes(MssqlCollector):
     """The base of collectors whose rows are counts of a wait type: they add its class."""
 
-    def sample(self, now: float) -> list[Row]:
-        return [row | _kind(row["wait_type"]) for row in super().sample(now)]
+    def sample(self, now: float) -> Rows:
+        rows = self.connection.rows(self.sql)
+        of_type = rows.names.index("wait_type")
+        return Rows([*rows.names, "wait_class", "benign"], [(*row, *_kind(row[of_type])) for row in rows.values])
 
 
 class ServerWaits(_WaitTypes):
@@ -122,7 +126,7 @@ class LoadIO(MssqlCollector):
         super().__init__(engine)
         self._sessions = EndedSessions()
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         return self._sessions.noted(super().sample(now))
 
 
@@ -171,12 +175,11 @@ class Performance(MssqlCollector):
             return {name: name for name in names.values()}
         return {one.query(f"SELECT {_PHYSICAL}")[0][0]: name for one, name in names.items()}
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         rows = super().sample(now)
-        if self.several:
-            for row in rows:
-                row["instance"] = self._instances.get(row["instance"], row["instance"])
-        return rows
+        if not self.several:
+            return rows
+        return [row | {"instance": self._instances.get(row["instance"], row["instance"])} for row in rows]
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._disabled()

@@ -6,6 +6,7 @@ read that succeeded at the second attempt, an I/O of more than 15 s) stands in i
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -89,5 +90,5 @@ class ErrorLog(MssqlCollector):
             )
         return rows
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> Sequence[Row]:
         return self.sample_alone()

@@ -4,6 +4,7 @@ Each is sampled in a thread of its own at a random instant, so that a view that 
 """
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from contextlib import closing
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ class PendingIO(MssqlCollector):
         ]
     )
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         rows = super().sample(now)
         return rows or [dict.fromkeys(self.columns.names) | {"requests": 0}]
 
@@ -93,14 +94,14 @@ class Cpu(MssqlCollector):
         super().__init__(engine)
         self._last = -1
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         rows = sorted((_noted(row) for row in super().sample(now)), key=lambda row: row["record"])
         new = [row for row in rows if row["record"] > self._last]
         if new:
             self._last = new[-1]["record"]
         return new
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> Sequence[Row]:
         return self.sample_alone()  # the notes since the last turn, and of a run of less than a minute
 
     def open(self) -> None:
@@ -150,12 +151,12 @@ class BufferPool(MssqlCollector):
         super().open()
         self._is_large = (self.engine.buffer_pool_bytes() or 0) > LARGE_POOL_BYTES
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         if self._is_large and not any(0 <= end - now <= self.interval_s for end in self.step_ends):
             return []
         return super().sample(now)
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> Sequence[Row]:
         with closing(self.connection):
             return self.connection.rows(self.sql)  # as the run left it
 

@@ -6,7 +6,7 @@ A query of all sessions or databases of the server has `current_database()` in l
 their names stand there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from stallmark.collectors.databases import EachDatabase, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.record.rows import Rows
 
 _TIMING = (
     "{setting} is off on the server: {what} are counted, but how long they took is not known. To know it, "
@@ -55,7 +56,7 @@ class CollectorConnection(ServerConnection):
             self._connection = self._engine.connect()
             self._prepared = {}
 
-    def rows(self, sql: str) -> list[Row]:
+    def rows(self, sql: str) -> Rows:
         self.open()
         try:
             result = self._answer(sql)
@@ -68,7 +69,7 @@ class CollectorConnection(ServerConnection):
         names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
         types = Transformer(self._connection)
         types.set_pgresult(result)
-        return types.load_rows(0, result.ntuples, lambda values: dict(zip(names, values, strict=True)))
+        return Rows(names, types.load_rows(0, result.ntuples, tuple))
 
     def close(self) -> None:
         if self._connection is not None:
@@ -143,7 +144,7 @@ class PostgresCollector(Collector):
     def open(self) -> None:
         self.connection.open()
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         return self.told_apart(self.connection.rows(self.sql))
 
     def close(self) -> None:

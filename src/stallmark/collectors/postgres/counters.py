@@ -4,6 +4,8 @@ A backend hands its counts to the views at most once a second, between transacti
 last second of work of a busy session. Sums over longer intervals are exact.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, EPOCH, MS, SERVER_CLOCK, STALLS, TEXT, Row
@@ -54,7 +56,7 @@ class ServerIO(PostgresCollector):
     def timed(self) -> dict[str, str]:
         return FILE_TIMING | (WAL_TIMING if self.major >= 18 else {})
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         rows = super().sample(now)
         epoch = rows[0]["epoch"]
         if epoch != self._epoch:
@@ -108,7 +110,7 @@ class LoadIO(PostgresCollector):
     def timed(self) -> dict[str, str]:
         return FILE_TIMING
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Sequence[Row]:
         return self._sessions.noted(super().sample(now))
 
 

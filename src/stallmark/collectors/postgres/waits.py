@@ -1,6 +1,7 @@
 """Waits of the virtual users and the rows they wait for, sampled five times a second."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from stallmark.collectors.base import WAITS, Polled, Row, ServerConnection, polled_columns
 from stallmark.collectors.databases import EachDatabase
@@ -129,7 +130,7 @@ class RowLocks(PostgresCollector):
         super().close()
         self._catalogues.close()
 
-    def _with_tables(self, rows: list[Row]) -> list[Row]:
+    def _with_tables(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return the rows with the names of their tables; the catalogues are read when one of an unknown is met."""
         met = {(row["database"], row["number"]) for row in rows if row["number"] is not None}
         if not met <= self._tables.keys():

@@ -1,7 +1,7 @@
 """PostgreSQL as the source of a profile: a few prepared queries for every sample."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -131,7 +131,7 @@ class PostgresSource(Source):
         return found | ({} if major >= 18 else {"log write_bytes": "PostgreSQL counts it from 18 on"})
 
 
-def _sessions(rows: list[Row]) -> list[tuple]:
+def _sessions(rows: Sequence[Row]) -> list[tuple]:
     users: dict[tuple[str, str], int] = {}
     for row in rows:
         kind, name = wait_class(row["state"], row["event_type"], row["event"])

@@ -1,0 +1,33 @@
+"""Rows on their way into a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+
+class Rows(Sequence[dict[str, Any]]):
+    """Tuples with their columns' names written once: a mapping is made only of a row that is looked at, and is that
+    reader's own."""
+
+    def __init__(self, names: Sequence[str], values: Sequence[Sequence[Any]]):
+        self.names, self.values = names, values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return Rows(self.names, self.values[at])
+        return dict(zip(self.names, self.values[at], strict=True))
+
+    def after(self, **constants: Any) -> "Rows":
+        """Return the rows with columns before theirs that are the same in all."""
+        values = tuple(constants.values())
+        return Rows([*constants, *self.names], [(*values, *row) for row in self.values])
+
+
+def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows in the columns of a table. What a row does not say is missing."""
+    values = rows.values if isinstance(rows, Rows) and rows.names == schema.names else list(rows)
+    return pa.RecordBatch.from_struct_array(pa.array(values, pa.struct(schema)))
