@@ -65,7 +65,9 @@ class Collector(ABC):
 
     def told_apart(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows with their database's name where it belongs; it is left out where one database is ours."""
-        if not self.named and not self.of_each_database:
+        if not (self.named or self.of_each_database) or not rows:
+            return rows
+        if not self.several and DATABASE not in {*rows[0], *self.columns.names}:
             return rows
         found = list(rows)
         for row in found:
