@@ -12,6 +12,7 @@ from support.tds.answers import Error
 from stallmark.collectors import collectors_for, drop_left_behind
 from stallmark.collectors.mssql.io_latency import SESSIONS, IoLatency, LogLatency, _rows
 from stallmark.errors import StallmarkError
+from stallmark.record.rows import Rows
 
 COLUMNS = ["server_time", "epoch", "session", "dropped", "histogram"]
 
@@ -88,7 +89,8 @@ def test_nothing_counted_yet_is_a_row_too(server: Server) -> None:
 @settings(max_examples=50)
 @given(counts=st.dictionaries(st.integers(0, 2**63 - 1), st.integers(1, 2**40), max_size=40))
 def test_every_slot_is_read(counts: dict[int, int]) -> None:
-    found = list(_rows(dict(zip(COLUMNS, session("stallmark_reads", histogram(counts)), strict=True)), "read", None))
+    answer = dict(zip(COLUMNS, session("stallmark_reads", histogram(counts)), strict=True))
+    found = Rows(IoLatency.columns.names, list(_rows(answer, "read", None)))
     assert {row["duration"]: row["ios"] for row in found} == (counts or {None: 0})
     assert [row["duration"] for row in found] == sorted(counts) or not counts
 

@@ -18,6 +18,7 @@ from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
+from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 
 SESSIONS = {
@@ -93,7 +94,7 @@ class LogLatency(MssqlCollector):
             raise StallmarkError(f"the server made no event session ({failure.message})") from failure
         super().open()
 
-    def sample(self, now: float) -> list[Row]:
+    def sample(self, now: float) -> Rows:
         found = {row["session"]: row for row in self.connection.rows(self.sql)}
         names = {
             session_name(kind, number): (SESSIONS[kind][0], name_of(one) if self.several else None)
@@ -102,7 +103,7 @@ class LogLatency(MssqlCollector):
         }
         if missing := names.keys() - found.keys():
             raise StallmarkError(f"somebody stopped the event session {min(missing)}")
-        return [row for session, of in names.items() for row in _rows(found[session], *of)]
+        return Rows(self.columns.names, [row for session, of in names.items() for row in _rows(found[session], *of)])
 
     def close(self) -> None:
         super().close()
@@ -136,7 +137,7 @@ def drop_sessions(engine: MssqlEngine) -> None:
             engine.execute(f"DROP EVENT SESSION {name} ON SERVER")
 
 
-def _rows(session: Row, operation: str, database: str | None) -> Iterator[Row]:
+def _rows(session: Row, operation: str, database: str | None) -> Iterator[tuple]:
     """Yield a row for each duration of a session's histogram; one row without a duration when it is empty."""
     root = ElementTree.fromstring(session["histogram"]) if session["histogram"] else None
     slots = None if root is None else int(root.attrib["buckets"])
@@ -144,13 +145,4 @@ def _rows(session: Row, operation: str, database: str | None) -> Iterator[Row]:
     if root is not None:
         counted = sorted((int(slot.findtext("value", "")), int(slot.attrib["count"])) for slot in root)
     for duration, ios in counted or [(None, 0)]:
-        yield {
-            "server_time": session["server_time"],
-            "epoch": session["epoch"],
-            "operation": operation,
-            "duration": duration,
-            "ios": ios,
-            "slots": slots,
-            "dropped": session["dropped"],
-            "database": database,
-        }
+        yield session["server_time"], session["epoch"], operation, duration, ios, slots, session["dropped"], database
