@@ -1,6 +1,7 @@
-"""Rows become the same batch whichever way they come, and the one that Arrow itself makes of them."""
+"""Rows become the same batch whichever way they come, and the one that Arrow makes of them; a stream likewise."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from stallmark.record.rows import Rows, batch_of
 from stallmark.record.schema import column
+from stallmark.record.stream import StreamWriter
 
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCHEMA = pa.schema(
     [
         column("at_s", pa.float64(), "when"),
@@ -95,3 +98,17 @@ def test_what_is_no_whole_number_is_no_count(value: Any) -> None:
 def test_what_is_no_number_stays_so() -> None:
     [found] = batch_of([{"at_s": math.nan}], SCHEMA).column("at_s").to_pylist()
     assert math.isnan(found)
+
+
+@pytest.mark.parametrize("compression", [None, "lz4"])
+def test_a_stream_holds_the_bytes_that_arrow_itself_writes(tmp_path: Path, compression: str | None) -> None:
+    batches = [batch_of([{"name": "one" * 100, "counts": [1] * number}], SCHEMA) for number in range(9)]
+    options = pa.ipc.IpcWriteOptions(compression=compression) if compression else None
+    ours = StreamWriter(tmp_path / "ours.arrows", SCHEMA, options)
+    with pa.ipc.new_stream(tmp_path / "arrow.arrows", SCHEMA, options=options) as arrows:
+        for batch in batches:
+            ours.write(batch)
+            arrows.write_batch(batch)
+    ours.close()
+    whole = (tmp_path / "arrow.arrows").read_bytes()
+    assert (tmp_path / "ours.arrows").read_bytes() == whole.removesuffix(END_OF_STREAM) != whole
