@@ -4,8 +4,8 @@
     python -m benchmarks.profile_reading --files 1000 --hours 6 24 168
 
 A profile is made as a collector leaves it that reads a SQL Server every 15 s: files, 200 of them at work, 150 types of
-wait, the counters of the server. Memory is what the process of the command has for itself, every 50 ms. It does not
-grow with rows where it grows as little with files as with hours.
+wait, the counters of the server. Memory is what the process of the command has for itself, every 50 ms. It must not
+grow with hours as rows do.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 /* The clocks of a process, set wrong: preloaded, it reads from the file of FAULTS_CLOCK, at each reading, by how many
-   nanoseconds the wall clock is off, and how many times as fast all clocks go. The monotonic clock is never off, as on
-   a machine whose time is set. Where clocks go faster, waits are as much shorter. The CPU's clocks stay as they are. */
+   nanoseconds the wall clock is off, and how many times as fast clocks go. The monotonic clock is never off, as on a
+   machine whose time is set. Where clocks go faster, waits are as much shorter. The CPU's clocks, and the raw one, stay
+   as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -80,7 +81,7 @@ time_t time(time_t *into) {
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *wait, struct timespec *left) {
     struct timespec real = flags & TIMER_ABSTIME ? deadline(clock, wait) : as_time(shorter(ns_of(*wait)));
     int failed = REAL(clock_nanosleep)(clock, flags, is_known(clock) ? &real : wait, left);
-    if (failed && left && !(flags & TIMER_ABSTIME)) *left = as_time(ns_of(*left) * clocks->speed);
+    if (failed && left && is_known(clock) && !(flags & TIMER_ABSTIME)) *left = as_time(ns_of(*left) * clocks->speed);
     return failed;
 }
 

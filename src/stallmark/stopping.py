@@ -5,9 +5,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 _SIGNALS = {
     number: name
@@ -23,7 +22,6 @@ AGAIN_AFTER_S = 0.01
 """A signal that arrived where Python ignores every exception is delivered again after so long."""
 
 _asked_from: list[str] = []
-_hooks: list[Callable[["sys.UnraisableHookArgs"], Any]] = []
 _last_s = float("-inf")
 
 
@@ -42,9 +40,7 @@ def listen() -> None:
     """Make every such signal raise StopSignal from now on, except one that our parent had us ignore (nohup)."""
     global _last_s
     _last_s = float("-inf")
-    if sys.unraisablehook is not _not_raised:
-        _hooks.append(sys.unraisablehook)
-        sys.unraisablehook = _not_raised
+    sys.unraisablehook = _not_raised
     for number in _heard():
         signal.signal(number, _stop)
 
@@ -63,14 +59,16 @@ def ask(place: str) -> None:
 
 @contextmanager
 def later() -> Iterator[None]:
-    """Hold back signals while inside; one that comes meanwhile raises StopSignal at the end."""
+    """Hold back signals while inside; one that comes meanwhile is heard at the end, as it would have been before: it
+    raises StopSignal, or is held back by the `later` around this one."""
     arrived: list[int] = []
     try:
         with held() as arrived:
             yield
     finally:
-        if arrived and _is_another():
-            raise StopSignal(arrived[0])
+        if arrived:
+            hears = signal.getsignal(arrived[0])
+            (hears if callable(hears) else _stop)(arrived[0], None)
 
 
 @contextmanager
@@ -119,7 +117,7 @@ def _not_raised(ignored: "sys.UnraisableHookArgs") -> None:
     if isinstance(ignored.exc_value, StopSignal):
         _thread.start_new_thread(_again, (ignored.exc_value.number,))
     else:
-        _hooks[-1](ignored)
+        sys.__unraisablehook__(ignored)
 
 
 def _again(number: int) -> None:

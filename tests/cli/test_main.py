@@ -293,6 +293,18 @@ def test_a_signal_waits_for_what_must_be_done_whole():
         signal.raise_signal(signal.SIGTERM)
 
 
+@pytest.mark.parametrize("held_back", [stopping.later, stopping.undisturbed])
+def test_what_must_be_done_whole_may_hold_back_signals_inside_as_well(held_back):
+    stopping.listen()
+    done = []
+    with pytest.raises(stopping.StopSignal), held_back():
+        for part in range(3):
+            with stopping.later():
+                signal.raise_signal(signal.SIGINT)
+            done.append(part)
+    assert done == [0, 1, 2]
+
+
 def test_a_command_that_has_ended_hears_no_signal():
     stopping.listen()
     stopping.deafen()

@@ -180,3 +180,19 @@ def test_a_stale_number_harms_neither_the_start_nor_the_process_that_has_it_now(
     server.stop()
     assert alive(postmaster(other))
     assert PostgresEngine(other.url("postgres")).query("SELECT 1") == [(1,)]
+
+
+GUARD = [sys.executable, "-m", "stallmark.engines.postgres.embedded.guard"]
+
+
+def test_a_guard_whose_tool_has_gone_before_its_order_ends():
+    ended = subprocess.run(GUARD, stdin=subprocess.DEVNULL, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_guard_that_waits_for_its_order_ends_when_it_is_told_to():
+    with subprocess.Popen(GUARD, stdin=subprocess.PIPE) as guard:
+        with pytest.raises(subprocess.TimeoutExpired):
+            guard.wait(timeout=1)  # it has begun to wait
+        guard.terminate()
+        assert guard.wait(timeout=60) == -signal.SIGTERM

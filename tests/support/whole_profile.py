@@ -54,7 +54,7 @@ class WholeTable:
             return {}
         types = self._codes("wait_type")
         differences = self._differences("wait_type", np.arange(len(types)))
-        counted = [differences.rises(self._numbers(column)) for column in ("waits", "wait_ms")]
+        counted = [differences.rises(self._numbers(column)) for column in ("waits", "wait_ms", "signal_ms")][:2]
         told = self._samples.seen.copy()
         told[_ends(differences)] = False
         found: dict[str, tuple[float, float]] = {}

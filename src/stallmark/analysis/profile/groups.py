@@ -30,8 +30,8 @@ class GroupRises:
         epoch: np.ndarray,
         values: Sequence[np.ndarray | None],
     ) -> None:
-        """Add one or more rows: the indices of their samples, codes, and the values of each column, NaN for null."""
-        more = int(group.max() + 1) * self._samples - len(self._met)
+        """Add rows: the indices of their samples, codes, and the values of each column, NaN for null."""
+        more = int(group.max(initial=-1) + 1) * self._samples - len(self._met)
         if more > 0:
             self._rises = np.pad(self._rises, ((0, 0), (0, more)))
             self._met, self._lost = np.pad(self._met, (0, more)), np.pad(self._lost, (0, more))
@@ -52,7 +52,7 @@ class GroupRises:
         self._unknown.append((column, first, last))
 
     def finish(self) -> None:
-        """Tell that all rows were added."""
+        """Take in what is known only after the last row."""
         self._reader.finish()
 
     def of(self, group: int) -> list[np.ndarray]:
@@ -85,7 +85,9 @@ class GroupStates:
         self._sum, self._known = np.zeros(0), np.zeros(0, dtype=np.int64)  # by how much they change at each place
 
     def add(self, at: np.ndarray, group: np.ndarray, entity: np.ndarray, values: np.ndarray) -> None:
-        """Add one or more rows: the indices of their samples, codes, and values, NaN for null."""
+        """Add rows: the indices of their samples, codes, and values, NaN for null."""
+        if not len(at):
+            return
         number = self._numbers.of(group, entity)
         self._last = np.append(self._last, np.full(len(self._numbers) - len(self._last), np.nan))
         places = group * self._samples + at

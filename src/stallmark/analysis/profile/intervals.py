@@ -5,10 +5,12 @@ of the server. Where a single counter began anew (a wrap, another handle of a fi
 it counts is null.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stallmark.analysis.profile.groups import GroupRises, GroupStates
 from stallmark.analysis.profile.raw import numbers, placed
@@ -21,7 +23,8 @@ from stallmark.record.profile.reader import read_raw
 
 _IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
 _STATES = (*("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections"),)
-_SCALED = {"cpu_s": ("cpu_ms", 1000.0)}
+_SCALED = {"cpu_ms": ("cpu_s", 1000.0)}
+_COUNTERS = ("cpu_ms", *(name for name in SERVER.names[2:] if name not in (*_STATES, "cpu_s")))
 _US = 1e6
 
 
@@ -60,17 +63,27 @@ def _server(folder: Path, samples: Samples) -> pa.Table:
     counters, epochs = Codes(), Codes()
     rises, states = GroupRises(len(samples.number), 1), GroupStates(len(samples.number))
     for at, batch in placed(folder, "server_counters", samples):
-        group, value = counters.of(batch, "counter"), numbers(batch, "value")
-        rises.add(at, group, group, epochs.of(batch, "epoch"), [value])
-        states.add(at, group, group, value)
+        counted, rows = _named(_COUNTERS, at, batch)
+        group = counters.of(rows, "counter")
+        rises.add(counted, group, group, epochs.of(rows, "epoch"), [numbers(rows, "value")])
+        held, rows = _named(_STATES, at, batch)
+        group = counters.of(rows, "counter")
+        states.add(held, group, group, numbers(rows, "value"))
     rises.finish()
     columns = {}
-    for name in SERVER.names[2:]:
-        counter, scale = _SCALED.get(name, (name, 1.0))
-        if counter in counters.names:
-            code = counters.names.index(counter)
-            columns[name] = states.of(code) if name in _STATES else rises.of(code)[0] / scale
+    for code, counter in enumerate(counters.names):
+        if counter in _STATES:
+            columns[counter] = states.of(code)
+        else:
+            name, scale = _SCALED.get(counter, (counter, 1.0))
+            columns[name] = rises.of(code)[0] / scale
     return _table(samples, columns, SERVER)
+
+
+def _named(counters: Sequence[str], at: np.ndarray, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.RecordBatch]:
+    """Return the rows of some counters alone."""
+    wanted = pc.is_in(batch.column("counter"), value_set=pa.array(counters))
+    return at[wanted.to_numpy(zero_copy_only=False)], batch.filter(wanted)
 
 
 def _table(

@@ -16,7 +16,7 @@ from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.rises import Rises, Taker
 from stallmark.record.profile.intervals import WAITS
 
-_COUNTED = ("waits", "wait_ms")
+_COUNTED = ("waits", "wait_ms", "signal_ms")  # the last for its losses
 
 
 def waits_of(folder: Path, samples: Samples) -> pa.Table:
@@ -24,23 +24,30 @@ def waits_of(folder: Path, samples: Samples) -> pa.Table:
     return pa.concat_tables([_counted(folder, samples), _met(folder, samples)])
 
 
-class _Lost:
+class _OfKnown:
+    """A taker of what is known: a wait is counted from its first value to its last."""
+
+    def take_unknown(self, column: int, first: int, last: int) -> None:
+        pass
+
+
+class _Lost(_OfKnown):
     """The samples before which the count of any wait was lost."""
 
     def __init__(self, samples: int):
         self.at = np.zeros(samples, dtype=bool)
 
     def take(self, places: np.ndarray, _: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
-        self.at[places[lost] % len(self.at)] = True
+        self._note(places[lost])
 
     def take_late(self, _: int, places: np.ndarray, __: np.ndarray, lost: np.ndarray) -> None:
-        self.at[places[lost] % len(self.at)] = True
+        self._note(places[lost])
 
-    def take_unknown(self, column: int, first: int, last: int) -> None:
-        """Take nothing: a wait is counted from its first value to its last."""
+    def _note(self, places: np.ndarray) -> None:
+        self.at[places % len(self.at)] = True
 
 
-class _Sums:
+class _Sums(_OfKnown):
     """The sums of each column by type, over the intervals that end with the samples `told`."""
 
     def __init__(self, told: np.ndarray):
@@ -54,9 +61,6 @@ class _Sums:
 
     def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, _: np.ndarray) -> None:
         self._add(column, places, rises)
-
-    def take_unknown(self, column: int, first: int, last: int) -> None:
-        """Take nothing: a wait is counted from its first value to its last."""
 
     def _add(self, column: int, places: np.ndarray, rises: np.ndarray) -> None:
         types, at = np.divmod(places, len(self._told))

@@ -25,9 +25,12 @@ class Codes:
         array = batch.column(column)
         if not pa.types.is_dictionary(array.type):
             array = pc.dictionary_encode(array.cast(pa.string()))
-        texts = array.dictionary.to_pylist() + ([NONE] if array.null_count else [])
-        codes = np.array([self._known.setdefault(text, len(self._known)) for text in texts], dtype=np.int64)
-        found: np.ndarray = codes[array.indices.fill_null(len(array.dictionary)).to_numpy(zero_copy_only=False)]
+        texts = [*array.dictionary.to_pylist(), NONE]
+        indices = array.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+        codes = np.full(len(texts), -1, dtype=np.int64)
+        for place in np.flatnonzero(np.bincount(indices, minlength=len(texts))):  # a dictionary may hold more
+            codes[place] = self._known.setdefault(texts[place], len(self._known))
+        found: np.ndarray = codes[indices]
         return found
 
 

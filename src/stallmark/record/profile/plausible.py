@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from stallmark.record.profile.intervals import FileClass
+
 LONGEST_S = 3660 * 86_400.0
 """No profile is of more than ten years."""
 LATEST_S = 4_102_444_800.0
@@ -16,6 +18,9 @@ LATEST_S = 4_102_444_800.0
 _NEVER_NULL: Final = frozenset((
     "sample", "session", "server", "clock", "entity", "counter", "file_class", "wait_type", "wait_class", "users",
 ))  # fmt: skip
+
+
+_CLASSES: Final = frozenset(FileClass)
 
 
 def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
@@ -26,6 +31,10 @@ def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
             return f"its column {field.name} has rows without a value"
         if pa.types.is_floating(field.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
             return f"its column {field.name} has a value without bounds"
+        if field.name == "file_class" and not _CLASSES.issuperset(values.unique().to_pylist()):
+            return "its column file_class has a class that there is none of"
+        if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
+            return "its samples are not in the order in which they were taken"
     seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
     if seconds and table.num_rows:
         first, last = min(map(np.min, seconds)), max(map(np.max, seconds))

@@ -58,10 +58,13 @@ def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> Iterator[pa
                 yield from batches
             return
     layout = read_layout(path, remedy=_REMEDY)
+    with readable(path, remedy=_REMEDY):
+        layout.schema.empty_table().cast(schema)  # of a table without rows no batch comes
     encoded = pa.schema([field.with_type(_ENCODED) if field.type == pa.string() else field for field in schema])
     for batch in read_pieces(path, layout, layout.schema.names, remedy=_REMEDY):
         with readable(path, remedy=_REMEDY):
             found = batch.cast(encoded)
+            found.validate(full=True)  # texts that are none would fail where they are read
         yield found
 
 

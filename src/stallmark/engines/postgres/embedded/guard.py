@@ -22,10 +22,12 @@ def main() -> int:
     # The tool stops us by closing the pipe; Ctrl-C and friends are its business, not ours.
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
+    if not (line := sys.stdin.buffer.readline()):
+        return 0  # the tool has gone before it could say what to start
+    order = json.loads(line)
     # Noted, and no exception: one that came while the server is started would leave it to itself.
     told_to_end: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told_to_end.append(number))
-    order = json.loads(sys.stdin.buffer.readline())
     with open(order["log"], "ab") as log:
         server = subprocess.Popen(
             order["argv"],
