@@ -16,7 +16,7 @@ from stallmark.analysis.profile.sample_clock import Samples
 from stallmark.record.profile.intervals import FILE_IO
 from stallmark.record.profile.raw import GONE, RAW_TABLES
 
-NOWHERE = Path("nowhere")
+NOWHERE, TAKEN = Path("nowhere"), 6
 IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
 ENTITIES = [("a", "data"), ("b", "data"), ("c", "log"), ("d", "tempdb")]
 
@@ -24,7 +24,7 @@ ENTITIES = [("a", "data"), ("b", "data"), ("c", "log"), ("d", "tempdb")]
 @st.composite
 def sampled(draw) -> Samples:
     """Draw samples 15 s apart, some of which were not written whole, and between some nothing was seen."""
-    number = np.array(sorted(draw(st.sets(st.integers(0, 9), min_size=2))))
+    number = np.array(sorted(draw(st.sets(st.integers(0, TAKEN - 1), min_size=2))))
     seen = np.array(
         draw(st.lists(st.sampled_from([True, True, False]), min_size=len(number) - 1, max_size=len(number) - 1))
     )
@@ -38,9 +38,9 @@ def counts():
 
 @st.composite
 def rows_of(draw, names, columns: int) -> list[tuple]:
-    """Draw rows of ten samples, in which an entity may be left out, begin anew or be gone."""
+    """Draw rows of samples, in which an entity may be left out, begin anew or be gone."""
     found = []
-    for sample in range(10):
+    for sample in range(TAKEN):
         for name in names:
             if draw(st.booleans()):
                 epoch = draw(st.sampled_from(["1", "1", "1", "2", GONE]))

@@ -74,7 +74,8 @@ def _counted(folder: Path, samples: Samples) -> pa.Table:
     _read(folder, samples, lost)
     sums = _Sums(np.append(False, samples.seen & ~lost.at[1:]))
     classes = _read(folder, samples, sums)
-    return _table(classes, dict(zip(_COUNTED, sums.of, strict=True)))
+    of_type = dict(zip(_COUNTED, sums.of, strict=True))
+    return _table(classes, {name: of_type[name] for name in ("waits", "wait_ms")})
 
 
 def _read(folder: Path, samples: Samples, taker: Taker) -> dict[str, str]:
