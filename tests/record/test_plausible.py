@@ -84,3 +84,20 @@ def test_a_column_of_a_collector_that_figures_need_is_said_where_it_is_missing(r
     with pytest.raises(StallmarkError, match=r"database is damaged \(it has no column blocks_read"):
         summarise([Record(run)])
     put(run, "database", whole)
+
+
+@pytest.mark.parametrize("query", ["x", "Q", "Q0", "Q23", "RF3", "Q1;"])
+def test_a_query_that_there_is_none_of_is_refused(query):
+    given = pa.RecordBatch.from_pydict({"query": ["Q1", "Q22", "RF2", query]})
+    assert wrong_rows("queries", given.slice(0, 3)) is None
+    assert "query" in (wrong_rows("queries", given) or "")
+    assert "query" in (wrong_rows("queries", given.set_column(0, "query", given["query"].dictionary_encode())) or "")
+
+
+@pytest.mark.parametrize(
+    "waits", ["", "x", "[1]", '{"IO": "1"}', '{"IO": NaN}', '{"IO": 1' + 400 * "0" + "}", 9999 * "["]
+)
+def test_waits_of_a_query_that_are_none_are_refused(waits):
+    given = pa.RecordBatch.from_pydict({"wait_ms": ['{"IO": 1.5, "CXPACKET": 2}', "{}", None, waits]})
+    assert wrong_rows("queries", given.slice(0, 3)) is None
+    assert "wait_ms" in (wrong_rows("queries", given) or "")

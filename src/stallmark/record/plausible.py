@@ -4,6 +4,10 @@ Checksums find damage. A record may also come from somebody else, or from anothe
 end the analysis in the middle, or fill the memory.
 """
 
+import json
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Final
 
 import numpy as np
@@ -83,7 +87,26 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
             return f"its column {name} has a value without bounds"
         if kinds.is_list(column.type) and column.flatten().null_count:
             return f"its column {name} has buckets without a value"
+        reads = _READS.get((table, name))
+        if reads and not all(map(reads, column.unique().drop_null().to_pylist())):
+            return f"its column {name} has what no query run writes"
     return None
+
+
+def _is_waits(text: str) -> bool:
+    """Tell whether a text is a JSON object of numbers."""
+    try:
+        found = json.loads(text)
+        return isinstance(found, dict) and all(type(one) in (int, float) and isfinite(one) for one in found.values())
+    except (ValueError, OverflowError, RecursionError):
+        return False
+
+
+_READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
+    ("queries", "query"): re.compile(r"Q([1-9]|1\d|2[0-2])|RF[12]").fullmatch,
+    ("queries", "wait_ms"): _is_waits,
+}
+"""The columns whose texts are read further."""
 
 
 def may_be_null(table: str, column: str) -> bool:
