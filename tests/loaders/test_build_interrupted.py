@@ -150,7 +150,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
             server.stop()
 
     try:
-        with pytest.raises(StallmarkError, match=r"Loading tellers, batch 0, failed: .*continues"):
+        with pytest.raises(StallmarkError, match=r"Loading (branches|tellers), batch 0, failed: .*continues"):
             make(database, scale, workers=1, progress=stop)
         server.start()
         assert make(database, scale, workers=1).outcome == "continued"

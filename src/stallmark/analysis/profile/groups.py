@@ -1,4 +1,4 @@
-"""What the entities of each group counted between the samples of a profile, and what they held.
+"""The counts of each group's entities between the samples of a profile, and their states at each.
 
 Memory grows with groups and samples. A place is a group and a sample: group × number of samples + index of the sample.
 """

@@ -1,4 +1,4 @@
-"""What a profiled server waited for, over all the time that was seen.
+"""The waits of a profiled server, over all the time that was seen.
 
 The counters of waits are read twice: in an interval in which any of them was lost none is counted, as the rest would
 pass for the whole.
