@@ -13,7 +13,7 @@ from stallmark.analysis.read.rises import Rises
 
 
 class GroupRises:
-    """What was counted in each interval, between one of `samples` samples and the next, by group and column."""
+    """The counts of each interval, between one of `samples` samples and the next, by group and column."""
 
     def __init__(self, samples: int, columns: int):
         self._samples = samples
