@@ -1,5 +1,6 @@
 """Every table that a record may have is read as it was written, value by value: closed, or while the run goes on."""
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +33,16 @@ def values(field: pa.Field) -> st.SearchStrategy[Any]:
     return st.booleans() if kinds.is_boolean(kind) else st.text(st.characters(codec="utf-8"), max_size=9)
 
 
+OF_QUERIES = {
+    "query": st.sampled_from(["Q1", "Q22", "RF1", "RF2"]),
+    "wait_ms": st.none() | st.dictionaries(st.text(max_size=9), st.integers(0, 99), max_size=2).map(json.dumps),
+}
+"""The texts of queries that are read further, and so refused where no query run writes them."""
+
+
 def rows(table: str, columns: pa.Schema) -> st.SearchStrategy[list[dict[str, Any]]]:
     each = {one.name: st.none() | values(one) if may_be_null(table, one.name) else values(one) for one in columns}
+    each |= OF_QUERIES if table == "queries" else {}
     return st.lists(st.fixed_dictionaries(each), max_size=4)
 
 
