@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.profile.groups import GroupRises, GroupStates
-from stallmark.analysis.profile.raw import numbers, placed
+from stallmark.analysis.profile.raw import placed
 from stallmark.analysis.profile.sample_clock import Samples, sample_times
 from stallmark.analysis.profile.waits import waits_of
 from stallmark.analysis.read.codes import Codes
+from stallmark.analysis.read.sample_times import floats
 from stallmark.record.profile.folder import read_imported, read_profile
 from stallmark.record.profile.intervals import FILE_IO, SERVER, FileClass, Intervals
 from stallmark.record.profile.reader import read_raw
@@ -48,8 +49,8 @@ def _file_io(folder: Path, samples: Samples) -> pa.Table:
     rises, sizes = GroupRises(len(samples.number), len(_IO)), GroupStates(len(samples.number))
     for at, batch in placed(folder, "file_counters", samples):
         group, entity = classes.of(batch, "file_class"), entities.of(batch, "entity")
-        rises.add(at, group, entity, epochs.of(batch, "epoch"), [numbers(batch, column) for column in _IO])
-        sizes.add(at, group, entity, numbers(batch, "size_bytes"))
+        rises.add(at, group, entity, epochs.of(batch, "epoch"), [floats(batch, column) for column in _IO])
+        sizes.add(at, group, entity, floats(batch, "size_bytes"))
     rises.finish()
     parts = []
     for name in (one for one in FileClass if one in classes.names):
@@ -65,10 +66,10 @@ def _server(folder: Path, samples: Samples) -> pa.Table:
     for at, batch in placed(folder, "server_counters", samples):
         counted, rows = _named(_COUNTERS, at, batch)
         group = counters.of(rows, "counter")
-        rises.add(counted, group, group, epochs.of(rows, "epoch"), [numbers(rows, "value")])
+        rises.add(counted, group, group, epochs.of(rows, "epoch"), [floats(rows, "value")])
         held, rows = _named(_STATES, at, batch)
         group = counters.of(rows, "counter")
-        states.add(held, group, group, numbers(rows, "value"))
+        states.add(held, group, group, floats(rows, "value"))
     rises.finish()
     columns = {}
     for code, counter in enumerate(counters.names):

@@ -21,9 +21,3 @@ def placed(folder: Path, name: str, samples: Samples) -> Iterator[tuple[np.ndarr
         whole = samples.number[at] == number
         if whole.any():
             yield at[whole], batch.filter(pa.array(whole))
-
-
-def numbers(batch: pa.RecordBatch, column: str) -> np.ndarray:
-    """Return a column of some rows as float64, NaN for null."""
-    found: np.ndarray = batch.column(column).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.profile.raw import numbers, placed
+from stallmark.analysis.profile.raw import placed
 from stallmark.analysis.profile.sample_clock import Samples
 from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.rises import Rises, Taker
+from stallmark.analysis.read.sample_times import floats
 from stallmark.record.profile.intervals import WAITS
 
 _COUNTED = ("waits", "wait_ms", "signal_ms")  # the last for its losses
@@ -86,7 +87,7 @@ def _read(folder: Path, samples: Samples, taker: Taker) -> dict[str, str]:
     for at, batch in placed(folder, "wait_counters", samples):
         code = types.of(batch, "wait_type")
         _note_classes(classes, batch)
-        values = [numbers(batch, column) for column in _COUNTED]
+        values = [floats(batch, column) for column in _COUNTED]
         rises.add(at, code, code, epochs.of(batch, "epoch"), values, peers=np.zeros_like(code))
     rises.finish()
     return {name: classes[name] for name in types.names}
@@ -98,7 +99,7 @@ def _met(folder: Path, samples: Samples) -> pa.Table:
     classes: dict[str, str] = {}
     before_s = np.append(0.0, np.where(samples.seen, samples.elapsed_s, 0.0))
     for at, batch in placed(folder, "sessions_seen", samples):
-        sums = _plus(sums, types.of(batch, "wait_type"), numbers(batch, "users") * before_s[at] * 1000)
+        sums = _plus(sums, types.of(batch, "wait_type"), floats(batch, "users") * before_s[at] * 1000)
         _note_classes(classes, batch)
     return _table({name: classes[name] for name in types.names}, {"wait_ms": sums})
 

@@ -117,8 +117,11 @@ def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
 
 def numbers_of(batch: pa.RecordBatch, column: str) -> np.ndarray | None:
     """Return a column of a batch as float64, NaN for null; None when there is no such column."""
-    if column not in batch.schema.names:
-        return None
+    return floats(batch, column) if column in batch.schema.names else None
+
+
+def floats(batch: pa.RecordBatch, column: str) -> np.ndarray:
+    """Return a column that a batch has as float64, NaN for null."""
     found: np.ndarray = batch.column(column).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
 
