@@ -1,6 +1,7 @@
 """The checks after a round. Each returns what is wrong, in words; nothing where all is well."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,8 +17,9 @@ from stallmark.transactions.checks import ConditionResult
 LOST_S = {"command": 3, "executor": 2, "conductor": 2, "worker": 2}
 """Executors report four times a second, and a second is written when all have reported it: so much is lost with a
 process that is killed, as the documentation states."""
-SLACK = 5
-"""Commits beyond the most that a second had, in each second that is lost."""
+DEVIATIONS = 4
+"""A record of few seconds knows the rate of its commits as a draw: those of the time that is lost may be so many
+standard deviations more."""
 
 
 @dataclass
@@ -51,15 +53,16 @@ class Counts:
 
 def counted(counts: Counts, after: Mapping[str, int], *, lost_s: float = 0.0) -> Iterator[str]:
     """Hold the commits of a record against those that the database counted until `after`. `lost_s`: the seconds of
-    which a process that was killed cannot have reported."""
+    which a process that was killed cannot have reported. A record without a second says nothing of their rate."""
     for name, before in counts.before.items():
         found, seen = after[name] - before, counts.seen[name]
-        allowed = counts.doubtful[name] + counts.unfinished
-        allowed += round(lost_s * (counts.most.get(name, 0) + SLACK))
+        allowed: float = counts.doubtful[name] + counts.unfinished
+        lost = lost_s * counts.most.get(name, math.inf) if lost_s else 0.0
+        allowed += lost + DEVIATIONS * math.sqrt(lost)
         if found < seen:
             yield f"{seen} {name} were seen committed, and the database has {found}"
         elif found > seen + allowed:
-            yield f"the database has {found} {name}, {seen} were seen, and {allowed} may be unknown"
+            yield f"the database has {found} {name}, {seen} were seen, and {allowed:.0f} may be unknown"
 
 
 def tables(now: Mapping[str, Sequence[Any]], as_built: Mapping[str, Sequence[Any]]) -> Iterator[str]:

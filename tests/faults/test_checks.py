@@ -17,7 +17,7 @@ TABLES = {"bank.history": (10, "123"), "bank.branches": (1, "7")}
 
 
 def counts(**more) -> Counts:
-    return Counts(Counter(transfer=100), before={"transfer": 1000}, most={"transfer": 20}, **more)
+    return Counts(Counter(transfer=100), before={"transfer": 1000}, **{"most": {"transfer": 20}, **more})
 
 
 def record(folder: Path, status: str = "complete", because: str | None = None) -> Record:
@@ -48,8 +48,10 @@ def test_counts_are_read_from_a_record(tmp_path):
         (1101, {"doubtful": Counter(transfer=1)}, 0, 0),
         (1102, {"doubtful": Counter(transfer=1)}, 0, 1),
         (1101, {"unfinished": 1}, 0, 0),
-        (1150, {}, 2, 0),  # of an executor that was killed
-        (1151, {}, 2, 1),
+        (1165, {}, 2, 0),  # of an executor that was killed: 2 s of 20, and four deviations
+        (1166, {}, 2, 1),
+        (1999, {"most": {}}, 2, 0),  # before a second was recorded
+        (1101, {"most": {}}, 0, 1),
         (1099, {}, 2, 1),  # seen, and not there: no excuse
     ],
 )
