@@ -44,7 +44,7 @@ def load(
     """Load `batches` with `workers` processes; yields each as it is committed. A process knows the batch after the one
     that it is at, and begins to make its rows.
 
-    Raises StallmarkError when a batch fails or a process dies. However it is left, the processes are gone.
+    Raises StallmarkError when a batch fails, or a process with one dies. However it is left, the processes are gone.
     """
     with loader_for(workload).supply(scale, batches, workers) as supply:
         order = LoaderOrder(engine.spec(), workload, seed, dict(scale), dict(supply.folders))
@@ -62,6 +62,8 @@ def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterato
             worker.give(batch)
         while any(worker.batches for worker in pool):
             worker, line = answers.get()
+            if not worker.batches:
+                continue  # it waits for the others: all that it did is in, however it ends
             answer = _ANSWER.decode(line) if line else Failed(worker.end_in_words())
             if isinstance(answer, Opened):
                 worker.kept, worker.limited = _NOTHING if answer.transactional else _SOME, answer.limited
@@ -69,8 +71,6 @@ def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterato
             if isinstance(answer, Failed):
                 reason = answer.why
                 reason += "" if reason.endswith(("?", ".")) else "."
-                if not worker.batches:  # it was done, and waited for the others
-                    raise StallmarkError(f"Loading failed: {reason} {_NOTHING}")
                 batch = worker.batches[0]
                 raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")
             yield Loaded(worker.batches.popleft(), answer.rows, answer.bytes, worker.limited)

@@ -92,13 +92,14 @@ def only_whole_batches(database: EmbeddedEngine) -> dict[Batch, tuple[int, int]]
 def test_a_build_goes_on_after_whatever_has_ended_it(database: EmbeddedEngine, never_killed: dict[str, tuple]) -> None:
     killed: list[psutil.Process] = []
 
-    def kill_one(progress: BuildProgress) -> None:
+    def kill_loaders(progress: BuildProgress) -> None:
         if progress.rows and not killed:
-            killed.append(loaders_of(psutil.Process())[0])
-            killed[0].kill()
+            killed.extend(loaders_of(psutil.Process()))
+            for loader in killed:
+                loader.kill()
 
     with pytest.raises(StallmarkError, match=r"batch \d+, failed: the loader process \d+ was killed by signal 9"):
-        make(database, SCALE, progress=kill_one)
+        make(database, SCALE, progress=kill_loaders)
     before = sum(rows for rows, _ in only_whole_batches(database).values())
 
     def stop_loading(progress: BuildProgress) -> None:

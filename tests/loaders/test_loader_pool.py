@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
+import psutil
 import pytest
+from support.building import loaders_of
 from support.mssql_server import answering, engine_at, says_it_is
-from support.tds.answers import Count, Cut, Error
+from support.tds.answers import Count, Cut, Error, Hold
 from support.tds.datatypes import INT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -95,3 +97,15 @@ def test_who_has_two_batches_loads_both(engine, script):
     loaded = list(loader_pool.load(engine, "bank", 1, {"branches": 1}, batches, 1))
     assert [(one.batch, one.rows) for one in loaded] == list(zip(batches, (10, 1, 10), strict=True))
     assert all(one.bytes > 0 for one in loaded)
+
+
+def test_one_that_is_killed_after_its_last_batch_has_done_its_share(engine, script):
+    hold = Hold()
+    script.bulk("bank.branches", hold, Count(1))
+    loading = loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0), Batch("branches", 0)], 2)
+    assert next(loading).batch.group == "tellers"
+    done, _ = sorted(loaders_of(psutil.Process()), key=lambda loader: loader.create_time())
+    done.kill()
+    done.wait()
+    hold.release()
+    assert [one.batch.group for one in loading] == ["branches"]
