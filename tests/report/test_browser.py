@@ -16,8 +16,8 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.sizing.summary import size
 from stallmark.record.reader import find_records
-from stallmark.report import write_report
 from stallmark.report.comparison.page import write_comparison
+from stallmark.report.page import write_report
 from stallmark.report.sizing.page import write_sizing_report
 
 __all__ = ["browser"]

@@ -17,9 +17,8 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
-from stallmark.report import write_report
 from stallmark.report.columns import marks
-from stallmark.report.page import TEMPLATES, figure_groups, render
+from stallmark.report.page import TEMPLATES, figure_groups, render, write_report
 from stallmark.report.sections.agreement import agreement
 from stallmark.report.slide import write_slide
 from stallmark.report.text import sentence

@@ -17,7 +17,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import find_records
-from stallmark.report import write_report
+from stallmark.report.page import write_report
 from stallmark.report.terminal import table
 from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload

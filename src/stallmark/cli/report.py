@@ -82,8 +82,8 @@ def show_report(
     from stallmark.analysis.loads.summary import has_loads
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
-    from stallmark.report import write_report
     from stallmark.report.in_json import dumped, experiment_in_json
+    from stallmark.report.page import write_report
     from stallmark.report.terminal import table
 
     records = find_records(runs)

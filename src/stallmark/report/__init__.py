@@ -2,8 +2,3 @@
 
 Everything shown comes from an `ExperimentSummary`; nothing is measured or judged here.
 """
-
-from stallmark.report.page import write_report
-from stallmark.report.terminal import table
-
-__all__ = ["table", "write_report"]

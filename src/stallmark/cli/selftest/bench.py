@@ -22,8 +22,8 @@ from stallmark.loaders import ledger, load
 from stallmark.record.manifest.course import Unheard
 from stallmark.record.manifest.workload import Counted
 from stallmark.record.reader import Record, find_records
-from stallmark.report import write_report
 from stallmark.report.in_json import experiment_in_json
+from stallmark.report.page import write_report
 from stallmark.report.text import sentence
 from stallmark.report.text.gates import figure
 from stallmark.scenarios.model import Scenario, WorkloadChoice
