@@ -136,9 +136,17 @@ def reason(victim: str, how: str, code: int, text: str, record: Record | None) -
         yield f"the reason is “{told[-300:]}”, after SIG{how} to the {victim}"
 
 
-def left(*, processes: Iterable[str] = (), shared: Iterable[str] = (), temporary: Iterable[str] = ()) -> Iterator[str]:
+def left(
+    *,
+    processes: Iterable[str] = (),
+    shared: Iterable[str] = (),
+    temporary: Iterable[str] = (),
+    containers: Iterable[str] = (),
+    volumes: Iterable[str] = (),
+) -> Iterator[str]:
     """Name what is left behind."""
-    for what, found in (("processes", processes), ("shared memory", shared), ("temporary files", temporary)):
+    kinds = {"processes": processes, "shared memory": shared, "temporary files": temporary}
+    for what, found in (kinds | {"containers": containers, "volumes": volumes}).items():
         if names := list(found):
             yield f"{what} left behind: {', '.join(names)}"
 

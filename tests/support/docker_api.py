@@ -72,6 +72,9 @@ class Engine:
     pulls: list[dict[str, Any]] = field(default_factory=list)
     kernel: str = "6.1.0-18-amd64"
     on_start: Callable[[Container], None] = lambda container: None
+    before: Callable[[Asked], None] = lambda asked: None
+    hidden: dict[str, int] = field(default_factory=dict)
+    """Containers that are still being made, with the requests to make another of that name until they are there."""
 
     def __enter__(self) -> "Engine":
         self._server = _Server(str(self.socket), _handler(self))
@@ -87,6 +90,7 @@ class Engine:
 
     def answer(self, asked: Asked) -> Any:
         self.asked.append(asked)
+        self.before(asked)
         for pattern, (status, message) in self.refusals.items():
             if re.fullmatch(pattern, str(asked)):
                 raise Answer(status, {"message": message})
@@ -102,12 +106,14 @@ class Engine:
                     self.images.add(f"{asked.query['fromImage']}:{asked.query['tag']}")
                 raise Answer(200, Stream(self.pulls))
             case "POST", ["containers", "create"]:
-                name = asked.query["name"]
+                self._refuse_name_in_use(name := asked.query["name"])
                 self.containers[name] = Container(name, asked.body)
                 raise Answer(201, {"Id": name, "Warnings": []})
             case "GET", ["containers", "json"]:
                 [label] = json.loads(asked.query["filters"])["label"]
                 return [{"Id": name} for name, each in self.containers.items() if label in (each.body["Labels"] or {})]
+            case _, ["containers", name, *_] if name in self.hidden:
+                raise Answer(404, {"message": f"No such container: {name}"})
             case method, ["containers", name, *what]:
                 return self._container(method, self._found(self.containers, name, "container"), what, asked)
             case "POST", ["volumes", "create"]:
@@ -120,6 +126,12 @@ class Engine:
                 del self.volumes[name]
                 raise Answer(204)
         raise AssertionError(f"the engine's side knows no {asked}")
+
+    def _refuse_name_in_use(self, name: str) -> None:
+        if name in self.containers:
+            self.hidden = {other: left - 1 for other, left in self.hidden.items() if other != name or left > 1}
+            message = f'Conflict. The container name "/{name}" is already in use by container "1f". You have to remove'
+            raise Answer(409, {"message": f"{message} (or rename) that container to be able to reuse that name."})
 
     def _container(self, method: str, found: Container, what: list[str], asked: Asked) -> Any:
         match method, what:

@@ -91,7 +91,7 @@ def memory(round: Round) -> None:
 
 
 def server_up(round: Round) -> None:
-    """Disturb `stallmark server up`; the next one works, and takes with it what the first has left."""
+    """Disturb `stallmark server up`; the next one works: with what the first has left, or with its data."""
     if subprocess.run(["docker", "info"], capture_output=True).returncode or os.environ.get("ACCEPT_EULA") != "Y":
         raise Skipped("`server up` needs a container engine that answers, and ACCEPT_EULA=Y")
     name = f"stallmark-faults-{os.getpid()}-{round.rng.randrange(10**6)}"
@@ -101,10 +101,19 @@ def server_up(round: Round) -> None:
         code, command, hit = round.struck(strike, *up)
         if hit:
             round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
+        if code == 0:
+            round.next("server", "down", name)
         round.next(*up)
     finally:
         round.next("server", "down", name, "--remove-data")
+    round.found(checks.left(containers=_named(name, "ps", "--all"), volumes=_named(name, "volume", "ls")))
     round.left()
+
+
+def _named(name: str, *list_: str) -> list[str]:
+    """Return the containers or the volumes of a server, as the container engine lists them."""
+    command = ["docker", *list_, "--quiet", "--filter", f"name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
 def _script() -> Script:

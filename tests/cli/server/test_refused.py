@@ -73,6 +73,15 @@ def test_an_image_that_cannot_be_had(engine, line):
     assert engine.containers == {} and engine.volumes == {}
 
 
+def test_an_engine_that_reaches_no_registry(engine):
+    """Docker Engine 20.10 says so in its answer, not in a line of the download."""
+    engine.images.clear()
+    engine.refusals["POST /images/create"] = (
+        500, 'Get "https://mcr.microsoft.com/v2/": dial tcp: lookup mcr.microsoft.com on 10.0.0.1:53: no such host',
+    )  # fmt: skip
+    assert "on 10.0.0.1:53: no such host. Is this machine online?" in said(up())
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -86,6 +95,7 @@ def test_a_port_in_use(engine, message):
     engine.refusals["POST /containers/stallmark/start"] = 500, message
     assert "Port 1433 of 127.0.0.1 is in use: choose another with --port." in said(up())
     assert engine.containers == {} and engine.volumes == {}
+    assert "There is no server 'stallmark'" in said(stallmark("server", "down")), "it has never been"
 
 
 def test_another_refusal_of_the_engine_is_shown_in_its_words(engine):

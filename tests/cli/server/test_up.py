@@ -38,7 +38,9 @@ def test_the_request_that_makes_the_container(engine, sql_server):
     [asked] = engine.requests("POST /containers/create")
     assert asked.query == {"name": "stallmark", "platform": "linux/amd64"}
     assert asked.body["Image"] == IMAGE
-    assert asked.body["Labels"] == {"stallmark.server": "stallmark", "stallmark.version": "2022"}
+    labels = dict(asked.body["Labels"])
+    assert re.fullmatch("[0-9a-f]{16}", labels.pop("stallmark.start"))
+    assert labels == {"stallmark.server": "stallmark", "stallmark.version": "2022"}
     password = first_password_of(engine.containers["stallmark"])
     assert sorted(asked.body["Env"]) == sorted(
         [

@@ -1,5 +1,6 @@
 """The container engine of this machine: found, asked, and its refusals put into sentences."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from stallmark.storage.block_devices import SYS_BLOCK, NoBlockDevice, device_beh
 
 ANSWER_WITHIN_S = 120
 PLATFORM = "linux/amd64"  # the only one that Microsoft builds SQL Server's images for
+
+# As the engine says it, in its answer to the request or in a line of the download.
+_NO_WAY_THERE = re.compile("dial tcp|no such host|[Tt]imeout|unreachable")
 
 
 def engine() -> Any:
@@ -84,18 +88,20 @@ def is_here(client: Any, image: str) -> bool:
 def pull(client: Any, image: str, progress: Callable[[int, int], None]) -> None:
     """Download an image; `progress` is told the bytes that are here and those in all, as far as they are known."""
     sizes: dict[str, tuple[int, int]] = {}
-    with asked(f"{image} cannot be downloaded"):
-        for line in client.api.pull(*image.rsplit(":", 1), stream=True, decode=True, platform=PLATFORM):
-            if "error" in line:
-                raise StallmarkError(
-                    f"{image} cannot be downloaded: {_first_line(line['error'])}. Is this machine online?"
-                )
-            detail = line.get("progressDetail") or {}
-            if line.get("status") == "Downloading" and detail.get("total"):
-                sizes[line["id"]] = detail.get("current", 0), detail["total"]
-            elif line.get("status") in ("Download complete", "Pull complete") and line["id"] in sizes:
-                sizes[line["id"]] = (sizes[line["id"]][1],) * 2
-            progress(sum(here for here, _ in sizes.values()), sum(total for _, total in sizes.values()))
+    try:
+        with asked(f"{image} cannot be downloaded"):
+            for line in client.api.pull(*image.rsplit(":", 1), stream=True, decode=True, platform=PLATFORM):
+                if "error" in line:
+                    raise StallmarkError(f"{image} cannot be downloaded: {_first_line(line['error'])}.")
+                detail = line.get("progressDetail") or {}
+                if line.get("status") == "Downloading" and detail.get("total"):
+                    sizes[line["id"]] = detail.get("current", 0), detail["total"]
+                elif line.get("status") in ("Download complete", "Pull complete") and line["id"] in sizes:
+                    sizes[line["id"]] = (sizes[line["id"]][1],) * 2
+                progress(sum(here for here, _ in sizes.values()), sum(total for _, total in sizes.values()))
+    except StallmarkError as error:
+        hint = " Is this machine online?" if _NO_WAY_THERE.search(str(error)) else ""
+        raise StallmarkError(f"{error}{hint}") from None
 
 
 @dataclass(frozen=True)

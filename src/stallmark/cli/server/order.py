@@ -5,6 +5,8 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from stallmark.cli.server import container
 from stallmark.cli.server.container import DeviceLimits
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import home
+from stallmark.record.folder_lock import alone
 
 EDITIONS = {
     "2017": "Developer", "2019": "Developer", "2022": "Developer", "2025": "EnterpriseDeveloper",
@@ -22,6 +25,7 @@ EDITIONS = {
 """By version: the free edition for tests with all that Enterprise has, as MSSQL_PID wants it."""
 
 LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"  # the first holds the server's name
+START_LABEL = "stallmark.start"  # which `server up` has made the container
 DATABASE = "stallmark"
 USER_ID = 10001  # as whom SQL Server runs in its container
 INSIDE, INSIDE_LOG = "/var/opt/mssql", "/var/opt/mssql-log"
@@ -92,14 +96,14 @@ class ServerOrder:
             places[str(self.log.resolve())] = {"bind": INSIDE_LOG, "mode": "rw,Z"}
         return places
 
-    def options(self, first_password: str) -> dict[str, Any]:
-        """Return options for `containers.create`."""
+    def options(self, first_password: str, start: str) -> dict[str, Any]:
+        """Return options for `containers.create`; `start` tells this container from one that another `up` makes."""
         return {
             "image": self.image,
             "name": self.name,
             "platform": container.PLATFORM,
             "environment": self.environment(first_password),
-            "labels": {LABEL: self.name, VERSION_LABEL: self.version},
+            "labels": {LABEL: self.name, VERSION_LABEL: self.version, START_LABEL: start},
             "ports": {"1433/tcp": ("127.0.0.1", self.port)},
             "volumes": self.places(),
             "mem_limit": self.memory_bytes,
@@ -110,20 +114,29 @@ class ServerOrder:
 
 
 class CredentialFiles:
-    """The credential files of a server, below STALLMARK_HOME."""
+    """The credential files of a server, in a folder of its own below STALLMARK_HOME."""
 
     def __init__(self, name: str):
         if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", name):
             raise StallmarkError(f"{name!r} is no name of a container: take letters, digits, - and _.")
+        self.name = name
         self.folder = home() / "servers" / name
         self.password_file = self.folder / "password"
         self.url_file = self.folder / "server.url"
         self._first_password_file = self.folder / "first-password"
         self._folders_file = self.folder / "folders.json"
+        self._start_file = self.folder / "start"
 
     @property
     def exist(self) -> bool:
-        return self.folder.exists()
+        return self.password_file.exists()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the server for one command: two that start it would overwrite each other's passwords."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with alone(self.folder, taken=f"Another Stallmark starts or stops the server {self.name!r}: wait for its end."):
+            yield
 
     def password(self) -> str | None:
         return _read(self.password_file)
@@ -136,13 +149,22 @@ class CredentialFiles:
         """Return the named folders of the server's files: "data" and "log"."""
         return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
 
-    def write(self, order: ServerOrder, password: str, first_password: str) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def unfinished_start(self) -> str | None:
+        """Return the start that has not ended well: it was killed, or could not take its container away."""
+        return _read(self._start_file)
+
+    def write(self, order: ServerOrder, password: str, first_password: str, start: str) -> None:
+        """Write all before anything is made, so that whatever a kill leaves can be gone on with."""
         _write_private(self.password_file, password + "\n")
         _write_private(self._first_password_file, first_password + "\n")
         _write_private(self.url_file, url(order.port, DATABASE, password) + "\n")
         folders = {name: str(each.resolve()) for name, each in (("data", order.data), ("log", order.log)) if each}
         _write_private(self._folders_file, json.dumps(folders))
+        _write_private(self._start_file, start + "\n")
+
+    def finished(self) -> None:
+        """Note that the start has ended well."""
+        self._start_file.unlink(missing_ok=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

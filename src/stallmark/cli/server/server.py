@@ -5,6 +5,7 @@ Everything that is made carries our label, and nothing without it is ever stoppe
 
 import os
 import re
+import secrets
 import shutil
 import sys
 import time
@@ -24,6 +25,7 @@ from stallmark.cli.server.order import (
     INSIDE_LOG,
     LABEL,
     MADE,
+    START_LABEL,
     USER_ID,
     VERSION_LABEL,
     CredentialFiles,
@@ -41,6 +43,7 @@ from stallmark.stopping import later
 
 LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
 READY_WITHIN_S = 300
+_NAME_IN_USE = "is already in use by container"  # as the engine says it
 STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
 
 
@@ -61,34 +64,40 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
             f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
         )
     credentials = CredentialFiles(order.name)
-    password, first_password = (
-        known or new_password() for known in (credentials.password(), credentials.first_password())
-    )
-    server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
-    at_first = MssqlEngine(url(order.port, "master", first_password))
-    client = container.engine()
-    try:
-        _refuse_name_in_use(client, order.name)
-        for folder in order.folders:
-            _prepare_folder(folder, credentials)
-        options = order.options(first_password)
-        if not container.is_here(client, order.image):
-            _download(client, order.image, show)
-        volume = None if order.data else _make_volume(client, order, credentials)
-        credentials.write(order, password, first_password)
+    with credentials.held():
+        known, first_known = credentials.password(), credentials.first_password()
+        password, first_password = known or new_password(), first_known or new_password()
+        server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
+        at_first = MssqlEngine(url(order.port, "master", first_password))
+        client = container.engine()
         try:
-            running = _start(client, options, order)
-            with show.bar(f"Starting SQL Server {order.version}", None):
-                _wait(running, server, at_first, show, ready_within_s)
-            server.execute(sql_file.read(__package__, "create_database").format(database=DATABASE))
-        except BaseException:
-            with later(), suppress(StallmarkError):
-                _remove_container(client, order.name)
-                if volume:
-                    _remove_volume(client, order.volume)
-            raise
-    finally:
-        client.close()
+            _refuse_name_in_use(client, credentials)
+            for folder in order.folders:
+                _prepare_folder(folder, credentials)
+            start = credentials.unfinished_start() or secrets.token_hex(8)
+            options = order.options(first_password, start)
+            if not container.is_here(client, order.image):
+                _download(client, order.image, show)
+            credentials.write(order, password, first_password, start)
+            running, volume = None, False
+            try:
+                volume = order.data is None and _make_volume(client, order, is_known=known is not None)
+                running = _create(client, options, credentials)
+                _start(running, order)
+                with show.bar(f"Starting SQL Server {order.version}", None):
+                    _wait(running, server, at_first, show, ready_within_s)
+                server.execute(sql_file.read(__package__, "create_database").format(database=DATABASE))
+                credentials.finished()
+            except BaseException:
+                with later(), suppress(StallmarkError):
+                    _remove_container(client, order.name, START_LABEL, start)
+                    if volume:
+                        _remove_volume(client, order.volume)
+                    if not known and (volume or not running):  # otherwise files may be left, with these passwords
+                        credentials.remove()
+                raise
+        finally:
+            client.close()
     return ReadyServer(server.identity(), url(order.port, DATABASE), credentials.url_file, credentials.password_file)
 
 
@@ -97,26 +106,32 @@ def down(name: str, *, remove_data: bool) -> list[str]:
     credentials = CredentialFiles(name)
     client = container.engine()
     try:
-        found = _find(client, name)
-        if found is None and not credentials.exist:
-            raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
-        said, folders = [], credentials.folders()
-        if found is not None:
-            _refuse_foreign(found, name)
-            folders |= _folders(found)
-            with asked(f"{name} could not be stopped"):
-                found.stop(timeout=STOPS_WITHIN_S)
-            _remove_container(client, name)
-            said.append(f"{name} is stopped, its container removed.")
-        if not remove_data:
-            return [*said, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
-        _remove_volume(client, f"{name}-data")
-        for kind, folder in folders.items():
-            _remove_files(Path(folder), MADE[kind])
-        credentials.remove()
-        return [*said, "Its data is removed."]
+        with credentials.held():
+            return _down(client, credentials, remove_data)
     finally:
         client.close()
+
+
+def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[str]:
+    name = credentials.name
+    found = _find(client, name)
+    if found is None and not credentials.exist:
+        raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
+    said, folders = [], credentials.folders()
+    if found is not None:
+        _refuse_foreign(found, name)
+        folders |= _folders(found)
+        with asked(f"{name} could not be stopped"):
+            found.stop(timeout=STOPS_WITHIN_S)
+        _remove_container(client, name, LABEL, name)
+        said.append(f"{name} is stopped, its container removed.")
+    if not remove_data:
+        return [*said, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
+    _remove_volume(client, f"{name}-data")
+    for kind, folder in folders.items():
+        _remove_files(Path(folder), MADE[kind])
+    credentials.remove()
+    return [*said, "Its data is removed."]
 
 
 def servers() -> list[dict[str, Any]]:
@@ -183,7 +198,11 @@ def _find(client: Any, name: str) -> Any:
             return None
 
 
-def _refuse_name_in_use(client: Any, name: str) -> None:
+def _refuse_name_in_use(client: Any, credentials: CredentialFiles) -> None:
+    """Refuse a name that a container has already; what a killed start has left of it is removed."""
+    name, unfinished = credentials.name, credentials.unfinished_start()
+    if unfinished:
+        _remove_container(client, name, START_LABEL, unfinished)
     if (found := _find(client, name)) is None:
         return
     _refuse_foreign(found, name)
@@ -206,8 +225,9 @@ def _download(client: Any, image: str, show: Show) -> None:
         container.pull(client, image, progress)
 
 
-def _make_volume(client: Any, order: ServerOrder, credentials: CredentialFiles) -> bool:
-    """Make the volume for a server without a folder; return whether it is new."""
+def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
+    """Make the volume for a server without a folder; return whether it is new. `is_known` tells whether the password
+    of one that was made before is."""
     import docker
 
     with asked(f"The volume {order.volume} could not be made"):
@@ -220,7 +240,7 @@ def _make_volume(client: Any, order: ServerOrder, credentials: CredentialFiles) 
         raise StallmarkError(
             f"The volume {order.volume!r} is not Stallmark's, and stays as it is: choose another --name."
         )
-    if credentials.password() is None:
+    if not is_known:
         raise StallmarkError(
             f"The volume {order.volume!r} holds a server whose password is not known here: choose another --name, or "
             f"`docker volume rm {order.volume}` if its data may go."
@@ -228,16 +248,29 @@ def _make_volume(client: Any, order: ServerOrder, credentials: CredentialFiles) 
     return False
 
 
-def _start(client: Any, options: Mapping[str, Any], order: ServerOrder) -> Any:
+def _create(client: Any, options: Mapping[str, Any], credentials: CredentialFiles) -> Any:
+    """Make the container. While the engine is still at work on the one of a killed start, wait for that, and remove
+    it."""
+    what, began = f"SQL Server {options['labels'][VERSION_LABEL]} could not be started", time.monotonic()
+    while True:
+        try:
+            with later(), asked(what):  # what nobody waits for the engine makes all the same, and nobody removes it
+                return client.containers.create(**options)
+        except StallmarkError as error:
+            if _NAME_IN_USE not in str(error) or time.monotonic() - began > container.ANSWER_WITHIN_S:
+                raise
+        _refuse_name_in_use(client, credentials)
+        time.sleep(0.5)
+
+
+def _start(made: Any, order: ServerOrder) -> None:
     try:
         with asked(f"SQL Server {order.version} could not be started"):
-            made = client.containers.create(**options)
             made.start()
     except StallmarkError as error:
         if re.search("port is already allocated|address already in use", str(error)):
             raise StallmarkError(f"Port {order.port} of 127.0.0.1 is in use: choose another with --port.") from None
         raise
-    return made
 
 
 def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
@@ -271,8 +304,9 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         time.sleep(1)
 
 
-def _remove_container(client: Any, name: str) -> None:
-    if (found := _find(client, name)) is not None and found.labels.get(LABEL) == name:
+def _remove_container(client: Any, name: str, label: str, value: str) -> None:
+    """Remove the container if it exists and has this label."""
+    if (found := _find(client, name)) is not None and found.labels.get(label) == value:
         with asked(f"The container {name} could not be removed"):
             found.remove(force=True)
 
