@@ -50,6 +50,21 @@ def test_an_engine_that_is_not_for_us(engine):
         os.seteuid(somebody)
 
 
+@pytest.mark.parametrize("kind", ["gone", "left behind"])
+def test_an_engine_that_ends_meanwhile(kind):
+    import docker
+
+    with tempfile.TemporaryDirectory() as short:
+        path = f"{short}/docker.sock"
+        if kind == "left behind":
+            with socket.socket(socket.AF_UNIX) as former:
+                former.bind(path)
+        client = docker.DockerClient(f"unix://{path}", version="1.47")
+        ended = pytest.raises(StallmarkError, match=r"^It was asked: the container engine has ended\.$")
+        with ended, container.asked("It was asked"):
+            client.containers.list()
+
+
 def test_the_engine_of_another_machine_is_refused(monkeypatch):
     import docker
 

@@ -71,7 +71,9 @@ def asked(what: str) -> Iterator[None]:
     except docker.errors.APIError as error:
         raise StallmarkError(f"{what}: {_first_line(error.explanation or error)}.") from None
     except (docker.errors.DockerException, requests.RequestException) as error:
-        raise StallmarkError(f"{what}: the container engine went silent ({_first_line(error)}).") from None
+        gone = any(isinstance(cause, FileNotFoundError | ConnectionError) for cause in _causes(error))
+        why = "has ended" if gone else f"went silent ({_first_line(error)})"
+        raise StallmarkError(f"{what}: the container engine {why}.") from None
 
 
 def is_here(client: Any, image: str) -> bool:
