@@ -1,7 +1,8 @@
 """`stallmark server`: what the real `docker` package asks of a container engine, and what the refusals become.
 
 The engine's side of the HTTP API is ours (docker_api); the server that takes the login is the TDS responder. That
-Microsoft's image does what its documentation says, no test here can know.
+Microsoft's image does what its documentation says, no test here can know; docs/sql-server.md says what a real engine
+has run.
 """
 
 import re
