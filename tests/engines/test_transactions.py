@@ -41,6 +41,14 @@ def sessions(database: EmbeddedEngine) -> Iterator[Callable[[], PostgresSession]
         session.close()
 
 
+def in_this_way(way: str, session: PostgresSession, name: str, parameters: list[int]) -> None:
+    """Make a call between others, as the last one or to finish without its rows."""
+    if way == "finish":
+        session.finish(name, parameters)
+    else:
+        session.call(name, parameters, last=way == "last")
+
+
 def numbers(database: EmbeddedEngine) -> list[int]:
     return [n for (n,) in database.query("SELECT n FROM t ORDER BY id")]
 
@@ -65,6 +73,31 @@ def test_the_last_call_commits_what_all_have_done(database, sessions):
         assert numbers(database) == [5, 6]
     with session.transaction(Isolation.SERIALIZABLE):
         assert session.call("level", [], last=True) == [("serializable",)]
+    assert session.call("level", []) == [("read committed",)]
+
+
+def test_a_call_alone_at_the_default_isolation_is_a_transaction_by_itself(database, sessions, monkeypatch):
+    name = database.query("SELECT current_database()")[0][0]
+    database.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
+    session = sessions()
+    monkeypatch.setattr(session, "_trips", None)  # by which texts of several statements go
+    with session.transaction(Isolation.READ_COMMITTED):
+        assert session.call("level", [], last=True) == [("read committed",)]
+    with session.transaction(Isolation.READ_COMMITTED):
+        assert session.call("add", [1, 5], last=True) == [(5,)]
+        assert numbers(database) == [5, 0]
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_a_transaction_is_finished_without_the_rows_of_its_last_call(isolation, database, sessions):
+    session = sessions()
+    with session.transaction(isolation):
+        session.call("add", [1, 5])
+        session.finish("add", [2, 6])
+        assert numbers(database) == [5, 6]
+    with session.transaction(isolation):
+        session.finish("add", [2, 1])
+    assert numbers(database) == [5, 7]
     assert session.call("level", []) == [("read committed",)]
 
 
@@ -153,13 +186,15 @@ def test_a_fault_between_the_calls_rolls_back(database, sessions):
     assert numbers(database) == [7, 0]
 
 
-@pytest.mark.parametrize("calls", [["add", "divide"], ["divide"]], ids=["after others", "first"])
-@pytest.mark.parametrize("last", [False, True], ids=["between", "last"])
-def test_after_an_error_in_a_call_the_session_is_clean(last, calls, database, sessions):
+@pytest.mark.parametrize("isolation", Isolation)
+@pytest.mark.parametrize("first", [["add"], []], ids=["after others", "first"])
+@pytest.mark.parametrize("way", ["between", "last", "finish"])
+def test_after_an_error_in_a_call_the_session_is_clean(way, first, isolation, database, sessions):
     session = sessions()
-    with pytest.raises(CallFailed, match="division by zero") as raised, session.transaction(Isolation.READ_COMMITTED):
-        for call in calls:
-            session.call(call, [1, 5] if call == "add" else [0], last=last and call == "divide")
+    with pytest.raises(CallFailed, match="division by zero") as raised, session.transaction(isolation):
+        for call in first:
+            session.call(call, [1, 5])
+        in_this_way(way, session, "divide", [0])
     assert raised.value.kind is ErrorClass.OTHER
     sessions().call("add", [1, 1])  # its locks are gone, too
     with session.transaction(Isolation.READ_COMMITTED):
@@ -167,16 +202,16 @@ def test_after_an_error_in_a_call_the_session_is_clean(last, calls, database, se
     assert numbers(database) == [1, 6]
 
 
-@pytest.mark.parametrize("last", [False, True], ids=["of its own", "with the last call"])
-def test_of_two_that_read_what_the_other_writes_one_is_refused_at_its_commit(last, database, sessions):
+@pytest.mark.parametrize("way", ["between", "last", "finish"])
+def test_of_two_that_read_what_the_other_writes_one_is_refused_at_its_commit(way, database, sessions):
     one, two = sessions(), sessions()
     with pytest.raises(CallFailed) as raised, one.transaction(Isolation.SERIALIZABLE):
         one.call("total", [])
         one.call("add", [1, 1])
         with two.transaction(Isolation.SERIALIZABLE):
             two.call("total", [])
-            two.call("add", [2, 1], last=last)
-        one.call("level", [], last=last)
+            in_this_way(way, two, "add", [2, 1])
+        in_this_way(way, one, "level", [])
     assert raised.value.kind is ErrorClass.SERIALIZATION and raised.value.kind.retryable
     assert numbers(database) == [0, 1]
     with one.transaction(Isolation.SERIALIZABLE):
@@ -223,29 +258,30 @@ def test_a_connection_known_to_be_lost_sends_nothing(sessions):
     session = sessions()
     with pytest.raises(CallFailed):
         session.call("end", [])
-    for last in (False, True):
+    for way in ("between", "last", "finish"):
         with pytest.raises(CallFailed) as raised, session.transaction(Isolation.READ_COMMITTED):
-            session.call("add", [1, 5], last=last)
+            in_this_way(way, session, "add", [1, 5])
         assert raised.value.kind is ErrorClass.CONNECTION_LOST
 
 
-def test_a_connection_lost_during_the_last_call_is_of_unknown_outcome(database, sessions):
+@pytest.mark.parametrize("way", ["last", "finish"])
+def test_a_connection_lost_during_the_last_call_is_of_unknown_outcome(way, database, sessions):
     session = sessions()
     with pytest.raises(CallFailed) as raised, session.transaction(Isolation.READ_COMMITTED):
         session.call("add", [1, 5])
-        session.call("end", [], last=True)
+        in_this_way(way, session, "end", [])
     assert raised.value.kind is ErrorClass.UNKNOWN_OUTCOME and "administrator command" in raised.value.message
     assert numbers(database) == [0, 0]
 
 
-@pytest.mark.parametrize("last", [False, True], ids=["of its own", "with the last call"])
-def test_a_connection_lost_at_the_commit_is_of_unknown_outcome(last, database, sessions):
+@pytest.mark.parametrize("way", ["between", "last", "finish"])
+def test_a_connection_lost_at_the_commit_is_of_unknown_outcome(way, database, sessions):
     database.execute(SLOW_COMMIT)
     session = sessions()
 
     def add() -> None:
-        with session.transaction(Isolation.READ_COMMITTED):
-            session.call("add", [1, 5], last=last)
+        with session.transaction(Isolation.REPEATABLE_READ):
+            in_this_way(way, session, "add", [1, 5])
 
     with ThreadPoolExecutor() as pool:
         failure = pool.submit(add)

@@ -56,5 +56,5 @@ class CustomerPosition(Transaction):
                 raise CallFailed(ErrorClass.OTHER, "", f"there is no customer {who}: run `stallmark check`")
             if history_of is not None:
                 account = accounts[history_of % len(accounts)][0]
-                session.call("customer_position_history", (account,), last=True)  # frame 2
+                session.finish("customer_position_history", (account,))  # frame 2
         return Outcome.COMMITTED  # without history this is frame 3

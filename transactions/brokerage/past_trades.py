@@ -40,8 +40,8 @@ class FrameCall(NamedTuple):
         return cls(frame, (",".join(map(str, trades)),), len(trades))
 
 
-def ask(session: Session, asked: FrameCall, *, last: bool = False) -> None:
-    found = len(session.call(asked.frame, asked.parameters, last=last))
+def ask(session: Session, asked: FrameCall) -> None:
+    found = len(session.call(asked.frame, asked.parameters))
     if found < asked.expected:
         missing = f"{asked.expected - found} of {asked.expected} trades are not there"
         raise CallFailed(ErrorClass.OTHER, "", f"{missing}: run `stallmark check`")

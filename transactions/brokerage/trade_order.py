@@ -138,18 +138,16 @@ class TradeOrder(Transaction):
                 [executor] = permission
             estimate = _estimate(session, order, account, limit)
             trade = self._context.next_trade_id()
-            session.call(
-                "trade_order_submit",
-                (
-                    trade, as_text(now), estimate.status, order.type, not order.on_margin, estimate.symbol,
-                    order.quantity, str(estimate.bid), order.account, " ".join(executor), str(estimate.charge),
-                    str(estimate.commission), order.lifo, account.broker,
-                ),
-                last=not order.rolls_back,
+            submitted = (
+                trade, as_text(now), estimate.status, order.type, not order.on_margin, estimate.symbol,
+                order.quantity, str(estimate.bid), order.account, " ".join(executor), str(estimate.charge),
+                str(estimate.commission), order.lifo, account.broker,
             )  # fmt: skip
             if order.rolls_back:
+                session.call("trade_order_submit", submitted)
                 session.roll_back()
                 return Outcome.ROLLED_BACK
+            session.finish("trade_order_submit", submitted)
         if at is None:
             self._context.market.send(Order(trade, order.security, order.quantity))
         else:

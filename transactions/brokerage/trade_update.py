@@ -37,5 +37,8 @@ class TradeUpdate(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         with session.transaction(Isolation.REPEATABLE_READ):
             asked = FrameCall(*inputs)
-            ask(session, asked, last=not asked.expected)  # trades that are missing undo it
+            if asked.expected:
+                ask(session, asked)  # trades that are missing undo it
+            else:
+                session.finish(asked.frame, asked.parameters)
         return Outcome.COMMITTED

@@ -91,6 +91,10 @@ class Session(Protocol):
         call commits.
         """
 
+    def finish(self, name: str, parameters: Sequence[Any]) -> None:
+        """Make the last `call` of a transaction, whose rows nobody needs."""
+        self.call(name, parameters, last=True)
+
     def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
         """Execute a prepared statement with each of several parameters, in order and in as few round trips as the
         server allows; each is a transaction by itself, and those that fail do not stop the others.

@@ -94,18 +94,16 @@ def test_history_is_of_the_account_that_was_drawn(
     customer = customer_of(busy_account)
     accounts = [row[0] for row in session.call(ACCOUNTS, (customer, None))]
     asked = []
-    call = session.call
+    finish = session.finish
 
-    def noted(name: str, parameters: tuple, *, last: bool) -> list[tuple]:
+    def noted(name: str, parameters: tuple) -> None:
         asked.append((name, *parameters))
-        return call(name, parameters)
+        finish(name, parameters)
 
-    monkeypatch.setattr(session, "call", noted)
+    monkeypatch.setattr(session, "finish", noted)
     for number in range(MOST_ACCOUNTS):
         CustomerPosition(context).execute(session, Position(customer, None, number))
-    assert [row for row in asked if row[0] == HISTORY] == [
-        (HISTORY, accounts[number % len(accounts)]) for number in range(MOST_ACCOUNTS)
-    ]
+    assert asked == [(HISTORY, accounts[number % len(accounts)]) for number in range(MOST_ACCOUNTS)]
 
 
 def customer_of(account: int) -> int:

@@ -153,7 +153,8 @@ class PostgresEngine(Engine):
 
     def _user_conninfo(self, timeout_s: float, application: str) -> str:
         timeout = f"-c statement_timeout={round(timeout_s * 1000)}"
-        options = f"{self._parameters.get('options', '')} {timeout}".strip()
+        isolation = r"-c default_transaction_isolation=read\ committed"  # whatever the server's is
+        options = f"{self._parameters.get('options', '')} {timeout} {isolation}".strip()
         return make_conninfo(self.conninfo(application), options=options)
 
     @contextmanager

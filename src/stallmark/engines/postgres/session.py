@@ -10,7 +10,7 @@ from psycopg import pq
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation, OwnIO, Session
 from stallmark.engines.postgres.errors import classify, first_line
-from stallmark.engines.postgres.trips import SYNC, Statement, Trips, as_execute
+from stallmark.engines.postgres.trips import SYNC, Trips, as_execute
 from stallmark.errors import CallFailed, ErrorClass
 
 TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
@@ -21,7 +21,8 @@ _DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 
 
 _DONE = int(pq.ExecStatus.COMMAND_OK)  # the enumeration compares slowly
 _GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
-_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}; ".encode() for each in Isolation}
+_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}; " for each in Isolation}
+_BEGIN_BY_DEFAULT = _BEGIN[Isolation.READ_COMMITTED]
 
 _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
 
@@ -58,7 +59,8 @@ class PostgresSession(Session):
     """Straight libpq through `psycopg.pq`: a cursor costs twice the client CPU and convoys on the GIL
     (0.67 of pgbench's rate against 0.93 and more).
 
-    A transaction begins in the trip of its first call, and is committed in that of its `last` one.
+    A transaction begins in the trip of its first call, and is committed in that of its `last` one. Where it has only
+    one, at the default isolation, that call is a transaction by itself.
     """
 
     dialect = "postgresql"
@@ -74,7 +76,7 @@ class PostgresSession(Session):
         self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
-        self._to_begin = b""  # with the next call
+        self._to_begin = ""  # with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
         self._own_io_prepared = False
         self.server_pid = self._connection.backend_pid
@@ -94,12 +96,11 @@ class PostgresSession(Session):
     def call(
         self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
     ) -> Sequence[tuple]:
-        statement = name.encode(), _as_text(parameters)
         try:
             if self._in_transaction and (last or self._to_begin):
-                result = self._call_at_an_end(statement, last)
+                result = self._call_at_an_end(name, parameters, last)
             else:
-                result = self._connection.exec_prepared(*statement)  # type: ignore[arg-type]
+                result = self._call_alone(name, parameters)
         except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
         if result.status in _GOOD:
@@ -108,13 +109,19 @@ class PostgresSession(Session):
         self.roll_back()
         raise failure
 
-    def _call_at_an_end(self, call: Statement, last: bool) -> pq.abc.PGresult:
+    def _call_alone(self, name: str, parameters: Sequence[Any]) -> pq.abc.PGresult:
+        return self._connection.exec_prepared(name.encode(), _as_text(parameters))  # type: ignore[arg-type]
+
+    def _call_at_an_end(self, name: str, parameters: Sequence[Any], last: bool) -> pq.abc.PGresult:
         """Make the first call of a transaction, the last one or both; return its result, or that of what failed."""
-        begin, self._to_begin = self._to_begin, b""
-        text = begin + as_execute(call)
+        begin, self._to_begin = self._to_begin, ""
+        if last and begin == _BEGIN_BY_DEFAULT:
+            self._in_transaction = False
+            return self._call_alone(name, parameters)
+        text = begin + as_execute(name, parameters)
         if not last:
-            return self._connection.exec_(text)
-        results = self._trips.query(text + b"; COMMIT")
+            return self._connection.exec_(text.encode())
+        results = self._trips.query(f"{text}; COMMIT".encode())
         expected = 3 if begin else 2
         answers = results[:expected]
         failed = next((each for each in answers if each.status not in _GOOD), None)
@@ -122,6 +129,23 @@ class PostgresSession(Session):
             raise self._unanswered(failed, commits=True)
         self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
         return failed or answers[-2]
+
+    def finish(self, name: str, parameters: Sequence[Any]) -> None:
+        begin, self._to_begin = self._to_begin, ""
+        # libpq itself waits for all results and keeps the last one: so the interpreter's lock is given up only once.
+        try:
+            result = self._connection.exec_(f"{begin}{as_execute(name, parameters)}; COMMIT".encode())
+        except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+        if result.status == _DONE:
+            self._in_transaction = False
+            return
+        if self.is_lost:
+            raise self._unanswered(None, commits=True)
+        failure = self._failure(result, commits=True)
+        self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
+        self.roll_back()
+        raise failure
 
     def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
         try:
@@ -154,7 +178,7 @@ class PostgresSession(Session):
         if self._in_transaction:
             self._in_transaction = False
             if self._to_begin:
-                self._to_begin = b""
+                self._to_begin = ""
             else:
                 self._execute(b"COMMIT", commits=True)
 
@@ -162,7 +186,7 @@ class PostgresSession(Session):
         if self._in_transaction:
             self._in_transaction = False
             if self._to_begin:
-                self._to_begin = b""
+                self._to_begin = ""
             elif self._connection.status == pq.ConnStatus.OK:
                 self._execute(b"ROLLBACK", commits=False)
 

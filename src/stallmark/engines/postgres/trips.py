@@ -8,6 +8,7 @@ itself can wait for it; the driver's pipeline mode gives up the lock for every s
 import select
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -19,21 +20,22 @@ SYNC = int(pq.ExecStatus.PIPELINE_SYNC)  # the enumeration compares slowly
 _ALIVE = pq.ConnStatus.OK
 
 
-def as_execute(statement: Statement) -> bytes:
+def as_execute(name: str, parameters: Sequence[Any]) -> str:
     """Return the execution of a prepared statement as SQL."""
-    name, parameters = statement
     if not parameters:
-        return b'EXECUTE "%s"' % name
-    return b'EXECUTE "%s"(%s)' % (name, b", ".join(map(_literal, parameters)))
+        return f'EXECUTE "{name}"'
+    return f'EXECUTE "{name}"({", ".join([_literal(value) for value in parameters])})'
 
 
-def _literal(value: bytes | None) -> bytes:
+def _literal(value: Any) -> str:
     """Return a parameter as SQL, whatever standard_conforming_strings is."""
     if value is None:
-        return b"NULL"
-    if b"\\" in value:
-        return b"E'%s'" % value.replace(b"\\", b"\\\\").replace(b"'", b"''")
-    return b"'%s'" % value.replace(b"'", b"''")
+        return "NULL"
+    text = str(value).replace("'", "''")
+    if "\\" in text:
+        text = text.replace("\\", "\\\\")
+        return f"E'{text}'"
+    return f"'{text}'"
 
 
 class Trips:
