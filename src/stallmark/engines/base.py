@@ -92,7 +92,7 @@ class Session(Protocol):
         """
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
-        """Make the last `call` of a transaction, whose rows nobody needs."""
+        """Make the last call of a transaction, where nobody needs its rows."""
         self.call(name, parameters, last=True)
 
     def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
