@@ -19,8 +19,8 @@ from shutil import rmtree
 import psutil
 from benchmarks.client import client_memory_mib, spent_us
 
+from stallmark.analysis.read.driver_tables import read_load
 from stallmark.analysis.read.interval import measured_intervals
-from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.validity.driver_bound import driver_bound, little_gap
 from stallmark.driver.controller import Drive, LoadProgress
 from stallmark.driver.load import LoadSpec

@@ -66,7 +66,7 @@ STEP = Interval(0, 5, 95, 90.0, False)
 
 def found(server: np.ndarray, t: np.ndarray, monkeypatch) -> float | None:
     monkeypatch.setattr(clocks, "_clocks", lambda record: (t, server))
-    jumped = clocks.clock_findings(None, [STEP]).get(0)
+    jumped = clocks.clock_findings(None, [STEP]).get(STEP.span)
     return jumped and jumped.facts["jump_s"]
 
 

@@ -7,7 +7,6 @@ from support.manifests import a_manifest
 from support.tables import get, put
 
 from stallmark.errors import StallmarkError
-from stallmark.record.growing import RecentRecord
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, recorded_seconds
@@ -52,14 +51,6 @@ def test_rows_that_do_not_name_their_load_are_refused(record):
     for read in (mail.table, lambda name: list(mail.batches(name, ["code"]))):
         with pytest.raises(StallmarkError, match="no column load"):
             read("errors")
-
-
-def test_rows_of_all_loads_are_told_too_and_of_a_run_that_goes_on_the_recent_ones(record):
-    [everything] = LoadRecord(record, "mail").of_all_loads("errors", ["code"])
-    assert everything["code"].to_pylist() == ["0", "1", "2", "3", "4"]
-    recent = RecentRecord(record, {"errors": [everything.slice(3)]})
-    [last] = recent.of_all_loads("errors", ["code"])
-    assert last["code"].to_pylist() == ["3", "4"]
 
 
 WAITS = pa.schema(

@@ -22,7 +22,7 @@ from stallmark.analysis.probe.drift import Drift
 from stallmark.analysis.queries.comparison import compare
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.summary import QueryComparison
-from stallmark.analysis.run import RunSummary, summarise_run
+from stallmark.analysis.run import Call, RunSummary, summarise_run
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, judge
 from stallmark.errors import StallmarkError
@@ -65,10 +65,10 @@ class ExperimentSummary:
         return [step for run in self.runs for step in run.steps]
 
 
-def calls_of(records: Sequence[Record]) -> list[tuple[Record, str, bool]]:
+def calls_of(records: Sequence[Record]) -> list[Call]:
     """Return what `summarise_run` is to be called with for each run of an experiment."""
     variants = Counter(_variant(record) for record in records)
-    return [(record, f"run{number}", variants[_variant(record)] > 1) for number, record in enumerate(records, 1)]
+    return [Call(record, f"run{number}", variants[_variant(record)] > 1) for number, record in enumerate(records, 1)]
 
 
 def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:

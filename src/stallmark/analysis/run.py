@@ -1,7 +1,8 @@
 """The summary of one run, from its record."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from typing import NamedTuple
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
@@ -9,23 +10,24 @@ from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape, read_bl
 from stallmark.analysis.read.clocks import clock_findings
 from stallmark.analysis.read.concurrent_streams import StreamsSummary, streams_within
 from stallmark.analysis.read.deferred_queue import read_deferred_queue
+from stallmark.analysis.read.driver_tables import DriverTables, Part
 from stallmark.analysis.read.errors import read_errors
 from stallmark.analysis.read.external import ExternalSummary, read_external
 from stallmark.analysis.read.gaps import gap_findings
-from stallmark.analysis.read.interval import measured_intervals
+from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_io
 from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_within
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series
-from stallmark.analysis.read.server_state import StateViews, read_state_views
-from stallmark.analysis.read.server_views import our_databases, read_file_kinds, read_server_views
-from stallmark.analysis.read.throughput import read_load
+from stallmark.analysis.read.server_state import read_state_views
+from stallmark.analysis.read.server_views import ServerViews, our_databases, read_file_kinds, read_server_views
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.read.workload import read_workload
-from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
+from stallmark.analysis.steady.cycles import Marks, checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.judge import Validity
@@ -54,28 +56,71 @@ class RunSummary:
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 
 
+class Call(NamedTuple):
+    """A run, or one of its loads, to be summarised. `key` begins the keys of its steps; `repeated`: its variant ran
+    more than once."""
+
+    record: Record
+    key: str
+    repeated: bool = False
+
+
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
-    """Return the summary of a run. `key` begins the keys of its steps; `repeated`: its variant ran more than once."""
+    """Return the summary of a run, or of one of its loads, by itself."""
+    [found] = summarise_together([Call(record, key, repeated)])
+    return found
+
+
+def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
+    """Return the summaries of one run, of loads of it, or of both: what they share is read once."""
+    run = calls[0].record.whole
+    io, state, files = read_io(run), read_state_views(run), read_file_kinds(run)
+    marks = checkpoint_marks(io, our_databases(files), state)
+    parts = [_part(call.record, marks) for call in calls]
+    intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
+    server = _Server(
+        io=io,
+        views=read_server_views(run, files, state, intervals),
+        blocked=read_blocking(run, intervals),
+        clocks=clock_findings(run, intervals),
+        gaps=gap_findings(run, intervals),
+    )
+    driver = DriverTables(run, parts)
+    return [_summarise(call, part, driver.load_of(part), server) for call, part in zip(calls, parts, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Server:
+    """The server as it was read over the measured intervals of a run and of all its loads."""
+
+    io: Io
+    views: ServerViews
+    blocked: Mapping[Span, list[BlockedPair]]
+    clocks: Mapping[Span, Finding]
+    gaps: Mapping[Span, list[Finding]]
+
+
+def _part(record: Record, marks: Marks | None) -> Part:
+    """Return the seconds and the measured intervals of a run or of one of its loads."""
     manifest = record.manifest
     seconds = recorded_seconds(record)
     measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    server = record.whole
-    io, state, files = _of_server(server)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    marks = None if manifest.queries else checkpoint_marks(io, our_databases(files), state)
-    intervals = [over_whole_cycles(interval, marks) for interval in measured]
-    views = read_server_views(server, files, state, intervals)
-    workload = read_workload(manifest)
-    load = read_load(record, seconds, intervals, workload.attended)
+    intervals = [over_whole_cycles(interval, None if manifest.queries else marks) for interval in measured]
+    return Part(record.load, seconds, intervals, read_workload(manifest).attended)
+
+
+def _summarise(call: Call, part: Part, load: Load, server: _Server) -> RunSummary:
+    record, key, repeated = call
+    manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
+    workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    blocked = read_blocking(server, intervals)
-    clocks, gaps = clock_findings(server, intervals), gap_findings(server, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
-    ends = max((interval.end for interval in measured), default=None)
+    ends = max((interval.end for interval in intervals), default=None)
     streams = streams_within(record, intervals)
-    active = active_over_time(server, io, load.seconds)
+    active = active_over_time(record.whole, io, seconds)
     series = make_series(load, io, active, views.state, workload.primary, ends)
     title = manifest.variant.name or record.folder.name
     return RunSummary(
@@ -89,9 +134,9 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
                 summarise_step(
                     record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), wait_parts, views, validity
                 ),
-                clocks.get(i.index),
-                gaps[i.index],
-                blocked[i.index],
+                server.clocks.get(i.span),
+                server.gaps[i.span],
+                server.blocked[i.span],
                 streams.get(i.index),
                 maintenance_within(record, i),
             )
@@ -103,21 +148,15 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
             for collector in manifest.collectors.values()
             if collector.unavailable
         },
-        collector_cost_share=_collector_cost(server, seconds),
+        collector_cost_share=_collector_cost(record.whole, seconds),
         growth_share=_growth(record),
         conditions=list(manifest.conditions),
-        deadlocks=read_deadlocks(server),
+        deadlocks=read_deadlocks(record.whole),
         notes=run_notes(record),
-        clock=server_clock(server),
+        clock=server_clock(record.whole),
         external=read_external(record, series.tps, intervals),
         queries=read_queries(record),
     )
-
-
-@lru_cache(maxsize=1)
-def _of_server(record: Record) -> tuple[Io, StateViews, dict[str, str]]:
-    """Return the server's I/O, its state and its files by kind, which are the same for all loads of a run."""
-    return read_io(record), read_state_views(record), read_file_kinds(record)
 
 
 def _read_so(

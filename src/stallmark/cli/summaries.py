@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.analysis.loads.summary import has_loads, views
+from stallmark.analysis.loads.summary import has_loads, summarise_each_load
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 
@@ -23,9 +23,7 @@ def summarise_each(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
     """Summarise the records in the folders: every load of users by its name where they have several, else all under an
     empty name."""
     records = find_records(folders)
-    if not has_loads(records):
-        return {"": summarise_records(records)}
-    return {name: summarise_records(some) for name, some in views(records).items() if some}
+    return on_all_cores(records, summarise_each_load) if has_loads(records) else {"": summarise_records(records)}
 
 
 def of_each(

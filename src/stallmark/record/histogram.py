@@ -101,8 +101,19 @@ def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
 
     Raise ValueError when one is damaged.
     """
-    _, places, counted = _flat(gaps, counts)
-    return np.bincount(places, counted, minlength=BUCKETS).astype(np.int64)
+    found = np.zeros((1, BUCKETS), dtype=np.int64)
+    add_to(found, np.zeros(len(gaps), dtype=np.int64), gaps, counts)
+    return found[0]
+
+
+def add_to(totals: np.ndarray, row: np.ndarray, gaps: "pa.ListArray", counts: "pa.ListArray") -> None:
+    """Add the histograms in two columns of a record to the counts of all BUCKETS in `totals`, each to a `row` of them.
+
+    Raise ValueError when one is damaged.
+    """
+    lengths, places, counted = _flat(gaps, counts)
+    places += np.repeat(row * BUCKETS, lengths)
+    np.add.at(totals.reshape(-1), places, counted.astype(totals.dtype))  # ten times as slow where types differ
 
 
 def _flat(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ class LoadRecord(Record):
     def __init__(self, record: Record, load: str):
         super().__init__(record.folder)
         self._sources, self._layouts, self._small = record._sources, record._layouts, record._small  # are read once
-        self.load = load
+        self.load: str = load
         self._whole = record
         self.manifest = _of_load(record.manifest, load)
         self.ended_s = _named(record.manifest, load).ended_s
@@ -39,7 +39,7 @@ class LoadRecord(Record):
     def table(self, name: str) -> pa.Table:
         if name not in OF_ONE_LOAD:
             return super().table(name)
-        self._refuse_without_load(name)
+        self.require(name, "load")
         whole = super().table(name)
         return whole.filter(pc.equal(whole["load"], self.load))
 
@@ -50,17 +50,10 @@ class LoadRecord(Record):
         if name not in OF_ONE_LOAD:
             yield from super().batches(name, columns)
             return
-        self._refuse_without_load(name)
+        self.require(name, "load")
         for batch in super().batches(name, list(dict.fromkeys([*columns, "load"]))):
             own = batch.filter(pc.equal(batch.column("load"), self.load))
             yield own.select([column for column in columns if column in own.schema.names])
-
-    def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return super().batches(name, columns)
-
-    def _refuse_without_load(self, name: str) -> None:
-        if "load" not in self.schema(name).names:
-            self._refuse(name, "it has no column load")
 
     def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):

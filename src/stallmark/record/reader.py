@@ -42,6 +42,8 @@ class Record:
 
     ended_s: int | None = None
     """The whole seconds after which its load ended although others went on."""
+    load: str | None = None
+    """The load that this is the record of; None where it is the record of a whole run."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -131,9 +133,10 @@ class Record:
             else:
                 yield from self._pieces(source, wanted)
 
-    def of_all_loads(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield what `batches` does, of all loads of the run, also where this is the record of one of them."""
-        return self.batches(name, columns)
+    def require(self, name: str, column: str) -> None:
+        """Raise StallmarkError where a table lacks a column that not every record has."""
+        if column not in self.schema(name).names:
+            self._refuse(name, f"it has no column {column}")
 
     def _refuse(self, name: str, why: str | None) -> None:
         if why:

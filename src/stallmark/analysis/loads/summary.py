@@ -1,7 +1,8 @@
 """The summary of an experiment of several loads: every load of users as an experiment of its own, and all of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.compare.sides import name_of
@@ -14,7 +15,7 @@ from stallmark.analysis.loads.points import LoadPoint, WholePoint, load_points, 
 from stallmark.analysis.loads.run import measured_steps, steps_of_loads, whole_steps
 from stallmark.analysis.loads.together import Penalty, penalties
 from stallmark.analysis.points import group
-from stallmark.analysis.run import RunSummary, summarise_run
+from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.errors import StallmarkError
@@ -30,6 +31,9 @@ _OF_ONE_LOAD = {
     CautionKind.BESIDE,
 }
 """Cautions on the throughput of a load, which are on its own page."""
+
+_WHOLE = ""
+"""The name of the view that is of all loads of a run."""
 
 
 @dataclass(frozen=True)
@@ -73,24 +77,19 @@ def views(records: Sequence[Record]) -> dict[str, list[Record]]:
     }
 
 
+def summarise_each_load(
+    records: Sequence[Record], each: Callable[..., Iterable[dict[str, RunSummary]]] = map
+) -> dict[str, ExperimentSummary]:
+    """Summarise every load of users of some runs as an experiment of its own, by name."""
+    return _summarise_views(views(records), each)[0]
+
+
 def summarise_loads(
     records: Sequence[Record], each: Callable[..., Iterable[dict[str, RunSummary]]] = map
 ) -> LoadsSummary:
     """Summarise runs of several loads; `each` may be the `map` of a pool. Raise StallmarkError where the databases they
     ran on hold other workloads."""
-    of_users = {name: some for name, some in views(records).items() if some}
-    calls = [{"": call} for call in calls_of(records)]
-    for name, some in of_users.items():
-        of_folder = {call[0].folder: call for call in calls_of(some)}
-        for of_run in calls:
-            if own := of_folder.get(of_run[""][0].folder):
-                of_run[name] = own
-    summaries = list(each(_summarise_each, calls))
-    made = {
-        name: summarise(some, lambda *_, name=name: [of[name] for of in summaries if name in of])  # type: ignore[misc]
-        for name, some in of_users.items()
-    }
-    runs = [of[""] for of in summaries]
+    made, runs = _summarise_views({_WHOLE: records} | views(records), each)
     scenario = records[0].manifest.scenario
     of_runs = {(name, name_of(run)): run for name, view in made.items() for run in view.runs}
     of_loads, of_all = [], []
@@ -117,9 +116,24 @@ def summarise_loads(
     return LoadsSummary(whole, loads, points, steps, cost, cells)
 
 
-def _summarise_each(calls: dict[str, tuple[Record, str, bool]]) -> dict[str, RunSummary]:
-    """Return the summary of a run, under an empty name, and of each of its loads of users."""
-    return {name: summarise_run(*call) for name, call in calls.items()}
+def _summarise_views(
+    records: Mapping[str, Sequence[Record]], each: Callable[..., Iterable[dict[str, RunSummary]]]
+) -> tuple[dict[str, ExperimentSummary], list[RunSummary]]:
+    """Summarise the records of every load, by its name, and those of whole runs. The views of a run are summarised
+    together."""
+    calls: dict[Path, dict[str, Call]] = {}
+    for name, some in records.items():
+        for call in calls_of(some):
+            calls.setdefault(call.record.folder, {})[name] = call
+    summaries = dict(zip(calls, each(_summarise_run, calls.values()), strict=True))
+    of_views = {name: [summaries[one.folder][name] for one in some] for name, some in records.items() if some}
+    runs = of_views.pop(_WHOLE, [])
+    return {name: summarise(records[name], lambda *_, some=some: some) for name, some in of_views.items()}, runs
+
+
+def _summarise_run(calls: Mapping[str, Call]) -> dict[str, RunSummary]:
+    """Return the summaries of the views of one run, by their names."""
+    return dict(zip(calls, summarise_together(list(calls.values())), strict=True))
 
 
 def _titled(

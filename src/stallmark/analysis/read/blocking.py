@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.interval import Interval, Span
 from stallmark.record.reader import Record
 
 TOP = 8
@@ -32,21 +32,20 @@ class DeadlockShape:
     graph: str | None
 
 
-def read_blocking(record: Record, intervals: Sequence[Interval]) -> dict[int, list[BlockedPair]]:
-    """Return, by the number of the interval, who blocked whom most. Seconds in which nobody was blocked have no row."""
+def read_blocking(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[BlockedPair]]:
+    """Return, by the interval, who blocked whom most. Seconds in which nobody was blocked have no row."""
     every = record.manifest.collectors.get("blocking")
     every_s = (every.interval_s if every else None) or 1.0
-    found: dict[int, Counter[tuple[str, str, str]]] = {interval.index: Counter() for interval in intervals}
+    found: dict[Span, Counter[tuple[str, str, str]]] = {interval.span: Counter() for interval in intervals}
     for batch in record.batches("blocking", ["second", "blocked", "blocker", "wait_type", "samples"]):
         for row in batch.to_pylist():
             for interval in intervals:
                 if interval.begin <= row["second"] < interval.end:
                     key = row["blocked"], row["blocker"], row["wait_type"]
-                    found[interval.index][key] += row["samples"]
-    seconds = {interval.index: interval.seconds for interval in intervals}
+                    found[interval.span][key] += row["samples"]
     return {
-        index: [BlockedPair(*key, seen * every_s / seconds[index]) for key, seen in pairs.most_common(TOP)]
-        for index, pairs in found.items()
+        (begin, end): [BlockedPair(*key, seen * every_s / (end - begin)) for key, seen in pairs.most_common(TOP)]
+        for (begin, end), pairs in found.items()
     }
 
 

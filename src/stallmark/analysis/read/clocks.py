@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from stallmark.analysis.finding import Finding, invalid
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.sample_times import numbers_of
 from stallmark.record.reader import Record
@@ -18,8 +18,8 @@ _TABLES = ("wal", "checkpoints", "server_counters", "database", "server_io")
 SAMPLES = 5
 
 
-def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, Finding]:
-    """Return what is wrong with the clock, by index of the interval; nothing where there is no server time.
+def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, Finding]:
+    """Return what is wrong with the clock, by the interval; nothing where there is no server time.
 
     Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A jump by more
     than CLOCK_JUMP_S means that a machine stood still or was moved. Then the rates of these seconds are no rates. One
@@ -30,7 +30,7 @@ def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, F
     return dict(_jumps(*found, intervals))
 
 
-def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[int, Finding]]:
+def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[Span, Finding]]:
     for interval in intervals:
         offset = (server - t)[(t >= interval.begin) & (t <= interval.end)]
         if len(offset) < 2 * SAMPLES:
@@ -39,7 +39,7 @@ def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> 
         jumps = medians[SAMPLES:] - medians[:-SAMPLES]
         worst = float(jumps[np.argmax(np.abs(jumps))])
         if abs(worst) > CLOCK_JUMP_S:
-            yield interval.index, invalid(ReadKind.CLOCK_JUMPED, jump_s=worst)
+            yield interval.span, invalid(ReadKind.CLOCK_JUMPED, jump_s=worst)
 
 
 def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:

@@ -43,6 +43,10 @@ class PairCodes:
     def __len__(self) -> int:
         return len(self._known)
 
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return [(pair >> 32, pair & (1 << 32) - 1) for pair in self._known]
+
     def of(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the codes of the pairs in two arrays."""
         pairs = pa.array((first << 32) | second).dictionary_encode()

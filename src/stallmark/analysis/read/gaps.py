@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.sample_times import gap_s, sample_times, spread
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import DATED_ROUGHLY
 
 
-def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, list[Finding]]:
-    """Return what was not read for a while, by index of the interval that it touches.
+def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[Finding]]:
+    """Return what was not read for a while, by the interval that it touches.
 
     Sources that have nothing to tell at times leave no rows: those that name an epoch always have.
     """
@@ -23,11 +23,11 @@ def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, lis
         for name, collector in record.manifest.collectors.items()
         if not collector.unavailable and (t := _reads(record, name)) is not None
     ]
-    found: dict[int, list[Finding]] = {}
+    found: dict[Span, list[Finding]] = {}
     for interval in intervals:
         unseen = {title: _unseen_s(t, interval, longest_s) for title, t, longest_s, _ in sources}
         rough = {title: _rough_s(*dates, interval) for title, _, _, dates in sources}
-        found[interval.index] = [
+        found[interval.span] = [
             *_said(ReadKind.NOT_READ, unseen, 0.0, interval),
             *_said(ReadKind.DATED_ROUGHLY, rough, DATED_ROUGHLY * interval.seconds, interval),
         ]

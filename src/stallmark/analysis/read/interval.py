@@ -36,6 +36,11 @@ class Cycles:
     finding: Finding
 
 
+Span = tuple[int, int]
+"""The first second of an interval, and the one after its last: the same interval may have one number in a run, and
+another in the record of a load that rested in some steps."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """The seconds begin ≤ s < end of step number `index` in the manifest; `cut` when fewer than planned."""
@@ -50,6 +55,10 @@ class Interval:
     @property
     def seconds(self) -> int:
         return self.end - self.begin
+
+    @property
+    def span(self) -> Span:
+        return self.begin, self.end
 
     def of(self, per_second: np.ndarray) -> np.ndarray:
         return per_second[self.begin : self.end]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.io import over
 from stallmark.analysis.read.server_summary import RowWait
 from stallmark.record.reader import Record
@@ -26,11 +26,11 @@ _SUMMED = [
 
 @dataclass(frozen=True)
 class RowWaits:
-    """The waits for rows of one run: sums by table, or by the number of the interval the sessions seen waiting for
+    """The waits for rows of one run: sums by table, or by the interval the sessions seen waiting for
     each, their mean number added up over the seconds sampled, and how many these were."""
 
     summed: Mapping[str, Counters] = field(default_factory=dict)
-    seen: Mapping[int, tuple[Counter[str], int]] = field(default_factory=dict)
+    seen: Mapping[Span, tuple[Counter[str], int]] = field(default_factory=dict)
 
     def summaries(self, interval: Interval) -> list[RowWait] | None:
         """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
@@ -38,7 +38,7 @@ class RowWaits:
             found = [_from(name, over(counters, interval)) for name, counters in self.summed.items()]
             waits = [one for one in found if one]
         else:
-            total, seconds = self.seen.get(interval.index, (Counter(), 0))
+            total, seconds = self.seen.get(interval.span, (Counter(), 0))
             if not seconds:
                 return None
             waits = [RowWait(name, users / seconds) for name, users in total.items() if users]
@@ -67,8 +67,8 @@ def _from(table: str, delta: Delta | None) -> RowWait | None:
 
 
 def read_row_waits(record: Record, intervals: Sequence[Interval]) -> RowWaits:
-    total: dict[int, Counter[str]] = {interval.index: Counter() for interval in intervals}
-    looked: dict[int, set[int]] = {interval.index: set() for interval in intervals}
+    total: dict[Span, Counter[str]] = {interval.span: Counter() for interval in intervals}
+    looked: dict[Span, set[int]] = {interval.span: set() for interval in intervals}
     for batch in record.batches("row_locks", ["second", "relation", "samples", "polls"]):
         if "samples" not in batch.schema.names:
             return RowWaits(summed=read_counters(record, "row_locks", _SUMMED, group="relation", within=intervals))
@@ -77,9 +77,9 @@ def read_row_waits(record: Record, intervals: Sequence[Interval]) -> RowWaits:
         waiting = pa.table({"relation": batch.column("relation").cast(pa.string()), "users": users})
         for interval in intervals:
             inside = (second >= interval.begin) & (second < interval.end)
-            looked[interval.index].update(second[inside].tolist())
+            looked[interval.span].update(second[inside].tolist())
             sums = waiting.filter(pa.array(inside)).group_by("relation").aggregate([("users", "sum")])
             for row in sums.to_pylist():
                 if row["relation"] is not None:  # a second in which nobody waited
-                    total[interval.index][row["relation"]] += row["users_sum"]
-    return RowWaits(seen={index: (sums, len(looked[index])) for index, sums in total.items()})
+                    total[interval.span][row["relation"]] += row["users_sum"]
+    return RowWaits(seen={span: (sums, len(looked[span])) for span, sums in total.items()})
