@@ -8,6 +8,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
+
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.loads.summary import has_loads, summarise_each_load
 from stallmark.errors import StallmarkError
@@ -50,7 +52,13 @@ def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
     """Return what `make(records, map)` does, long records each in a process of its own."""
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1)
+    _take_memory_once()
     if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:  # which has patched what a pool needs
         return make(records, map)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_take_memory_once) as pool:
         return make(records, pool.map)
+
+
+def _take_memory_once() -> None:
+    """Let Arrow take memory where NumPy does: a pool of its own keeps for itself what neither uses any more."""
+    pa.set_memory_pool(pa.system_memory_pool())

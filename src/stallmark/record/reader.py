@@ -18,8 +18,8 @@ from stallmark.record.schema import PROBE_TABLES, TABLES
 from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
 from stallmark.record.table_file import Layout, find, read_layout, read_pieces, read_whole
 
-SMALL_BYTES = 1 << 20
-"""A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
+SMALL_VALUES = 1 << 17
+"""A table of no more, in all columns, stays in memory once it was read: the analysis asks for it column by column."""
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -125,7 +125,7 @@ class Record:
                 yield from some.combine_chunks().to_batches()
         elif source := self._source(name):
             path = source.path
-            if path not in self._small and self._layout(path).bytes <= SMALL_BYTES:
+            if path not in self._small and self._layout(path).values <= SMALL_VALUES:
                 self._small[path] = list(self._pieces(source, self._layout(path).schema.names))
             wanted = [c for c in columns if c in self._layout(path).schema.names]
             if path in self._small:

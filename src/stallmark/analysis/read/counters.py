@@ -171,7 +171,7 @@ def read_counters(
         found[names[code]] = Counters(
             t - delay_s,
             {
-                name: np.cumsum(rise)
+                name: np.cumsum(rise, out=rise)
                 for name, rise, has in zip(columns, of_group.rises, known, strict=True)
                 if rise is not None and code in has
             },

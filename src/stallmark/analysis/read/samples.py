@@ -84,7 +84,11 @@ class Samples:
         self._places, sample = np.unique(places, return_inverse=True)
         count = len(self._places)
         for column, rises in enumerate(self._rises):
-            parts = [one for _, new, _ in self._new if (one := new[column]) is not None]
+            parts = []
+            for _, new, _ in self._new:  # which let go of what was merged: all of it twice would be much
+                if (part := new[column]) is not None:
+                    parts.append(part)
+                new[column] = None
             if rises is None or len(parts) < len(self._new):
                 self._rises[column] = None
             else:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
+from stallmark.analysis.read.codes import Codes, PairCodes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.record.reader import Record
@@ -63,19 +63,21 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Sampl
     weigh less for it.
     """
     sums: dict[int, Counter[tuple[str, str]]] = {}
-    looked: dict[int, set[int]] = {}
+    looked = {interval.index: np.zeros(interval.seconds, dtype=bool) for interval in intervals}
+    classes, events, pairs = Codes(), Codes(), PairCodes()
     for batch in record.batches("waits", ["second", "wait_class", "event", "samples", "polls"]):
         second = batch.column("second").to_numpy()
         users = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
-        table = pa.table({name: batch.column(name) for name in ("wait_class", "event")} | {"users": users})
+        number = pairs.of(classes.of(batch, "wait_class"), events.of(batch, "event"))
         for interval in intervals:
-            inside = (second >= interval.begin) & (second < interval.end)
-            part = table.filter(pa.array(inside))
-            if not part.num_rows:
-                continue
-            looked.setdefault(interval.index, set()).update(second[inside].tolist())
+            inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
+            looked[interval.index][second[inside] - interval.begin] = True
             seen = sums.setdefault(interval.index, Counter())
-            for row in part.group_by(["wait_class", "event"]).aggregate([("users", "sum")]).to_pylist():
-                known = row["wait_class"] if row["wait_class"] in WAIT_CLASSES else "other"
-                seen[known, row["event"]] += row["users_sum"]
-    return {index: SampledWaits(seen, len(looked[index])) for index, seen in sums.items() if seen.total() > 0}
+            added = np.bincount(number[inside], users[inside])
+            found, first = np.unique(number[inside], return_index=True)
+            for one in found[np.argsort(first)].tolist():
+                wait_class, event = pairs.pairs[one]
+                name = classes.names[wait_class]
+                seen[name if name in WAIT_CLASSES else "other", events.names[event]] += float(added[one])
+    seconds = {index: int(seen.sum()) for index, seen in looked.items()}
+    return {index: SampledWaits(seen, seconds[index]) for index, seen in sums.items() if seen.total() > 0}
