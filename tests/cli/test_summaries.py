@@ -39,6 +39,20 @@ def test_long_records_are_summarised_side_by_side_to_the_same_figures(tmp_path, 
     assert apart.steps == here.steps and [step.key for step in apart.steps] == ["run1-step1", "run2-step1"]
 
 
+def test_as_many_records_are_summarised_at_once_as_there_is_memory_for(tmp_path, monkeypatch):
+    for number in (1, 2):
+        make_run(tmp_path / f"{number:02d}", Truth(variant=f"v{number}", sequence=number, measured_s=10))
+    records = find_records([tmp_path])
+    monkeypatch.setattr(summaries, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(summaries.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(summaries, "LONG_BYTES", 0)
+    assert summaries.on_all_cores(records, lambda _, each: each) is not map
+    for record in records:
+        last = record.manifest.steps[-1]
+        record.manifest = record.manifest.changed(steps=(*record.manifest.steps[:-1], last.changed(end_s=86_400.0)))
+    assert summaries.on_all_cores(records, lambda _, each: each) is map
+
+
 def test_a_run_of_several_loads_is_read_in_one_process_to_the_same_figures(tmp_path, monkeypatch):
     steps = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)})
     for number in (1, 2):

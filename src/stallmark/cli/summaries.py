@@ -19,6 +19,10 @@ T = TypeVar("T")
 
 LONG_BYTES = 100_000_000
 """Size of all records together from which on a process of its own for each is faster: it takes seconds to start."""
+ROOM_BYTES, OURS_BYTES = 500_000_000, 120_000_000
+"""The memory that all processes together should take, and that of the one which waits for the others."""
+START_BYTES, SECOND_BYTES = 150_000_000, 1_500
+"""The memory that a process takes to summarise a record: to start with, and for each second of its run."""
 
 
 def summarise_each(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
@@ -49,14 +53,20 @@ def summarise_records(records: Sequence[Record]) -> ExperimentSummary:
 
 
 def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
-    """Return what `make(records, map)` does, long records each in a process of its own."""
+    """Return what `make(records, map)` does, long records each in a process of its own where there is room for two."""
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
-    workers = min(len(records), os.cpu_count() or 1)
+    workers = min(len(records), os.cpu_count() or 1, (ROOM_BYTES - OURS_BYTES) // max(map(_takes_bytes, records)))
     _take_memory_once()
     if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:  # which has patched what a pool needs
         return make(records, map)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_take_memory_once) as pool:
         return make(records, pool.map)
+
+
+def _takes_bytes(record: Record) -> int:
+    """Return the memory that summarising a record takes: it grows with the seconds of the run, not with rows."""
+    seconds = max((step.end_s for step in record.manifest.steps), default=0.0)
+    return START_BYTES + round(seconds) * SECOND_BYTES
 
 
 def _take_memory_once() -> None:

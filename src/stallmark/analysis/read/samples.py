@@ -81,14 +81,19 @@ class Samples:
         """Put what was added into its place."""
         before = len(self._places)
         places = np.concatenate([self._places, *(places for places, _, _ in self._new)])
-        self._places, sample = np.unique(places, return_inverse=True)
+        order = np.argsort(places, kind="stable")  # which is quick where parts are in order already
+        places = places[order]
+        new = np.append(True, places[1:] != places[:-1])[: len(places)]
+        self._places = places[new]
+        sample = np.empty(len(places), dtype=np.int64)
+        sample[order] = np.cumsum(new) - 1
         count = len(self._places)
         for column, rises in enumerate(self._rises):
             parts = []
-            for _, new, _ in self._new:  # which let go of what was merged: all of it twice would be much
-                if (part := new[column]) is not None:
+            for _, added, _ in self._new:  # which let go of what was merged: all of it twice would be much
+                if (part := added[column]) is not None:
                     parts.append(part)
-                new[column] = None
+                added[column] = None
             if rises is None or len(parts) < len(self._new):
                 self._rises[column] = None
             else:

@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from stallmark.analysis.read.codes import Codes
+from stallmark.analysis.read.codes import Codes, PairCodes
 from stallmark.analysis.read.counters import Counters, Delta, add_rows, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, over, summarise_io, together
@@ -196,11 +196,9 @@ def _growths(record: Record) -> dict[str, np.ndarray]:
 def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
     """Return the value in one column for each value of another, as text; empty when the table lacks one of
     the columns."""
-    found: dict[int, int] = {}
-    keys, values = Codes(), Codes()
-    for batch in record.batches(table, [key, value, *needed]):
-        if batch.num_columns < 2 + len(needed):
-            return {}
-        pairs = np.unique(keys.of(batch, key) << 32 | values.of(batch, value))
-        found |= zip((pairs >> 32).tolist(), (pairs & (1 << 32) - 1).tolist(), strict=True)
-    return {keys.names[one]: values.names[other] for one, other in found.items()}
+    if not {key, value, *needed} <= set(record.schema(table).names):
+        return {}
+    keys, values, pairs = Codes(), Codes(), PairCodes()
+    for batch in record.batches(table, [key, value]):
+        pairs.of(keys.of(batch, key), values.of(batch, value))
+    return {keys.names[one]: values.names[other] for one, other in pairs.pairs}

@@ -1,6 +1,6 @@
 """The waits of users, from samples of their sessions."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -62,7 +62,7 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Sampl
     Samples are divided by the polls of their second: a busy machine is polled less often, and its seconds must not
     weigh less for it.
     """
-    sums: dict[int, Counter[tuple[str, str]]] = {}
+    sums: dict[int, dict[tuple[str, str], float]] = {}
     looked = {interval.index: np.zeros(interval.seconds, dtype=bool) for interval in intervals}
     classes, events, pairs = Codes(), Codes(), PairCodes()
     for batch in record.batches("waits", ["second", "wait_class", "event", "samples", "polls"]):
@@ -72,12 +72,15 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Sampl
         for interval in intervals:
             inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
             looked[interval.index][second[inside] - interval.begin] = True
-            seen = sums.setdefault(interval.index, Counter())
+            seen = sums.setdefault(interval.index, defaultdict(float))
             added = np.bincount(number[inside], users[inside])
             found, first = np.unique(number[inside], return_index=True)
             for one in found[np.argsort(first)].tolist():
                 wait_class, event = pairs.pairs[one]
                 name = classes.names[wait_class]
                 seen[name if name in WAIT_CLASSES else "other", events.names[event]] += float(added[one])
-    seconds = {index: int(seen.sum()) for index, seen in looked.items()}
-    return {index: SampledWaits(seen, seconds[index]) for index, seen in sums.items() if seen.total() > 0}
+    return {
+        index: SampledWaits(dict(seen), int(looked[index].sum()))
+        for index, seen in sums.items()
+        if sum(seen.values()) > 0
+    }
