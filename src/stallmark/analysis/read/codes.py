@@ -54,6 +54,7 @@ class PairCodes:
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
+        self._room = 0, 0  # one more than the highest codes of either kind
         self._table = np.empty((0, 0), dtype=np.int32)  # of the pairs known, by both codes; −1 elsewhere
 
     def __len__(self) -> int:
@@ -78,10 +79,10 @@ class PairCodes:
         """Return the codes of pairs of which some were not met before."""
         pairs = pa.array((first << 32) | second).dictionary_encode()
         codes = [self._known.setdefault(pair, len(self._known)) for pair in pairs.dictionary.to_pylist()]
-        rows, columns = np.maximum(self._table.shape, (first.max() + 1, second.max() + 1)).tolist()
-        if rows * columns <= DENSE:
+        self._room = max(self._room[0], int(first.max()) + 1), max(self._room[1], int(second.max()) + 1)
+        if self._room[0] * self._room[1] <= DENSE:
             known = np.array(list(self._known), dtype=np.int64)
-            self._table = np.full((rows, columns), -1, dtype=np.int32)
+            self._table = np.full(self._room, -1, dtype=np.int32)
             self._table[known >> 32, known & (1 << 32) - 1] = np.arange(len(known))
         found: np.ndarray = np.array(codes, dtype=np.int64)[pairs.indices.to_numpy()]
         return found
