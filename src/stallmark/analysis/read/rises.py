@@ -142,12 +142,15 @@ class Rises:
         ends = np.append(begins[1:], len(values))
         number = rows.number[begins]
         known, value = self._known[column], self._value[column]  # a value of an earlier run stays
-        empty = np.isnan(values)
-        nulls = np.add.reduceat(empty, begins, dtype=np.int64)
-        null = (nulls > 0) | (known[number] < self._last[number])
         previous = np.append(np.nan, values[:-1])
         previous[begins] = value[number]
         rise = values - previous
+        if rise.min() >= 0 and rows.follows.all() and (known[number] == self._last[number]).all():
+            value[number], known[number] = values[ends - 1], rows.at[ends - 1]
+            return rise, np.zeros(len(rise), dtype=bool)
+        empty = np.isnan(values)
+        nulls = np.add.reduceat(empty, begins, dtype=np.int64)
+        null = (nulls > 0) | (known[number] < self._last[number])
         # A mean × count, which is how Query Store tells a total, differs in its last digits from sample to sample.
         fell = rows.follows & (rise < -ROUNDING * np.abs(values))
         rise = np.where(newcomer, values, np.where(rows.follows & ~fell, rise, 0.0))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MANY = 1 << 19
+MANY = 1 << 16
 """Samples from which on it is worth leaving some out."""
 
 
