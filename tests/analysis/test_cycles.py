@@ -97,7 +97,9 @@ def test_indirect_checkpoints_have_no_cycles():
 def test_every_figure_of_a_step_is_over_the_same_cycles(tmp_path):
     truth = Truth(tps=500, noise=0.0, warm_up_s=10, measured_s=100, checkpoint_every_s=24)
     record = Record(make_run(tmp_path / "run", truth))
-    (step,) = summarise([record]).steps
+    made = summarise([record])
+    (step,), (run,) = made.steps, made.runs
+    assert len(run.series.second) == 110  # lines go on to the end of what was measured
     assert step.interval.cycles.whole and step.interval.cycles.count == 3
     assert step.interval.end_s - step.interval.begin_s == step.interval.measured_s == 72
     assert step.throughput.committed == 72 * 500 and step.throughput.tps == 500

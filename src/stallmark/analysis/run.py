@@ -27,7 +27,7 @@ from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.read.workload import read_workload
-from stallmark.analysis.steady.cycles import Marks, checkpoint_marks, over_whole_cycles
+from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.judge import Validity
@@ -75,8 +75,10 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     """Return the summaries of one run, of loads of it, or of both: what they share is read once."""
     run = calls[0].record.whole
     io, state, files = read_io(run), read_state_views(run), read_file_kinds(run)
-    marks = checkpoint_marks(io, our_databases(files), state)
-    parts = [_part(call.record, marks) for call in calls]
+    # A phase of queries is as long as its queries, whatever checkpoints fall into it.
+    marks = None if run.manifest.queries else checkpoint_marks(io, our_databases(files), state)
+    measured = [_measured(call.record) for call in calls]
+    parts = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     server = _Server(
         io=io,
@@ -86,7 +88,10 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         gaps=gap_findings(run, intervals),
     )
     driver = DriverTables(run, parts)
-    return [_summarise(call, part, driver.load_of(part), server) for call, part in zip(calls, parts, strict=True)]
+    return [
+        _summarise(call, part, driver.load_of(part), server, ends=max((i.end for i in each.intervals), default=None))
+        for call, part, each in zip(calls, parts, measured, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -100,25 +105,22 @@ class _Server:
     gaps: Mapping[Span, list[Finding]]
 
 
-def _part(record: Record, marks: Marks | None) -> Part:
+def _measured(record: Record) -> Part:
     """Return the seconds and the measured intervals of a run or of one of its loads."""
-    manifest = record.manifest
     seconds = recorded_seconds(record)
-    measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
+    measured = measured_intervals(record.manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    intervals = [over_whole_cycles(interval, None if manifest.queries else marks) for interval in measured]
-    return Part(record.load, seconds, intervals, read_workload(manifest).attended)
+    return Part(record.load, seconds, measured, read_workload(record.manifest).attended)
 
 
-def _summarise(call: Call, part: Part, load: Load, server: _Server) -> RunSummary:
+def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | None) -> RunSummary:
+    """Return the summary of a run, or of one of its loads, whose last measured interval `ends` at that second."""
     record, key, repeated = call
     manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
     workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
-    ends = max((interval.end for interval in intervals), default=None)
     streams = streams_within(record, intervals)
     active = active_over_time(record.whole, io, seconds)
     series = make_series(load, io, active, views.state, workload.primary, ends)
