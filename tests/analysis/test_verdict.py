@@ -52,7 +52,9 @@ def test_without_waits_only_a_clear_case_is_judged():
 def test_waiting_for_a_cpu_after_an_io_is_not_the_devices_doing():
     """As measured on a fast disk with two busy cores: the device was 15 % of what the server called stall."""
     shares = {"io": 0.11, "wal": 0.353, "lock": 0.333, "client": 0.127}
-    assert bottleneck(judge(cpu=0.7, wal_apart=False, **shares)) is True
+    verdict = judge(cpu=0.7, wal_apart=False, **shares)
+    assert bottleneck(verdict) is True
+    assert verdict.facts["progress_share"] == pytest.approx((0.11 + 0.353) / (1 - 0.333 - 0.127))
     verdict = judge(cpu=0.97, wal_apart=False, own=(0.15, 0.15), **shares)
     assert bottleneck(verdict) is False and verdict.facts["device_share"] == pytest.approx(0.15)
 

@@ -72,11 +72,13 @@ def device_verdict(
         return info(DeviceKind.NOT_TOLD, spent_in=spent, share=waits[spent])
     waited = waits["io"] + waits["wal"]
     in_device = waits["io"] * device_share[0] + waits["wal"] * device_share[1]
+    share_of_device = in_device / progressing
     facts = {
         "device": device,
         "io_share": waits["io"],
         "log_share": waits["wal"],
         "lock_share": waits["lock"],
+        "progress_share": share_of_device,
         "device_share": in_device / waited if waited >= PROGRESS_FLOOR else 1.0,  # of io and log
         "busy_share": busy,
         "cpu_share": cpu_busy,
@@ -84,7 +86,6 @@ def device_verdict(
     }
     if cpu_busy is not None and cpu_busy >= CPU_LIMITS > _needed(cpu_busy, cpu_own):
         return info(DeviceKind.CPUS_BUSY_OTHERWISE, **facts)
-    share_of_device = in_device / progressing
     if cpu_busy is not None and cpu_busy >= CPU_ALONE:
         return info(DeviceKind.CPUS_LIMIT, **facts)
     if share_of_device > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:

@@ -98,6 +98,7 @@ def _rests_on(
     io_share: float | None = None,
     log_share: float = 0.0,
     lock_share: float = 0.0,
+    progress_share: float | None = None,
     device_share: float = 1.0,
     busy_share: float | None = None,
     cpu_share: float | None = None,
@@ -115,7 +116,11 @@ def _rests_on(
     parts.sort(key=lambda part: -part[0])
     spent = [f"{percent(share)} {'' if n else 'of their time '}{doing}" for n, (share, doing) in enumerate(parts)]
     own = f" ({percent(device_share)} of that I/O in the device itself)" if device_share < DEVICE_OWN else ""
-    return f"users spent {listed(spent)}{own}" + (f" while {listed(loads)}" if loads else "")
+    rest = ""
+    if lock_share >= LOCKS_SAID and progress_share is not None:
+        # One who waits for a lock waits for its holder: the verdict is on the time of those who hold or need none.
+        rest = f"; of their time outside locks and the client, storage took {percent(progress_share)}"
+    return f"users spent {listed(spent)}{own}{rest}" + (f" while {listed(loads)}" if loads else "")
 
 
 # How to read the tables of arrays, and the chart of what was active. ------------------------------------------
