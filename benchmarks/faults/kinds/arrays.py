@@ -33,16 +33,27 @@ def block_device(round: Round) -> None:
         raise Skipped(f"no array as a block device: {why}")
     create = ("array", "create", "one", "--size", "64MiB")
     strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"}, (START,))
-    code, command, hit = round.struck(strike, *create)
+    command = round.tool.start_anew(*create)
+    hit = strike.carry_out(round.rng, round.tool, command)
+    round.did.append(f"array: {strike}" if hit else f"{strike} came too late")
+    code = _created(command)
+    round.found(checks.said(code, command.text))
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
-    round.next("array", "list", codes=(0, FAILED))
-    round.next("array", "destroy", "one", codes=(0, FAILED))
-    created = round.tool.start_anew(*create)  # its processes stay
-    if created.process.wait(60):
-        round.problems.append(f"next, array create: {created.text.strip()[-300:]}")
+    if code:
+        round.gone()
+        round.next("array", "list", codes=(0, FAILED))
+    round.next("array", "destroy", "one", codes=(0, FAILED) if code else (0,))
+    again = round.tool.start_anew(*create)
+    if _created(again):
+        round.problems.append(f"next, array create: {again.text.strip()[-300:]}")
     round.next("array", "destroy", "one")
     round.left()
+
+
+def _created(command: Command) -> int:
+    """Return the exit code of a creation. The processes of an array that was created stay."""
+    return command.process.wait(60) or 0
 
 
 def hooks(round: Round) -> None:
