@@ -54,12 +54,13 @@ class Channel:
         except Malformed:
             return NotUnderstood()
 
-    def expect(self, kind: type[Expected]) -> Expected:
-        """Return the next message that makes sense, which is of this kind. Raise Closed or Malformed."""
+    def expect(self, *kinds: type[Expected]) -> Expected:
+        """Return the next message that makes sense, which is of one of these kinds. Raise Closed or Malformed."""
         while isinstance(message := self.receive(), NotUnderstood):
             pass
-        if not isinstance(message, kind):
-            raise Malformed(f"{type(message).__name__} came where only {kind.__name__} makes sense")
+        if not isinstance(message, kinds):
+            known = " or ".join(kind.__name__ for kind in kinds)
+            raise Malformed(f"{type(message).__name__} came where only {known} makes sense")
         return message
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, Settling
-from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.errors import ErrorClass, StallmarkError, as_sentence
 from stallmark.format import spoken
 from stallmark.processes import code_of, how_ended, kill
 from stallmark.record.manifest.course import LeftWaiting, Unheard
@@ -146,7 +146,9 @@ class Drive:
                     case NotUnderstood() as message:
                         self._leave_out(message)
                     case message:
-                        raise StallmarkError(f"The load could not start: {reason(message, self._workloads)}.")
+                        raise StallmarkError(
+                            as_sentence(f"The load could not start: {reason(message, self._workloads)}")
+                        )
             self.start_ns = time.monotonic_ns()
             self._channel.send(Go(self.start_ns))
         except Closed:

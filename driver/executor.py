@@ -15,6 +15,7 @@ from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.client import Client
 from stallmark.driver.load_users import LoadUsers
 from stallmark.driver.messages import (
+    CannotStart,
     EndLoad,
     ExecutorOrder,
     ExecutorReady,
@@ -32,7 +33,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.rows import Rows
 from stallmark.driver.tally import SECOND_NS
 from stallmark.engines import open_engine
-from stallmark.errors import CallFailed, as_reason
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.processes import may_open_most_files
 
 REPORT_EVERY_S = 0.25
@@ -176,8 +177,9 @@ def main() -> None:
         keep_to_one_core(order.index)
         try:
             executor = Executor(channel, order)
-        except CallFailed as error:
-            sys.exit(f"An executor could not start: {as_reason(error)}.")
+        except (CallFailed, StallmarkError) as error:
+            channel.send(CannotStart(as_reason(error)))
+            sys.exit(1)
         channel.send(ExecutorReady())
         executor.run()
     except Closed:

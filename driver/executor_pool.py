@@ -11,6 +11,7 @@ from stallmark.driver.load import LoadPart, LoadSpec, shared_out
 from stallmark.driver.machines import ALONE, ThisMachine
 from stallmark.driver.messages import (
     Bye,
+    CannotStart,
     EndLoad,
     ExecutorDied,
     ExecutorOrder,
@@ -91,10 +92,13 @@ class _Executor:
     def wait(self) -> None:
         """Wait until it is ready. Raise Closed when it has ended, and deliver how."""
         try:
-            self._channel.expect(ExecutorReady)
+            answer: Message = self._channel.expect(ExecutorReady, CannotStart)
         except Closed:
             self._tell_of_death()
             raise
+        if isinstance(answer, CannotStart):
+            self._tell_of_death(answer.why)
+            raise Closed
         self.listener = gevent.spawn(self._listen)
 
     def tell(self, message: Message) -> None:
@@ -122,9 +126,9 @@ class _Executor:
             else:
                 self._tell_of_death()
 
-    def _tell_of_death(self) -> None:
+    def _tell_of_death(self, why: str = "") -> None:
         code = code_of(self._process, EXIT_WITHIN_S)
-        self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, code))
+        self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, code, why=why))
 
 
 class LoadPool:

@@ -139,6 +139,12 @@ class ExecutorReady(Message):
     pass
 
 
+class CannotStart(Message):
+    """The last message of an executor that could not begin: the server refused it, say."""
+
+    why: str
+
+
 class Report(Message):
     """Measurements: encoded `Rows` of an executor, or of all those of a load machine, which merges them."""
 
@@ -174,12 +180,14 @@ class Bye(Message):
 
 
 class ExecutorDied(Message):
-    """An executor ended unasked, with the users of its loads; `code` as `subprocess` has it."""
+    """An executor ended unasked, with the users of its loads; `code` as `subprocess` has it. `why`: the reason that it
+    gave."""
 
     loads: list[str]
     pid: int
     code: int | None
     machine: int = 0
+    why: str = ""
 
 
 class ExecutorSilent(Message):
@@ -332,10 +340,12 @@ class Joined(Message):
 
 
 class Unable(Message):
-    """The executors could not start on this machine: one ended, with this code as `subprocess` has it."""
+    """The executors could not start on this machine: one ended, with this code as `subprocess` has it. `why`: the
+    reason that it gave."""
 
     pid: int
     code: int | None
+    why: str = ""
 
 
 class Begun(Message):

@@ -23,6 +23,8 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
     if machine := getattr(message, "machine", 0):
         where += f" on load machine {machine}"
     match message:
+        case ExecutorDied(pid=pid, why=why) if why:
+            return f"executor process {pid}{where} could not begin: {why}"
         case ExecutorDied(loads, pid, code):
             how = how_ended(code)
             if code is None:

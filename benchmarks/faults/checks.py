@@ -25,11 +25,12 @@ standard deviations more."""
 @dataclass
 class Counts:
     """The commits of a run as its record has them, by transaction. `doubtful` may have been committed or not;
-    `most` is the most of a second; `before` what the database had counted when the run began."""
+    `most` is the most of a second, of `seconds`; `before` what the database had counted when the run began."""
 
     seen: Counter[str] = field(default_factory=Counter)
     doubtful: Counter[str] = field(default_factory=Counter)
     most: dict[str, int] = field(default_factory=dict)
+    seconds: int = 0
     before: dict[str, int] = field(default_factory=dict)
     unfinished: int = 0
 
@@ -40,6 +41,7 @@ class Counts:
         for row in record.table("transactions").to_pylist():
             counts.seen[row["transaction"]] += row["committed"]
             per_second[row["transaction"], row["second"]] += row["committed"]
+        counts.seconds = len({second for _, second in per_second})
         for (name, _), number in per_second.items():
             counts.most[name] = max(counts.most.get(name, 0), number)
         for row in record.table("errors").to_pylist():
@@ -53,11 +55,12 @@ class Counts:
 
 def counted(counts: Counts, after: Mapping[str, int], *, lost_s: float = 0.0) -> Iterator[str]:
     """Hold the commits of a record against those that the database counted until `after`. `lost_s`: the seconds of
-    which a process that was killed cannot have reported. A record without a second says nothing of their rate."""
+    which a process that was killed cannot have reported. A record of less than 2 s says nothing of their rate."""
     for name, before in counts.before.items():
         found, seen = after[name] - before, counts.seen[name]
         allowed: float = counts.doubtful[name] + counts.unfinished
-        lost = lost_s * counts.most.get(name, math.inf) if lost_s else 0.0
+        most = max(1, counts.most.get(name, 0)) if counts.seconds >= 2 else math.inf
+        lost = lost_s * most if lost_s else 0.0
         allowed += lost + DEVIATIONS * math.sqrt(lost)
         if found < seen:
             yield f"{seen} {name} were seen committed, and the database has {found}"

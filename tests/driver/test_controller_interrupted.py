@@ -11,6 +11,7 @@ import psutil
 import pytest
 from support.driving import Load, history_rows, load_spec, timeline, total
 from support.manifests import a_manifest
+from support.remote import free_port
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
@@ -118,12 +119,20 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
     assert "lost data" in record.incomplete_because and "XX001" in record.incomplete_because
 
 
-def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
+@pytest.mark.parametrize(
+    ("engine", "why"),
+    [
+        ("no such engine", "begins with neither"),
+        ("postgresql://tester@127.0.0.1:{port}/db", "No connection to 127.0.0.1"),
+    ],
+    ids=["engine", "server"],
+)
+def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(tmp_path, engine, why):
     writer = RecordWriter(tmp_path / "run", a_manifest())
-    loads = [load_spec(2)]
-    drive = Drive(timeline(loads, 600), "no such engine", loads, writer)
+    loads = [load_spec(2, workload="brokerage", scale={"customers": 1000, "days": 0.05})]
+    drive = Drive(timeline(loads, 600), engine.format(port=free_port()), loads, writer)
     try:
-        with pytest.raises(StallmarkError, match="could not start"):
+        with pytest.raises(StallmarkError, match=rf"could not start: executor process \d+ could not begin: .*{why}"):
             drive.start()
     finally:
         drive.finish()

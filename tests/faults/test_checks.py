@@ -17,7 +17,7 @@ TABLES = {"bank.history": (10, "123"), "bank.branches": (1, "7")}
 
 
 def counts(**more) -> Counts:
-    return Counts(Counter(transfer=100), before={"transfer": 1000}, **{"most": {"transfer": 20}, **more})
+    return Counts(Counter(transfer=100), before={"transfer": 1000}, **{"most": {"transfer": 20}, "seconds": 5, **more})
 
 
 def record(folder: Path, status: str = "complete", because: str | None = None) -> Record:
@@ -36,7 +36,7 @@ def record(folder: Path, status: str = "complete", because: str | None = None) -
 def test_counts_are_read_from_a_record(tmp_path):
     found = Counts.of(record(tmp_path / "run"))
     assert (found.seen, found.doubtful) == ({"transfer": 12}, {"transfer": 2})
-    assert (found.most, found.before) == ({"transfer": 9}, {"transfer": 5})
+    assert (found.most, found.seconds, found.before) == ({"transfer": 9}, 2, {"transfer": 5})
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,10 @@ def test_counts_are_read_from_a_record(tmp_path):
         (1101, {"unfinished": 1}, 0, 0),
         (1165, {}, 2, 0),  # of an executor that was killed: 2 s of 20, and four deviations
         (1166, {}, 2, 1),
-        (1999, {"most": {}}, 2, 0),  # before a second was recorded
-        (1101, {"most": {}}, 0, 1),
+        (1999, {"most": {}, "seconds": 1}, 2, 0),  # too few seconds for a rate
+        (1101, {"most": {}, "seconds": 1}, 0, 1),
+        (1107, {"most": {}}, 2, 0),  # none yet, of a rare one
+        (1108, {"most": {}}, 2, 1),
         (1099, {}, 2, 1),  # seen, and not there: no excuse
     ],
 )

@@ -262,6 +262,19 @@ def test_a_day_is_read_in_pieces(tmp_path):
     assert not os.path.exists(writer.folder / "errors.arrows")
 
 
+@pytest.mark.parametrize(("length", "kept"), [(3, True), (200, False)])
+def test_a_table_stays_in_memory_when_all_values_of_its_lists_are_few(tmp_path, length, kept):
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    lists = {f"{time}_{part}": [1] * length for time in ("latency", "service") for part in ("gaps", "counts")}
+    row = dict.fromkeys(("committed", "rolled_back", "failed", "retries", "latency_us", "service_us"), 0)
+    row |= {"load": "bank", "transaction": "transfer"} | lists
+    writer.append("transactions", [row | {"second": second} for second in range(1000)])
+    writer.close()
+    record = Record(writer.folder)
+    assert sum(batch.num_rows for batch in record.batches("transactions", ["second"])) == 1000
+    assert bool(record._small) is kept
+
+
 class FullDisk:
     """A file that takes so many bytes, and then no more."""
 

@@ -36,7 +36,7 @@ def block_device(round: Round) -> None:
     command = round.tool.start_anew(*create)
     hit = strike.carry_out(round.rng, round.tool, command)
     round.did.append(f"array: {strike}" if hit else f"{strike} came too late")
-    code = _created(command)
+    code = _created(round, command)
     round.found(checks.said(code, command.text))
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
@@ -45,15 +45,20 @@ def block_device(round: Round) -> None:
         round.next("array", "list", codes=(0, FAILED))
     round.next("array", "destroy", "one", codes=(0, FAILED) if code else (0,))
     again = round.tool.start_anew(*create)
-    if _created(again):
+    if _created(round, again):
         round.problems.append(f"next, array create: {again.text.strip()[-300:]}")
     round.next("array", "destroy", "one")
     round.left()
 
 
-def _created(command: Command) -> int:
+def _created(round: Round, command: Command) -> int:
     """Return the exit code of a creation. The processes of an array that was created stay."""
-    return command.process.wait(60) or 0
+    try:
+        return command.process.wait(60) or 0
+    except psutil.TimeoutExpired:
+        round.problems.append(f"array create had not ended after 60 s: {command.text.strip()[-300:]}")
+        command.process.kill()
+        return command.process.wait()
 
 
 def hooks(round: Round) -> None:

@@ -26,7 +26,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.reasons import not_understood
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
 from stallmark.processes import code_of, how_ended, kill
@@ -89,9 +89,10 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
                 channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine.facts()))))
             case Refused(_, why):
                 raise StallmarkError(f"The run refused this machine: {why}.")
-            case Unable(pid, code):
+            case Unable(pid, code, why):
                 above = "; its message stands above" if (code or 0) > 0 else ""
-                raise StallmarkError(f"The load could not start here: executor process {pid} {how_ended(code)}{above}.")
+                how = f"could not begin: {why}" if why else f"{how_ended(code)}{above}"
+                raise StallmarkError(as_sentence(f"The load could not start here: executor process {pid} {how}"))
             case Joined(number, machines):
                 show.say(f"This is load machine {number} of {machines}.")
             case Begun():

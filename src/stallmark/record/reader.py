@@ -18,8 +18,9 @@ from stallmark.record.schema import PROBE_TABLES, TABLES
 from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
 from stallmark.record.table_file import Layout, find, read_layout, read_pieces, read_whole
 
-SMALL_VALUES = 1 << 17
-"""A table of no more, in all columns, stays in memory once it was read: the analysis asks for it column by column."""
+SMALL_VALUES, SMALL_BYTES = 1 << 17, 1 << 20
+"""A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column.
+Encoded values take few bytes in the file and more in memory, texts take many in both."""
 _TABLE_FILES = (".parquet", ".arrows", ".sums")
 _NAME = re.compile(r"[a-z0-9_]+")
 
@@ -125,9 +126,10 @@ class Record:
                 yield from some.combine_chunks().to_batches()
         elif source := self._source(name):
             path = source.path
-            if path not in self._small and self._layout(path).values <= SMALL_VALUES:
-                self._small[path] = list(self._pieces(source, self._layout(path).schema.names))
-            wanted = [c for c in columns if c in self._layout(path).schema.names]
+            layout = self._layout(path)
+            if path not in self._small and layout.values <= SMALL_VALUES and layout.bytes <= SMALL_BYTES:
+                self._small[path] = list(self._pieces(source, layout.schema.names))
+            wanted = [c for c in columns if c in layout.schema.names]
             if path in self._small:
                 yield from (batch.select(wanted) for batch in self._small[path])
             else:

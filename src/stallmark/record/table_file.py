@@ -25,8 +25,9 @@ class Layout(NamedTuple):
 
     @property
     def values(self) -> int:
-        """Return how many values the table has, lists counted as one."""
-        return int(self.footer.num_rows * len(self.schema))
+        """Return how many values the table has, each of a list counted."""
+        groups = map(self.footer.row_group, range(self.footer.num_row_groups))
+        return sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
 
     @property
     def bytes(self) -> int:

@@ -63,11 +63,12 @@ def test_a_server_that_is_up_is_never_taken_over(engine, sql_server):
     assert engine.containers["stallmark"] is made
 
 
-def test_ctrl_c_while_the_engine_makes_the_container_leaves_none(engine):
+@pytest.mark.parametrize("request_", [MAKES_VOLUME, MAKES])
+def test_ctrl_c_while_the_engine_makes_a_part_of_it_leaves_nothing(engine, request_):
     """The engine makes it also when nobody waits for it any more."""
 
     def interrupt(asked: Asked) -> None:
-        if str(asked) == MAKES:
+        if str(asked) == request_:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)
 
@@ -75,6 +76,7 @@ def test_ctrl_c_while_the_engine_makes_the_container_leaves_none(engine):
     assert "Stopped by Ctrl-C" in said(up(), 130)
     time.sleep(0.6)
     assert engine.containers == {} and engine.volumes == {}
+    assert not server_order.CredentialFiles("stallmark").exist
 
 
 def test_two_never_work_on_one_server(engine, sql_server):

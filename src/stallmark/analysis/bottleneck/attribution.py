@@ -5,6 +5,7 @@ page cache below, no device may be involved at all. The device's own counters gi
 the users' I/O waits that a faster device could take away.
 """
 
+import math
 from collections.abc import Sequence
 
 from stallmark.analysis.read.counters import Counters
@@ -45,5 +46,5 @@ def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: I
         if delta is None or delta.broken:
             return None
         times = {*names.read_ms, *names.write_ms, *names.sync_ms} & delta.values.keys()
-        total += sum(delta[name] for name in times) / delta.seconds
+        total += math.fsum(delta[name] for name in times) / delta.seconds  # a set has no order
     return total

@@ -165,7 +165,7 @@ def changed_plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> list[st
     by which it was executed most, in every run of a side."""
     changed: dict[str, float] = {}
     plans_a, plans_b = _main_plans(a), _main_plans(b)
-    for key in plans_a.keys() & plans_b.keys():
+    for key in sorted(plans_a.keys() & plans_b.keys()):
         (hashes_a, reads_a), (hashes_b, reads_b) = plans_a[key], plans_b[key]
         if not hashes_a & hashes_b:
             changed[key[0]] = changed.get(key[0], 0.0) + reads_a + reads_b

@@ -104,7 +104,7 @@ def wait_totals(intervals: Intervals, seen_s: float) -> tuple[list[WaitTotal], l
         if row["wait_ms_sum"]
     ]
     classes = []
-    for name in {one.wait_class for one in types}:
+    for name in dict.fromkeys(one.wait_class for one in types):
         own = [one for one in types if one.wait_class == name]
         wait_ms = sum(one.wait_ms for one in own)
         classes.append(WaitTotal(name, name, wait_ms, wait_ms / total, wait_ms / 1000 / seen_s, None))

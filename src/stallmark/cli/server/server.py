@@ -78,27 +78,30 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
             options = order.options(first_password, start)
             if not container.is_here(client, order.image):
                 _download(client, order.image, show)
-            credentials.write(order, password, first_password, start)
-            running, volume = None, False
+            running, new_volume = None, False
             try:
-                volume = order.data is None and _make_volume(client, order, is_known=known is not None)
+                credentials.write(order, password, first_password, start)
+                new_volume = order.data is None and not _has_volume(client, order, is_known=known is not None)
+                if new_volume:
+                    _make_volume(client, order)
                 running = _create(client, options, credentials)
                 _start(running, order)
                 with show.bar(f"Starting SQL Server {order.version}", None):
                     _wait(running, server, at_first, show, ready_within_s)
                 server.execute(sql_file.read(__package__, "create_database").format(database=DATABASE))
+                identity = server.identity()
                 credentials.finished()
             except BaseException:
                 with later(), suppress(StallmarkError):
                     _remove_container(client, order.name, START_LABEL, start)
-                    if volume:
+                    if new_volume:
                         _remove_volume(client, order.volume)
-                    if not known and (volume or not running):  # otherwise files may be left, with these passwords
+                    if not known and (new_volume or not running):  # otherwise files may be left, with these passwords
                         credentials.remove()
                 raise
         finally:
             client.close()
-    return ReadyServer(server.identity(), url(order.port, DATABASE), credentials.url_file, credentials.password_file)
+    return ReadyServer(identity, url(order.port, DATABASE), credentials.url_file, credentials.password_file)
 
 
 def down(name: str, *, remove_data: bool) -> list[str]:
@@ -225,17 +228,16 @@ def _download(client: Any, image: str, show: Show) -> None:
         container.pull(client, image, progress)
 
 
-def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
-    """Make the volume for a server without a folder; return whether it is new. `is_known` tells whether the password
-    of one that was made before is."""
+def _has_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
+    """Tell whether there is a volume for a server without a folder. Refuse one that is not ours, or holds a server
+    whose password is not known: `is_known` says so."""
     import docker
 
-    with asked(f"The volume {order.volume} could not be made"):
+    with asked(f"The volume {order.volume} could not be looked at"):
         try:
             found = client.volumes.get(order.volume)
         except docker.errors.NotFound:
-            client.volumes.create(order.volume, labels={LABEL: order.name})
-            return True
+            return False
     if (found.attrs.get("Labels") or {}).get(LABEL) != order.name:
         raise StallmarkError(
             f"The volume {order.volume!r} is not Stallmark's, and stays as it is: choose another --name."
@@ -245,7 +247,12 @@ def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
             f"The volume {order.volume!r} holds a server whose password is not known here: choose another --name, or "
             f"`docker volume rm {order.volume}` if its data may go."
         )
-    return False
+    return True
+
+
+def _make_volume(client: Any, order: ServerOrder) -> None:
+    with later(), asked(f"The volume {order.volume} could not be made"):  # see `_create`
+        client.volumes.create(order.volume, labels={LABEL: order.name})
 
 
 def _create(client: Any, options: Mapping[str, Any], credentials: CredentialFiles) -> Any:

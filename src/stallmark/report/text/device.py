@@ -119,8 +119,8 @@ def _rests_on(
     rest = ""
     if lock_share >= LOCKS_SAID and progress_share is not None:
         # One who waits for a lock waits for its holder: the verdict is on the time of those who hold or need none.
-        rest = f"; of their time outside locks and the client, storage took {percent(progress_share)}"
-    return f"users spent {listed(spent)}{own}{rest}" + (f" while {listed(loads)}" if loads else "")
+        rest = f"; outside locks and the client, the devices took {percent(progress_share)} of their time"
+    return f"users spent {listed(spent)}{own}" + (f" while {listed(loads)}" if loads else "") + rest
 
 
 # How to read the tables of arrays, and the chart of what was active. ------------------------------------------
