@@ -79,8 +79,9 @@ def mistake(problem: Mapping[str, Any]) -> str:
 
 def in_words(error: BaseException) -> str:
     """Return the message, a sentence, with the notes that were added to the error on its way."""
-    text = f"{as_reason(error)}." if isinstance(error, OSError) else str(error)
-    return " ".join([text, *getattr(error, "__notes__", ())])
+    notes = getattr(error, "__notes__", ())
+    text = as_sentence(as_reason(error)) if notes or isinstance(error, OSError) else str(error)
+    return " ".join([text, *notes])
 
 
 def named(error: OSError, path: Path) -> OSError:

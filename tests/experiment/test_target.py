@@ -15,7 +15,7 @@ from stallmark.cli.main import main
 from stallmark.engines.postgres.embedded import server as embedded
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import OUR_CONNECTIONS
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError, in_words
 from stallmark.experiment import target
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.target import Target
@@ -169,3 +169,21 @@ def test_a_mount_point_without_its_file_system_is_refused(home: Path, tmp_path: 
     assert not home.exists() and not any(point.iterdir())
     fstab.write_text(f"/dev/sdb1 {tmp_path / 'another'} xfs defaults 0 0\n")
     target._refuse_unmounted(point / "brokerage")  # it is nobody's mount point
+
+
+@pytest.mark.server
+def test_an_error_beside_a_full_disk_names_the_disk(tmp_path: Path, monkeypatch):
+    """The server's log may lie there, too, and then says nothing of it."""
+    target = Target(data_dir=tmp_path / "database")
+    choice = WorkloadChoice(name="bank", scale={"branches": 1})
+    lost = CallFailed(ErrorClass.CONNECTION_LOST, "08006", "server closed the connection unexpectedly")
+    with pytest.raises(CallFailed) as unknown, target.engine(choice):
+        raise lost
+    assert "full" not in in_words(unknown.value)
+    with pytest.raises(CallFailed) as known, target.engine(choice) as engine:
+        assert isinstance(engine, EmbeddedEngine)
+        folder = engine.server.folder
+        left = shutil.disk_usage(folder)._replace(free=100_000)
+        monkeypatch.setattr(embedded.shutil, "disk_usage", lambda folder: left)
+        raise lost
+    assert f"unexpectedly. The disk of {folder} is full but for " in in_words(known.value)

@@ -117,9 +117,11 @@ class Target:
                 if scenario:
                     place(engine, scenario)
                 yield engine
-            except StallmarkError:
-                if is_new and _holds_nothing(engine):
+            except (StallmarkError, CallFailed) as error:
+                if isinstance(error, StallmarkError) and is_new and _holds_nothing(engine):
                     server.remove()
+                elif full := server.full_disk():  # where its log cannot be written either, nothing else says so
+                    error.add_note(full)
                 raise
         finally:
             server.close()

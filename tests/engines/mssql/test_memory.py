@@ -240,7 +240,7 @@ def test_the_runs_own_reason_is_not_replaced(engine, settings, away, monkeypatch
         engine.memory.cap(4 << 30)
         away.goes()
         1 / 0  # noqa: B018
-    assert in_words(raised.value).startswith("division by zero `max server memory (MB)` of 127")
+    assert in_words(raised.value).startswith("division by zero. `max server memory (MB)` of 127")
 
 
 def test_a_run_that_changed_nothing_has_nothing_to_give_back(engine, settings, away):

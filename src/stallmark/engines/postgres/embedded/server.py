@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -34,6 +34,7 @@ from stallmark.engines.postgres.embedded.ownership import (
 )
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
 from stallmark.errors import StallmarkError
+from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, own_name
 from stallmark.processes import how_ended, killed_by, of_guarded
 from stallmark.redact import environment as environment_without_secrets
@@ -42,6 +43,7 @@ from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
+LOG_FILE_BYTES = 16 * 1024**2  # of the log: a server without room for its next one ends
 LEAST_CONNECTIONS = 250
 OUR_CONNECTIONS = 50  # beside the users' sessions: those of collectors, what is asked in between, and reserved ones
 BACKEND_BYTES = 10 * 1024**2  # of a session's process, as seen: 2 MiB with the bank, 7 to 10 with the brokerage
@@ -340,6 +342,15 @@ class EmbeddedServer:
         who, code = self._ended()
         how = f"{who} {how_ended(code)}" if killed_by(code) else "it ended by itself"
         return f"the embedded server is gone: {how}; its log is {self.log}"
+
+    def full_disk(self) -> str | None:
+        """Return a sentence on the first of its disks that has no room for another file of the log; None where all
+        have."""
+        for folder in filter(None, (self.folder, self.wal_folder)):
+            with suppress(OSError):  # it may be gone
+                if (free := shutil.disk_usage(folder).free) < LOG_FILE_BYTES:
+                    return f"The disk of {folder} is full but for {size(free)}: free some space, and do the same again."
+        return None
 
     def _state(self) -> list[str]:
         try:
