@@ -1,11 +1,14 @@
 """The embedded server: made, moved, capped, restored; nobody else's is touched, and none is left behind."""
 
+import os
+import re
 import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -223,6 +226,38 @@ def test_who_is_killed_while_it_starts_is_said(make_server: Make, monkeypatch, t
     server = make_server("new", fresh=program == "initdb")
     with pytest.raises(StallmarkError, match=said):
         server.start()
+
+
+def test_a_server_of_initdb_that_is_killed_leaves_no_shared_memory(make_server: Make):
+    server, told = make_server("new", fresh=True), list[str]()
+    begun = server.data.with_name("data.new") / "postmaster.pid"
+
+    def has_shared_memory() -> bool:
+        told[:] = begun.read_text().splitlines() if begun.exists() else []
+        if len(told) < 7 or not told[6].strip():
+            return False
+        return (
+            "--boot" in Path(f"/proc/{abs(int(told[0]))}/cmdline").read_text()
+        )  # others only try how much it may have
+
+    def kill_it() -> None:
+        eventually(has_shared_memory)
+        pid = abs(int(told[0]))
+        mapped.append(Path(f"/proc/{pid}/maps").read_text())
+        os.kill(pid, signal.SIGKILL)
+
+    mapped: list[str] = []
+    killing = threading.Thread(target=kill_it)
+    killing.start()
+    with pytest.raises(StallmarkError, match=r"killed by signal 9"):
+        server.start()
+    killing.join()
+    assert not re.search(r"/dev/shm/PostgreSQL", mapped[0])
+    key = told[6].split()[0]
+    segments = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    assert key not in [segment[0] for segment in segments]
+    server.start()
+    assert server.running
 
 
 def test_a_disk_that_is_full_during_initdb_is_a_sentence_and_leaves_no_half_cluster(make_server: Make, monkeypatch):

@@ -1,5 +1,6 @@
 """Servers that outlived their Stallmark, because their guard was killed too, and shared memory of killed ones."""
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 from stallmark.engines.postgres.embedded.ownership import DATABASE, end_leftover, hold
 from stallmark.leftovers import SHARED_MEMORY, Leftover, is_own, size_of
 
+_REMOVE = 0  # IPC_RMID
 _YOUNG_S = 60.0
 """A segment so young may be one that nobody has mapped yet."""
 
@@ -42,6 +44,13 @@ def _free(sockets: Path) -> int | None:
     with suppress(OSError, ValueError):
         return hold(Path((sockets / DATABASE).read_text()))
     return None
+
+
+def remove_segment(data: Path) -> None:
+    """Remove the System V segment of a server that was killed in `data`, and does not start there again."""
+    with suppress(OSError, ValueError, IndexError):  # it may have had none yet
+        number = int((data / "postmaster.pid").read_text().splitlines()[6].split()[1])
+        ctypes.CDLL(None).shmctl(number, _REMOVE, None)
 
 
 def segments() -> Iterator[Leftover]:

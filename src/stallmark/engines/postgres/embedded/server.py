@@ -24,6 +24,7 @@ import psutil
 from stallmark.engines.abilities import Folders
 from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_outside, place_wal, remove, sweep
+from stallmark.engines.postgres.embedded.leftovers import remove_segment
 from stallmark.engines.postgres.embedded.ownership import (
     DATABASE,
     OUTSIDE_MARKER,
@@ -64,6 +65,7 @@ _SETTINGS = {
     "lc_messages": "C",
     "timezone": "UTC",
     "huge_pages": "off",
+    "dynamic_shared_memory_type": "posix",  # `initdb` was given another
     "jit": "off",
 }
 
@@ -263,6 +265,8 @@ class EmbeddedServer:
         password.write_text(os.urandom(16).hex() + "\n")
         arguments = ["--username=stallmark", "--auth-local=trust", "--auth-host=scram-sha-256"]
         arguments += [f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
+        # The draft goes as a whole: after it has told which segment a server had that was killed, and with its files.
+        arguments += ["--no-clean", "--set", "dynamic_shared_memory_type=mmap"]
         if self.wal_folder:
             claim_outside(self.wal_folder, self.folder)
         with appearing(self.data) as draft:
@@ -272,6 +276,7 @@ class EmbeddedServer:
                     initdb, capture_output=True, text=True, start_new_session=True, env=environment_without_secrets()
                 )
             if result.returncode:
+                remove_segment(draft)
                 reason = why_failed("initdb", result.returncode, result.stderr)
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
