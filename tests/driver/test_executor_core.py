@@ -15,7 +15,7 @@ from support.simulated_time import Time
 from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
 from stallmark.driver.load_users import _taken
-from stallmark.driver.messages import NotUnderstood, Quit, Refused, StopUser
+from stallmark.driver.messages import CannotStart, NotUnderstood, Quit, Refused, StopUser
 from stallmark.errors import CallFailed, ErrorClass
 
 
@@ -85,11 +85,14 @@ def test_an_executor_that_loses_the_server_while_it_starts_ends_with_a_sentence(
     monkeypatch.setattr(module, "keep_to_one_core", lambda index: None)
     monkeypatch.setattr(sys, "argv", ["executor", "7"])
     monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: None)
-    order = SimpleNamespace(index=0)
-    monkeypatch.setattr(module, "inherited_channel", lambda number: SimpleNamespace(expect=lambda kind: order))
+    order, sent = SimpleNamespace(index=0), list[object]()
+    channel = SimpleNamespace(expect=lambda kind: order, send=sent.append)
+    monkeypatch.setattr(module, "inherited_channel", lambda number: channel)
     with pytest.raises(SystemExit) as ended:
         module.main()
-    assert "terminating connection" in str(ended.value) and "\n" not in str(ended.value)
+    assert ended.value.code == 1
+    [told] = sent
+    assert isinstance(told, CannotStart) and "terminating connection" in told.why and "\n" not in told.why
 
 
 def test_transactions_are_taken_when_their_second_has_ended():
