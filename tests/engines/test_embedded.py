@@ -228,6 +228,25 @@ def test_who_is_killed_while_it_starts_is_said(make_server: Make, monkeypatch, t
         server.start()
 
 
+def test_a_guard_that_is_killed_before_it_has_its_order_is_said(make_server: Make, monkeypatch):
+    start = subprocess.Popen
+
+    def start_killed(argv: list[str], **options) -> subprocess.Popen:
+        if not argv[-1].endswith("embedded.guard"):
+            return start(argv, **options)
+        process = start(["/bin/sh", "-c", "kill -9 $$"], **options)
+        process.wait()
+        return process
+
+    server = make_server("new")
+    with monkeypatch.context() as patch:
+        patch.setattr(embedded.subprocess, "Popen", start_killed)
+        with pytest.raises(StallmarkError, match=r"its guard was killed by signal 9 \(SIGKILL\)"):
+            server.start()
+    server.start()
+    assert server.running
+
+
 def test_a_server_of_initdb_that_is_killed_leaves_no_shared_memory(make_server: Make):
     server, told = make_server("new", fresh=True), list[str]()
     begun = server.data.with_name("data.new") / "postmaster.pid"

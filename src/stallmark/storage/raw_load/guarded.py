@@ -37,8 +37,9 @@ class GuardedFio:
         )
         assert self._guard.stdin and self._guard.stdout
         self._stdin, self._stdout = self._guard.stdin, self._guard.stdout
-        self._stdin.write(json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
-        self._stdin.flush()
+        with suppress(BrokenPipeError):  # it was killed: `why` tells
+            self._stdin.write(json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
+            self._stdin.flush()
         self._said: list[str] = []
         self._unreadable: str | None = None
         self._stopped: float | None = None
@@ -65,7 +66,8 @@ class GuardedFio:
         """Tell it to end, and do not wait for that."""
         if self._stopped is None:
             self._stopped = time.monotonic()
-            self._stdin.close()
+            with suppress(BrokenPipeError):  # an order that nobody took
+                self._stdin.close()
 
     def wait(self) -> None:
         """Wait until it has ended, once it was told to."""

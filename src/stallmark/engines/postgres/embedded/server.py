@@ -175,7 +175,8 @@ class EmbeddedServer:
         self.relax_devices()
         if self._guard is not None:
             assert self._guard.stdin
-            self._guard.stdin.close()
+            with suppress(BrokenPipeError):  # an order that nobody took
+                self._guard.stdin.close()
             self._guard.wait()
             self._guard = None
             end_leftover(self.data)  # if it was the guard that was killed
@@ -321,17 +322,17 @@ class EmbeddedServer:
         )
         order = {"argv": argv, "environment": environment, "log": str(self.log)}
         assert self._guard.stdin
-        self._guard.stdin.write(json.dumps(order).encode() + b"\n")
-        self._guard.stdin.flush()
+        with suppress(BrokenPipeError):  # it was killed: told below
+            self._guard.stdin.write(json.dumps(order).encode() + b"\n")
+            self._guard.stdin.flush()
         deadline = time.monotonic() + START_LIMIT_S
         # The eighth line of postmaster.pid is the server's own word on its state.
         while (state := self._state()) == stale or state[7:] != ["ready"]:
             if self._guard.poll() is not None or time.monotonic() > deadline:
                 who, code = self._ended()
                 self.stop()
-                with self.log.open() as log:
-                    log.seek(log_start)
-                    reason = why_failed(who, code, log.read())
+                said = self.log.read_bytes()[log_start:].decode(errors="replace") if self.log.exists() else ""
+                reason = why_failed(who, code, said)
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
 
