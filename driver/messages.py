@@ -180,8 +180,7 @@ class Bye(Message):
 
 
 class ExecutorDied(Message):
-    """An executor ended unasked, with the users of its loads; `code` as `subprocess` has it. `why`: the reason that it
-    gave."""
+    """An executor ended unasked, with the users of its loads: `code` as `subprocess` has it, `why` as it said."""
 
     loads: list[str]
     pid: int
@@ -337,15 +336,6 @@ class Connected(Message):
 class Joined(Message):
     number: int
     machines: int
-
-
-class Unable(Message):
-    """The executors could not start on this machine: one ended, with this code as `subprocess` has it. `why`: the
-    reason that it gave."""
-
-    pid: int
-    code: int | None
-    why: str = ""
 
 
 class Begun(Message):

@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import Batch, Scale
 from stallmark.loaders.worker import Answer, Failed, LoaderOrder, Opened
-from stallmark.processes import how_ended, kill, start_module
+from stallmark.processes import how_ended, kill, start_module, tell
 
 _ANSWER: msgspec.json.Decoder = msgspec.json.Decoder(Answer)
 
@@ -116,11 +116,7 @@ class _Worker:
 
     def _send(self, message: Any) -> None:
         assert self._process.stdin
-        try:
-            self._process.stdin.write(msgspec.json.encode(message).decode() + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died: the end of its output says so
+        tell(self._process.stdin, msgspec.json.encode(message).decode() + "\n")
 
     def _listen(self) -> None:
         assert self._process.stdout

@@ -49,7 +49,6 @@ from stallmark.driver.messages import (
     Rate,
     Refused,
     Report,
-    Unable,
     UnknownHost,
     UsersElsewhere,
     UsersHere,
@@ -201,7 +200,7 @@ class LoadWorker:
             case _:
                 self._tell_master(message)
                 if isinstance(message, ExecutorDied) and not self._executors:
-                    self._tell_parent(Unable(message.pid, message.code, message.why))
+                    self._tell_parent(message)
 
     def _report(self, start_ns: int, executors: Executors) -> None:
         """Report every second of the load once all executors should have reported it, and what comes later at once."""

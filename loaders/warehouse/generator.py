@@ -7,7 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple, TypeVar
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import how_ended
+from stallmark.processes import hang_up, how_ended, tell
 from stallmark.redact import environment
 from stallmark.schema.warehouse.generator import NAME, found
 
@@ -92,14 +92,11 @@ def making(factor: float, wanted: Collection[Part], parts: int, workers: int) ->
     with guard:
         listener.start()
         try:
-            with suppress(BrokenPipeError):  # it was killed: the end of its output says so
-                guard.stdin.write(json.dumps(order) + "\n")
-                guard.stdin.flush()
+            tell(guard.stdin, json.dumps(order) + "\n")
             folder = Path(_answer(guard, lines, Begun).folder)
             yield folder, _as_they_are_made(guard, lines, folder, set(wanted))
         finally:
-            with suppress(BrokenPipeError):
-                guard.stdin.close()  # which ends it
+            hang_up(guard.stdin)  # which ends it
             listener.join()
 
 

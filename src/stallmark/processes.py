@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any, AnyStr
 
 try:
     import resource
@@ -25,6 +25,19 @@ def start_module(module: str, *arguments: str, **options: Any) -> subprocess.Pop
     with a standard library patched by gevent.
     """
     return subprocess.Popen([sys.executable, "-m", module, *arguments], **options)
+
+
+def tell(stdin: IO[AnyStr], order: AnyStr) -> None:
+    """Write to a process. One that was killed takes nothing: how it ended is told where its answer is awaited."""
+    with suppress(BrokenPipeError):
+        stdin.write(order)
+        stdin.flush()
+
+
+def hang_up(stdin: IO[AnyStr]) -> None:
+    """Close what a process reads, also where it was killed before it took all of it."""
+    with suppress(BrokenPipeError):
+        stdin.close()
 
 
 OPEN_FILES = 10_240

@@ -255,9 +255,8 @@ def test_a_server_of_initdb_that_is_killed_leaves_no_shared_memory(make_server: 
         told[:] = begun.read_text().splitlines() if begun.exists() else []
         if len(told) < 7 or not told[6].strip():
             return False
-        return (
-            "--boot" in Path(f"/proc/{abs(int(told[0]))}/cmdline").read_text()
-        )  # others only try how much it may have
+        # Others only try how much memory it may have.
+        return "--boot" in Path(f"/proc/{abs(int(told[0]))}/cmdline").read_text()
 
     def kill_it() -> None:
         eventually(has_shared_memory)

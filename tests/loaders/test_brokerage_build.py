@@ -1,10 +1,10 @@
 """The brokerage on a real server: the same however it was loaded, and what it was said to be."""
 
-import itertools
 from collections.abc import Iterator
 
 import psutil
 import pytest
+from support.building import loaders_of
 from support.canonical import checksums
 from support.kept_databases import kept_database
 
@@ -38,15 +38,16 @@ def rows_and_sums(whole) -> dict[str, tuple[int, int]]:
 
 def test_workers_parts_and_a_kill_change_nothing(rows_and_sums, embedded_server: EmbeddedServer):
     engine = EmbeddedEngine(embedded_server, "in_pieces")
-    reports = itertools.count()
+    killed: list[psutil.Process] = []
 
-    def kill_a_loader(progress: BuildProgress) -> None:
-        if next(reports) == 2:
-            loaders = [p for p in psutil.Process().children() if "stallmark.loaders.worker" in p.cmdline()]
-            loaders[0].kill()
+    def kill_loaders(progress: BuildProgress) -> None:
+        if progress.rows and not killed:  # one that has done its share may be killed: so all are
+            killed.extend(loaders_of(psutil.Process()))
+            for loader in killed:
+                loader.kill()
 
     with pytest.raises(StallmarkError, match="killed by signal 9"):
-        build(engine, WORKLOAD, SCALE, SEED, workers=3, progress=kill_a_loader)
+        build(engine, WORKLOAD, SCALE, SEED, workers=3, progress=kill_loaders)
     assert recognise(engine, WORKLOAD, SCALE, SEED).state == "half-loaded"
     build(engine, WORKLOAD, SCALE, SEED, workers=1, part=BatchShare(1, 2))
     continued = build(engine, WORKLOAD, SCALE, SEED, workers=1, part=BatchShare(2, 2))

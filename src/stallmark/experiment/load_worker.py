@@ -11,6 +11,7 @@ from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Begun,
     Connected,
+    ExecutorDied,
     Finished,
     Join,
     Joined,
@@ -19,7 +20,6 @@ from stallmark.driver.messages import (
     NotUnderstood,
     Quit,
     Refused,
-    Unable,
     UnknownHost,
     WorkerOrder,
 )
@@ -89,7 +89,7 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
                 channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine.facts()))))
             case Refused(_, why):
                 raise StallmarkError(f"The run refused this machine: {why}.")
-            case Unable(pid, code, why):
+            case ExecutorDied(pid=pid, code=code, why=why):
                 above = "; its message stands above" if (code or 0) > 0 else ""
                 how = f"could not begin: {why}" if why else f"{how_ended(code)}{above}"
                 raise StallmarkError(as_sentence(f"The load could not start here: executor process {pid} {how}"))

@@ -127,7 +127,7 @@ class Record:
         elif source := self._source(name):
             path = source.path
             layout = self._layout(path)
-            if path not in self._small and layout.values <= SMALL_VALUES and layout.bytes <= SMALL_BYTES:
+            if path not in self._small and layout.bytes <= SMALL_BYTES and layout.values <= SMALL_VALUES:
                 self._small[path] = list(self._pieces(source, layout.schema.names))
             wanted = [c for c in columns if c in layout.schema.names]
             if path in self._small:

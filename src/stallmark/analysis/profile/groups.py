@@ -10,6 +10,7 @@ import numpy as np
 
 from stallmark.analysis.read.codes import PairCodes
 from stallmark.analysis.read.rises import Rises
+from stallmark.analysis.read.sample_times import first_of_runs
 
 
 class GroupRises:
@@ -93,7 +94,7 @@ class GroupStates:
         places = group * self._samples + at
         order = np.argsort(number, kind="stable")
         number, values, places = number[order], values[order], places[order]
-        first = np.append(True, number[1:] != number[:-1])
+        first = first_of_runs(number)
         before = np.append(np.nan, values[:-1])
         before[first] = self._last[number[first]]
         self._last[number] = values  # of several, the last

@@ -20,7 +20,7 @@ import numpy as np
 from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Rises
-from stallmark.analysis.read.sample_times import begins, dated, gap_s, numbers_of, sample_times
+from stallmark.analysis.read.sample_times import dated, first_of_runs, gap_s, numbers_of, sample_times
 from stallmark.analysis.read.samples import MANY, Samples
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
@@ -196,7 +196,7 @@ def add_rows(
     groups, entities, epochs = Codes(), Codes(), Codes()
     names = [name for name in (group, entity, "epoch") if name]
     for t, batch in dated(record, table, [*names, *columns]):
-        new = begins(t)
+        new = first_of_runs(t)
         rises.add(
             np.searchsorted(times, t[new])[np.cumsum(new) - 1],
             groups.of(batch, group),

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.read.codes import PairCodes
+from stallmark.analysis.read.sample_times import first_of_runs
 from stallmark.stats.thresholds import ROUNDING
 
 
@@ -66,7 +67,7 @@ class Rises:
         order = np.argsort(number, kind="stable")
         number, at, epoch = number[order], at[order], epoch[order]
         places = self._group[number] + at
-        first = np.append(True, number[1:] != number[:-1])
+        first = first_of_runs(number)
         before = np.append(-1, epoch[:-1])
         before[first] = self._epoch[number[first]]
         rows = _Rows(number, at, epoch, places, first, before == epoch)

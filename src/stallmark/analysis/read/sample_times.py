@@ -83,7 +83,7 @@ def dated(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[
 @lru_cache(maxsize=8)  # the views of a table each ask
 def sample_times(record: Record, table: str) -> np.ndarray | None:
     """Return when a table was sampled, rising; None when there is no such table."""
-    found = [np.unique(t[begins(t)]) for t, _ in dated(record, table, ())]
+    found = [np.unique(t[first_of_runs(t)]) for t, _ in dated(record, table, ())]
     return np.unique(np.concatenate(found)) if found else None
 
 
@@ -126,7 +126,7 @@ def floats(batch: pa.RecordBatch, column: str) -> np.ndarray:
     return found
 
 
-def begins(values: np.ndarray) -> np.ndarray:
+def first_of_runs(values: np.ndarray) -> np.ndarray:
     """Tell which values differ from the one before them."""
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
@@ -139,7 +139,7 @@ def _calls(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
             return None
         t, took, server = (numbers_of(batch, name) for name in _DATES)
         assert t is not None and took is not None and server is not None
-        some = np.flatnonzero(begins(t))
+        some = np.flatnonzero(first_of_runs(t))
         t, first = np.unique(t[some], return_index=True)
         parts.append((t, took[some[first]], server[some[first]]))
     t, took, server = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else [np.empty(0)] * 3

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stallmark.analysis.read.sample_times import first_of_runs
+
 MANY = 1 << 16
 """Samples from which on it is worth leaving some out."""
 
@@ -83,7 +85,7 @@ class Samples:
         places = np.concatenate([self._places, *(places for places, _, _ in self._new)])
         order = np.argsort(places, kind="stable")  # which is quick where parts are in order already
         places = places[order]
-        new = np.append(True, places[1:] != places[:-1])[: len(places)]
+        new = first_of_runs(places)
         self._places = places[new]
         sample = np.empty(len(places), dtype=np.int64)
         sample[order] = np.cumsum(new) - 1

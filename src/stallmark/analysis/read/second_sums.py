@@ -38,9 +38,10 @@ class SecondSums:
     def numbers(self, load: str | None, seconds: int) -> dict[str, list[int]]:
         """Return the numbers of each name that a load, or any, has rows of in its first `seconds`."""
         found: dict[str, list[int]] = {}
+        loads, names = self._loads.names or [""], self._names.names
         for number, (of, name) in enumerate(self._pairs.pairs):
-            if self._first[number] < seconds and load in (None, (self._loads.names or [""])[of]):
-                found.setdefault(self._names.names[name], []).append(number)
+            if self._first[number] < seconds and load in (None, loads[of]):
+                found.setdefault(names[name], []).append(number)
         return found
 
     def of(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:

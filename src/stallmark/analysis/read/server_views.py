@@ -201,4 +201,5 @@ def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> di
     keys, values, pairs = Codes(), Codes(), PairCodes()
     for batch in record.batches(table, [key, value]):
         pairs.of(keys.of(batch, key), values.of(batch, value))
-    return {keys.names[one]: values.names[other] for one, other in pairs.pairs}
+    of_key, of_value = keys.names, values.names
+    return {of_key[one]: of_value[other] for one, other in pairs.pairs}

@@ -69,6 +69,8 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Sampl
         second = batch.column("second").to_numpy()
         users = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
         number = pairs.of(classes.of(batch, "wait_class"), events.of(batch, "event"))
+        of_class, of_event = classes.names, events.names
+        known = [(of_class[one], of_event[other]) for one, other in pairs.pairs]
         for interval in intervals:
             inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
             looked[interval.index][second[inside] - interval.begin] = True
@@ -76,9 +78,8 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Sampl
             added = np.bincount(number[inside], users[inside])
             found, first = np.unique(number[inside], return_index=True)
             for one in found[np.argsort(first)].tolist():
-                wait_class, event = pairs.pairs[one]
-                name = classes.names[wait_class]
-                seen[name if name in WAIT_CLASSES else "other", events.names[event]] += float(added[one])
+                wait_class, event = known[one]
+                seen[wait_class if wait_class in WAIT_CLASSES else "other", event] += float(added[one])
     return {
         index: SampledWaits(dict(seen), int(looked[index].sum()))
         for index, seen in sums.items()

@@ -98,7 +98,7 @@ def _rests_on(
     io_share: float | None = None,
     log_share: float = 0.0,
     lock_share: float = 0.0,
-    progress_share: float | None = None,
+    progress_share: float = 0.0,
     device_share: float = 1.0,
     busy_share: float | None = None,
     cpu_share: float | None = None,
@@ -117,7 +117,7 @@ def _rests_on(
     spent = [f"{percent(share)} {'' if n else 'of their time '}{doing}" for n, (share, doing) in enumerate(parts)]
     own = f" ({percent(device_share)} of that I/O in the device itself)" if device_share < DEVICE_OWN else ""
     rest = ""
-    if lock_share > io_share + log_share and progress_share is not None:
+    if lock_share > io_share + log_share:
         # One who waits for a lock waits for its holder: the verdict is on the time of those who hold or need none.
         rest = f"; outside locks and the client, the devices took {percent(progress_share)} of their time"
     return f"users spent {listed(spent)}{own}" + (f" while {listed(loads)}" if loads else "") + rest

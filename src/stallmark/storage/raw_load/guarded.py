@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import how_ended, kill, killed_by, of_guarded, start_module
+from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_module, tell
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.tool import clean, reason_in
 from stallmark.storage.raw_load.guard import GRACE_S
@@ -37,9 +37,7 @@ class GuardedFio:
         )
         assert self._guard.stdin and self._guard.stdout
         self._stdin, self._stdout = self._guard.stdin, self._guard.stdout
-        with suppress(BrokenPipeError):  # it was killed: `why` tells
-            self._stdin.write(json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
-            self._stdin.flush()
+        tell(self._stdin, json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
         self._said: list[str] = []
         self._unreadable: str | None = None
         self._stopped: float | None = None
@@ -66,8 +64,7 @@ class GuardedFio:
         """Tell it to end, and do not wait for that."""
         if self._stopped is None:
             self._stopped = time.monotonic()
-            with suppress(BrokenPipeError):  # an order that nobody took
-                self._stdin.close()
+            hang_up(self._stdin)
 
     def wait(self) -> None:
         """Wait until it has ended, once it was told to."""

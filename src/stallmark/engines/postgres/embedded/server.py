@@ -37,7 +37,7 @@ from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, b
 from stallmark.errors import StallmarkError
 from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, own_name
-from stallmark.processes import how_ended, killed_by, of_guarded
+from stallmark.processes import hang_up, how_ended, killed_by, of_guarded, tell
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -175,8 +175,7 @@ class EmbeddedServer:
         self.relax_devices()
         if self._guard is not None:
             assert self._guard.stdin
-            with suppress(BrokenPipeError):  # an order that nobody took
-                self._guard.stdin.close()
+            hang_up(self._guard.stdin)
             self._guard.wait()
             self._guard = None
             end_leftover(self.data)  # if it was the guard that was killed
@@ -322,16 +321,17 @@ class EmbeddedServer:
         )
         order = {"argv": argv, "environment": environment, "log": str(self.log)}
         assert self._guard.stdin
-        with suppress(BrokenPipeError):  # it was killed: told below
-            self._guard.stdin.write(json.dumps(order).encode() + b"\n")
-            self._guard.stdin.flush()
+        tell(self._guard.stdin, json.dumps(order).encode() + b"\n")
         deadline = time.monotonic() + START_LIMIT_S
         # The eighth line of postmaster.pid is the server's own word on its state.
         while (state := self._state()) == stale or state[7:] != ["ready"]:
             if self._guard.poll() is not None or time.monotonic() > deadline:
                 who, code = self._ended()
                 self.stop()
-                said = self.log.read_bytes()[log_start:].decode(errors="replace") if self.log.exists() else ""
+                said = ""
+                with suppress(FileNotFoundError), self.log.open() as log:  # a guard that was killed made none
+                    log.seek(log_start)
+                    said = log.read()
                 reason = why_failed(who, code, said)
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
