@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
 from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape, read_blocking, read_deadlocks
@@ -20,7 +22,7 @@ from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
-from stallmark.analysis.read.series import RunSeries, make_series
+from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_file_kinds, read_server_views
 from stallmark.analysis.read.throughput import Load
@@ -80,8 +82,10 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     measured = [_measured(call.record) for call in calls]
     parts = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
+    seconds = max(part.seconds for part in parts)
     server = _Server(
         io=io,
+        lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
         views=read_server_views(run, files, state, intervals),
         blocked=read_blocking(run, intervals),
         clocks=clock_findings(run, intervals),
@@ -99,6 +103,7 @@ class _Server:
     """The server as it was read over the measured intervals of a run and of all its loads."""
 
     io: Io
+    lines: Mapping[str, np.ndarray | None]
     views: ServerViews
     blocked: Mapping[Span, list[BlockedPair]]
     clocks: Mapping[Span, Finding]
@@ -122,8 +127,7 @@ def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | 
     validity = Validity(workload, load, errors, queue, manifest.conditions)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     streams = streams_within(record, intervals)
-    active = active_over_time(record.whole, io, seconds)
-    series = make_series(load, io, active, views.state, workload.primary, ends)
+    series = make_series(load, server.lines, workload.primary, ends)
     title = manifest.variant.name or record.folder.name
     return RunSummary(
         folder=record.folder.name,

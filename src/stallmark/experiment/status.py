@@ -190,7 +190,7 @@ def _lately(record: Record) -> dict[str, float | None]:
 
 def _mean_lately(line: np.ndarray) -> float | None:
     recent = line[-LATELY_S - 1 : -1]  # the last second may not be whole
-    return float(np.nanmean(recent)) if recent.size and not np.isnan(recent).all() else None
+    return float(np.nanmean(recent, dtype=float)) if recent.size and not np.isnan(recent).all() else None
 
 
 def _left_s(

@@ -122,7 +122,7 @@ def correlate(
     """
     end = counter.t + lag
     begin = end - _widths(counter.t, every)
-    committed = np.concatenate([[0.0], np.cumsum(tps)])
+    committed = np.concatenate([[0.0], np.cumsum(tps, dtype=float)])
     seconds = np.arange(len(committed))
     means = (np.interp(end, seconds, committed) - np.interp(begin, seconds, committed)) / (end - begin)
     step = _step(begin, end, intervals)

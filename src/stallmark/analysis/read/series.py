@@ -1,6 +1,7 @@
 """The lines of one run for the charts, second by second."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,11 @@ from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.throughput import Load
 
-_EXACT = {"second": np.int32, "tps": np.float64, "primary_tps": np.float64}
-"""Lines that are more than drawn. Of days and many loads the others would fill the memory in full precision."""
-
 
 @dataclass(frozen=True)
 class RunSeries:
-    """Per-second lines of one run for the charts; NaN where nothing is known. All arrays have equal length."""
+    """Per-second lines of one run for the charts, in single precision; NaN where nothing is known. All arrays have
+    equal length. Loads of one run share the lines of their server."""
 
     second: np.ndarray
     tps: np.ndarray
@@ -36,40 +35,47 @@ class RunSeries:
         return np.full(len(self.second), np.nan) if found is None else found
 
 
-def make_series(
-    load: Load, io: Io, active: ActiveOverTime, state: StateViews, primary: str | None = None, until: int | None = None
-) -> RunSeries:
-    """Return the lines of a run. Means are of the second's I/Os or transactions; NaN where there were none or nothing
-    was measured. `until`: the second at which the load ends; after it users stop one by one."""
-    seconds = load.seconds
-    unknown = np.full(seconds, np.nan)
+def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int) -> dict[str, np.ndarray | None]:
+    """Return the lines that all loads of a run have in common, by name, shape (seconds,). Means are of the second's
+    I/Os; NaN where there were none or nothing was measured."""
     rise = io.data.per_second(seconds) if io.data else {}
 
     def rate(names: tuple[str, ...]) -> np.ndarray:
         found = summed(rise, names)
-        return unknown if found is None else found
+        return np.full(seconds, np.nan) if found is None else found
 
     read_stall = rate(SERVER.read_ms)
     device = io.data_device.per_second(seconds) if io.data_device else {}
-    whole = RunSeries(
-        second=np.arange(seconds),
-        tps=load.all("committed"),
-        read_ms=per_second_mean(read_stall, rate(SERVER.reads)),
-        read_stall_ms_per_s=read_stall,
-        users=load.user_sum("running"),
-        primary_tps=_committed(load, primary) if primary else None,
-        checkpoint_pages=state.pool_pages("Checkpoint pages/sec", seconds),
-        background_pages=state.pool_pages("Background writer pages/sec", seconds),
-        flash_share=per_second_mean(device["flash_reads"], device["reads"]) if "flash_reads" in device else None,
-        active_bytes=active.run,
-        active_minute_bytes=active.minute,
-    )
-    lines = {field.name: getattr(whole, field.name) for field in fields(whole)}
-    cut: dict[str, Any] = {
-        name: None if line is None else line[:until].astype(_EXACT.get(name, np.float32))
-        for name, line in lines.items()
+    lines = {
+        "read_ms": per_second_mean(read_stall, rate(SERVER.reads)),
+        "read_stall_ms_per_s": read_stall,
+        "checkpoint_pages": state.pool_pages("Checkpoint pages/sec", seconds),
+        "background_pages": state.pool_pages("Background writer pages/sec", seconds),
+        "flash_share": per_second_mean(device["flash_reads"], device["reads"]) if "flash_reads" in device else None,
+        "active_bytes": active.run,
+        "active_minute_bytes": active.minute,
     }
+    return {"second": np.arange(seconds, dtype=np.int32)} | {name: _kept(line) for name, line in lines.items()}
+
+
+def make_series(
+    load: Load, server: Mapping[str, np.ndarray | None], primary: str | None = None, until: int | None = None
+) -> RunSeries:
+    """Return the lines of a load beside those of its `server`. `until`: the second at which the load ends; after it
+    users stop one by one."""
+    lines = dict(server) | {
+        "tps": _kept(load.all("committed")),
+        "users": _kept(load.user_sum("running")),
+        "primary_tps": _kept(_committed(load, primary)) if primary else None,
+    }
+    cut: dict[str, Any] = {name: None if line is None else line[: load.seconds][:until] for name, line in lines.items()}
     return RunSeries(**cut)
+
+
+def _kept(line: np.ndarray | None) -> np.ndarray | None:
+    """Return a line in half of the memory, which days of many loads would fill. Counts of a second stay exact up to
+    16 million."""
+    return None if line is None else line.astype(np.float32)
 
 
 def _committed(load: Load, transaction: str) -> np.ndarray:
