@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
         password, first_password = known or new_password(), first_known or new_password()
         server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
         at_first = MssqlEngine(url(order.port, "master", first_password))
-        client = container.engine()
-        try:
+        with closing(container.engine()) as client:
             _refuse_name_in_use(client, credentials)
             for folder in order.folders:
                 _prepare_folder(folder, credentials)
@@ -99,20 +98,14 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
                     if not known and (new_volume or not running):  # otherwise files may be left, with these passwords
                         credentials.remove()
                 raise
-        finally:
-            client.close()
     return ReadyServer(identity, url(order.port, DATABASE), credentials.url_file, credentials.password_file)
 
 
 def down(name: str, *, remove_data: bool) -> list[str]:
     """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
     credentials = CredentialFiles(name)
-    client = container.engine()
-    try:
-        with credentials.held():
-            return _down(client, credentials, remove_data)
-    finally:
-        client.close()
+    with closing(container.engine()) as client, credentials.held():
+        return _down(client, credentials, remove_data)
 
 
 def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[str]:
@@ -139,13 +132,10 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
 
 def servers() -> list[dict[str, Any]]:
     """Return our servers on this machine: name, version, state, port, memory_bytes, data."""
-    client = container.engine()
-    try:
+    with closing(container.engine()) as client:
         with asked("The containers could not be listed"):
             found = client.containers.list(all=True, filters={"label": LABEL})
         return [_described(each) for each in found]
-    finally:
-        client.close()
 
 
 def _described(found: Any) -> dict[str, Any]:
