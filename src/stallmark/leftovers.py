@@ -21,7 +21,9 @@ class Leftover:
     """A thing that nobody uses any more; `remove` may raise OSError or StallmarkError."""
 
     what: str
-    place: Path
+    place: Path | str
+    """A file or folder; the name of what is neither."""
+
     bytes: int
     remove: Callable[[], None]
 

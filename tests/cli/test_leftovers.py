@@ -10,6 +10,7 @@ import pytest
 from support.command_line import stallmark
 
 from stallmark.engines.postgres.embedded import leftovers as of_postgres
+from stallmark.engines.postgres.embedded import sysv
 from stallmark.leftovers import of_the_killed, own_name
 
 OLD = 1_700_000_000
@@ -22,6 +23,7 @@ def memory(tmp_path, monkeypatch) -> Path:
         (tmp_path / name).mkdir()
     monkeypatch.setattr("stallmark.leftovers.SHARED_MEMORY", tmp_path / "memory")
     monkeypatch.setattr(of_postgres, "SHARED_MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(sysv, "_SEGMENTS", tmp_path / "segments")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

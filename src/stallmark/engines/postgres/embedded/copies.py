@@ -60,10 +60,15 @@ class Snapshot:
         remove(self._folder)
 
 
+def draft_of(folder: Path) -> Path:
+    """Return where a folder lies until it is whole."""
+    return folder.with_name(f"{folder.name}.new")
+
+
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
     """Yield the path of a draft that becomes `folder` when it is whole, and is removed when it does not."""
-    draft = folder.with_name(f"{folder.name}.new")
+    draft = draft_of(folder)
     shutil.rmtree(draft, ignore_errors=True)
     try:
         yield draft

@@ -1,6 +1,5 @@
 """Servers that outlived their Stallmark, because their guard was killed too, and shared memory of killed ones."""
 
-import ctypes
 import os
 import shutil
 import tempfile
@@ -10,12 +9,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from stallmark.engines.postgres.embedded import sysv
 from stallmark.engines.postgres.embedded.ownership import DATABASE, end_leftover, hold
 from stallmark.leftovers import SHARED_MEMORY, Leftover, is_own, size_of
 
-_REMOVE = 0  # IPC_RMID
 _YOUNG_S = 60.0
 """A segment so young may be one that nobody has mapped yet."""
+
+_KILLED = "shared memory of a PostgreSQL that was killed"
 
 
 def servers() -> Iterator[Leftover]:
@@ -46,16 +47,22 @@ def _free(sockets: Path) -> int | None:
     return None
 
 
-def remove_segment(data: Path) -> None:
-    """Remove the System V segment of a server that was killed in `data`, and does not start there again."""
-    with suppress(OSError, ValueError, IndexError):  # it may have had none yet
-        number = int((data / "postmaster.pid").read_text().splitlines()[6].split()[1])
-        ctypes.CDLL(None).shmctl(number, _REMOVE, None)
-
-
 def segments() -> Iterator[Leftover]:
-    """Yield shared memory of this user's PostgreSQL servers, ours or not, that belongs to none that runs: nobody has it
-    mapped, nor is it in the list of segments that every server keeps mapped. Yield none where that cannot be seen."""
+    """Yield shared memory of this user's PostgreSQL servers, ours or not, that belongs to none that runs."""
+    yield from _attached_by_nobody()
+    yield from _mapped_by_nobody()
+
+
+def _attached_by_nobody() -> Iterator[Leftover]:
+    """Yield segments of System V: every process of a server has the server's attached."""
+    for one in sysv.unattached():
+        if one.age_s > _YOUNG_S and one.is_postgres:
+            yield Leftover(_KILLED, f"System V segment {one.number}", one.size_bytes, one.remove)
+
+
+def _mapped_by_nobody() -> Iterator[Leftover]:
+    """Yield files that nobody has mapped, nor are in the list of segments that every server keeps mapped. Yield none
+    where that cannot be seen."""
     found = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
     mapped = _mapped() if found else None
     if mapped is None:
@@ -67,7 +74,7 @@ def segments() -> Iterator[Leftover]:
             continue
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _YOUNG_S:
-                yield Leftover("shared memory of a PostgreSQL that was killed", path, size_of(path), path.unlink)
+                yield Leftover(_KILLED, path, size_of(path), path.unlink)
 
 
 def _mapped() -> set[str] | None:

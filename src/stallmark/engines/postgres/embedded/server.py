@@ -22,9 +22,16 @@ from urllib.parse import quote
 import psutil
 
 from stallmark.engines.abilities import Folders
-from stallmark.engines.postgres.embedded import placed
-from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_outside, place_wal, remove, sweep
-from stallmark.engines.postgres.embedded.leftovers import remove_segment
+from stallmark.engines.postgres.embedded import placed, sysv
+from stallmark.engines.postgres.embedded.copies import (
+    Snapshot,
+    appearing,
+    clear_outside,
+    draft_of,
+    place_wal,
+    remove,
+    sweep,
+)
 from stallmark.engines.postgres.embedded.ownership import (
     DATABASE,
     OUTSIDE_MARKER,
@@ -118,6 +125,8 @@ class EmbeddedServer:
             return
         check_pool(self.buffer_pool_bytes)
         self._claim()
+        sysv.remove_of(self.data, unfinished=True)
+        sysv.remove_of(draft_of(self.data))
         sweep(self.folder)
         if not self.data.exists() and self.snapshot.of is not None:
             self.restore()  # an earlier restore was cut
@@ -276,7 +285,7 @@ class EmbeddedServer:
                     initdb, capture_output=True, text=True, start_new_session=True, env=environment_without_secrets()
                 )
             if result.returncode:
-                remove_segment(draft)
+                sysv.remove_of(draft)
                 reason = why_failed("initdb", result.returncode, result.stderr)
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
