@@ -239,6 +239,18 @@ def test_output_that_nobody_reads_ends_with_141_and_no_word():
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
+def test_a_process_of_ours_that_reads_no_more_is_no_reader_of_the_output(monkeypatch):
+    def fail(_):
+        os.write(writing, b"an order")
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    monkeypatch.setattr("stallmark.cli.doctor.examine", fail)
+    result = stallmark("doctor")
+    os.close(writing)
+    assert result.exit_code == 70 and "BrokenPipeError" in result.stderr
+
+
 PRESSED = """
 import os, signal
 from contextlib import contextmanager

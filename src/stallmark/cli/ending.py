@@ -1,6 +1,7 @@
 """The end of a command: whatever ends it early becomes one sentence and an exit code of its own."""
 
 import os
+import select
 import sys
 import traceback
 from collections.abc import Iterator
@@ -42,9 +43,10 @@ def _told(error: BaseException) -> tuple[str, int]:
             return escape(sentence[0].upper() + sentence[1:]), error.exit_code
         case click.Abort():
             return _error("Nobody answered, so nothing was done."), FAILED
-        case BrokenPipeError():
-            _forget_output()
-            return "", CUT_OFF
+        case BrokenPipeError():  # of a process of ours, unless a reader has gone
+            if _nobody_reads():
+                _forget_output()
+                return "", CUT_OFF
         case MemoryError():
             return _error("The memory of this machine was not enough for it."), FAILED
         case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights
@@ -61,6 +63,16 @@ def _told(error: BaseException) -> tuple[str, int]:
 
 def _error(sentence: str) -> str:
     return f"[bold red]Error:[/] {escape(sentence)}"
+
+
+def _nobody_reads() -> bool:
+    """Tell whether the reader of standard output or standard error has gone."""
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    outputs = select.poll()
+    for number in (1, 2):
+        outputs.register(number, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in outputs.poll(0))
 
 
 def _forget_output() -> None:
