@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.emulated_bench import FAST, SLOW, Bench
 
+from stallmark.leftovers import of_the_killed
 from stallmark.storage.emulator import ArrayModel, EmulatedArrayError, EmulatedArrays, NoCompiler, build
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
@@ -66,6 +69,31 @@ def test_a_failing_compiler_shows_its_first_error(tmp_path: Path, monkeypatch: p
     with pytest.raises(NoCompiler, match=r"x\.c:1: error: no headers"):
         build.interposer(tmp_path / "build")
     assert list((tmp_path / "build").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_compiler_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    temporary, compiler = tmp_path / "temporary", tmp_path / "cc"
+    temporary.mkdir()
+    # As gcc does: it writes for its next part, and is interrupted.
+    compiler.write_text(
+        f"#!/bin/sh\n[ $1 = --version ] || {{ echo >$TMPDIR/cc.s; kill -{int(number)} $PPID; sleep 9; }}\n"
+    )
+    compiler.chmod(0o755)
+    program = "import pathlib, sys\nfrom stallmark.storage.emulator.build import interposer\n"
+    program += "interposer(pathlib.Path(sys.argv[1]))"
+    environment = os.environ | {"TMPDIR": str(temporary), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "build"], env=environment, stderr=subprocess.DEVNULL
+    )
+    assert done.returncode == -number
+    assert not list((tmp_path / "build").iterdir())
+    assert (number == signal.SIGINT) == (not list(temporary.iterdir()))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    for one in of_the_killed():
+        if one.place.parent == temporary:
+            one.remove()
+    assert not list(temporary.iterdir())
 
 
 def test_it_is_compiled_once(build_dir: Path) -> None:

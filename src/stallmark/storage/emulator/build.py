@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from stallmark.leftovers import own_name
 from stallmark.storage.emulator.models import EmulatedArrayError, NoCompiler
 
 _COMPILERS = ("cc", "gcc", "clang")
@@ -62,21 +63,25 @@ def _version(compiler: str) -> bytes:
 
 def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Built aside and renamed: another process may be building, or already running, the same library.
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+    # A compiler that is interrupted leaves its files, and its parts may write a moment longer: the next command
+    # removes a folder of this name.
+    with tempfile.TemporaryDirectory(prefix=own_name("compile"), ignore_cleanup_errors=True) as scratch:
         for name, text in sources.items():
             (Path(scratch) / name).write_bytes(text)
         files = [name for name in sources if name.endswith(".c")]
         command = [compiler, *_FLAGS, "-o", target.name, *files, *_LIBRARIES]
-        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
+        environment = os.environ | {"TMPDIR": scratch}
+        done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, check=False)
         if done.returncode != 0:
             raise NoCompiler(
                 f"The emulated array could not be compiled with {compiler} ({_first_error(done.stderr)}); "
                 "install a working C compiler (Debian and Ubuntu: apt install gcc libc6-dev)."
             )
-        built = Path(scratch) / target.name
-        built.chmod(0o755)
-        os.replace(built, target)
+        # Another process may be building, or already running, the same library.
+        draft = target.with_name(f"{target.name}.{os.getpid()}.new")
+        shutil.copyfile(Path(scratch) / target.name, draft)
+        draft.chmod(0o755)
+        os.replace(draft, target)
 
 
 def _first_error(output: bytes) -> str:
