@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from support.embedded_servers import POOL, Make, alive, family, postmaster, rows
 from support.remote import free_port
@@ -226,6 +227,25 @@ def test_who_is_killed_while_it_starts_is_said(make_server: Make, monkeypatch, t
     server = make_server("new", fresh=program == "initdb")
     with pytest.raises(StallmarkError, match=said):
         server.start()
+
+
+def test_a_signal_that_initdb_ends_by_is_said(make_server: Make):
+    server = make_server("new", fresh=True)
+    draft = server.data.with_name("data.new")
+
+    def stop_it() -> None:
+        eventually((draft / "postgresql.conf").exists)
+        [process] = [one for one in psutil.Process().children() if one.name() == "initdb"]
+        process.send_signal(signal.SIGTERM)
+
+    stopping = threading.Thread(target=stop_it)
+    stopping.start()
+    with pytest.raises(StallmarkError, match="initdb was stopped by a signal"):
+        server.start()
+    stopping.join()
+    assert not draft.exists()
+    server.start()
+    assert server.running
 
 
 def test_a_guard_that_is_killed_before_it_has_its_order_is_said(make_server: Make, monkeypatch):

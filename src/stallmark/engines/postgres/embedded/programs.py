@@ -12,6 +12,7 @@ from stallmark.processes import how_ended, killed_by, of_guarded
 MAJOR = 18
 
 _FULL = "No space left on device"
+_STOPPED = "caught signal"  # initdb's word, whichever signal it was
 _WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
 _CHILD = re.compile(r"child process (exited with exit code|was terminated by signal) (\d+)")
 
@@ -51,6 +52,8 @@ def why_failed(program: str, code: int | None, log: str) -> str:
     its output that says so, and what to do against a full disk."""
     if killed_by(code):
         return f"{program} {how_ended(code)}."
+    if _STOPPED in log:
+        return f"{program} was stopped by a signal."
     if child := _CHILD.search(log):  # initdb's, through a shell or not
         code = of_guarded(int(child[2])) if "code" in child[1] else -int(child[2])
         return f"the server that {program} had started {how_ended(code)}."

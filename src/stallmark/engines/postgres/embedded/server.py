@@ -286,7 +286,7 @@ class EmbeddedServer:
                 )
             if result.returncode:
                 sysv.remove_of(draft)
-                reason = why_failed("initdb", result.returncode, result.stderr)
+                reason = why_failed("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
                 place_wal(draft, self.wal_folder)
