@@ -7,6 +7,7 @@ from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors import data_format
 from stallmark.errors import StallmarkError
 from stallmark.record.plausible import LONGEST_S, TEXTS, wrong_columns, wrong_rows
@@ -92,6 +93,13 @@ def test_a_query_that_there_is_none_of_is_refused(query):
     assert wrong_rows("queries", given.slice(0, 3)) is None
     assert "query" in (wrong_rows("queries", given) or "")
     assert "query" in (wrong_rows("queries", given.set_column(0, "query", given["query"].dictionary_encode())) or "")
+
+
+@pytest.mark.parametrize("phase", ["x", "", None])
+def test_a_phase_that_there_is_none_of_is_refused(phase):
+    given = pa.RecordBatch.from_pydict({"phase": [*PHASES, "beside", phase]})
+    assert wrong_rows("queries", given.slice(0, len(PHASES) + 1)) is None
+    assert "phase" in (wrong_rows("queries", given) or "")
 
 
 @pytest.mark.parametrize(

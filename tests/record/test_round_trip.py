@@ -34,6 +34,7 @@ def values(field: pa.Field) -> st.SearchStrategy[Any]:
 
 
 OF_QUERIES = {
+    "phase": st.sampled_from(["power", "throughput", "each", "concurrent"]),
     "query": st.sampled_from(["Q1", "Q22", "RF1", "RF2"]),
     "wait_ms": st.none() | st.dictionaries(st.text(max_size=9), st.integers(0, 99), max_size=2).map(json.dumps),
 }

@@ -45,7 +45,7 @@ _NEEDED: Final = {
 _UNKNOWN: Final = {
     "errors": frozenset(("message",)),
     "transaction_io": frozenset(("read_us", "writes")),
-    "queries": frozenset(QUERIES.names) - {"stream", "position", "query", "started_s", "seconds"},
+    "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
     "maintenance": frozenset(("error",)),
 }
 """Columns that may be null, of our own tables."""
@@ -103,6 +103,7 @@ def _is_waits(text: str) -> bool:
 
 
 _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
+    ("queries", "phase"): re.compile("power|throughput|each|concurrent|beside").fullmatch,
     ("queries", "query"): re.compile(r"Q([1-9]|1\d|2[0-2])|RF[12]").fullmatch,
     ("queries", "wait_ms"): _is_waits,
 }

@@ -15,8 +15,16 @@ from stallmark.record.schema import QUERIES
 
 REFRESH = ("RF1", "RF2")
 
-PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
+PHASES = {
+    "power": "power run",
+    "throughput": "throughput run",
+    "each": "queries by themselves",
+    "concurrent": "streams beside virtual users",
+}
 """The parts of a run of queries by name."""
+
+_BEFORE = {"beside": "concurrent"}
+"""The names of older records."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +177,9 @@ def _rows(record: Record) -> list[dict[str, Any]]:
 
 
 def _execution(row: Mapping[str, Any]) -> Execution:
-    waits = row.get("wait_ms")
-    return Execution(**{**row, "wait_ms": None if waits is None else json.loads(waits)})
+    waits, phase = row.get("wait_ms"), row["phase"]
+    read = {"wait_ms": None if waits is None else json.loads(waits), "phase": _BEFORE.get(phase, phase)}
+    return Execution(**{**row, **read})
 
 
 def _gaps_ms(executions: Sequence[Execution]) -> list[float]:
