@@ -12,6 +12,7 @@ from stallmark.collectors import data_format
 from stallmark.errors import StallmarkError
 from stallmark.record.plausible import LONGEST_S, TEXTS, wrong_columns, wrong_rows
 from stallmark.record.reader import Record
+from stallmark.record.schema import EXTERNAL
 
 
 def test_every_table_that_a_record_may_have_passes():
@@ -85,6 +86,16 @@ def test_a_column_of_a_collector_that_figures_need_is_said_where_it_is_missing(r
     with pytest.raises(StallmarkError, match=r"database is damaged \(it has no column blocks_read"):
         summarise([Record(run)])
     put(run, "database", whole)
+
+
+@pytest.mark.parametrize("name", EXTERNAL.names)
+def test_what_was_attached_has_each_value(name):
+    row = {"t": 1.0, "source": "db1", "counter": "r/s", "instance": "", "unit": "", "value": 2.0}
+    given = pa.RecordBatch.from_pylist([row], EXTERNAL)
+    assert wrong_columns("external_x", given.schema) is None and wrong_rows("external_x", given) is None
+    at = EXTERNAL.get_field_index(name)
+    assert name in (wrong_rows("external_x", given.set_column(at, name, pa.nulls(1, EXTERNAL.field(at).type))) or "")
+    assert name in (wrong_columns("external_x", given.set_column(at, name, pa.nulls(1)).schema) or "")
 
 
 @pytest.mark.parametrize("query", ["x", "Q", "Q0", "Q23", "RF3", "Q1;"])

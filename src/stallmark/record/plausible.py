@@ -30,7 +30,7 @@ TEXTS: Final = frozenset((
 _NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))
 _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
-_ADDED_LATER: Final = frozenset(("load", "machine", "writes", "unit", "due_s"))
+_ADDED_LATER: Final = frozenset(("load", "machine", "writes", "due_s"))
 """Columns that older records lack."""
 _NEEDED: Final = {
     "waits": ("second", "wait_class", "event", "samples", "polls"),

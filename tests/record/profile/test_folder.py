@@ -76,6 +76,7 @@ def test_a_damaged_table_is_a_sentence(tmp_path):
         ({"start": datetime(1950, 1, 1, tzinfo=UTC)}, "1970"),
         ({"file_class": None}, "column file_class"),
         ({"writes": float("inf")}, "column writes"),
+        ({"reads": float("nan")}, "column reads"),
     ],
 )
 def test_rows_that_no_profile_has_are_a_sentence(tmp_path, strange, said):

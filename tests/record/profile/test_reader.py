@@ -16,6 +16,7 @@ from stallmark.record.profile.reader import raw_batches, read_raw
 
 MET = [{"sample": number, "wait_type": "IO", "wait_class": "io", "users": 1} for number in range(4)]
 FILE = {"sample": 1, "entity": "5/1", "file_class": "data", "epoch": "1"}
+SAMPLE = {"sample": 1, "session": 1, "clock": 1e9, "monotonic_s": 1.0, "server_clock": 1e9, "start": "", "server": 1}
 Write = Callable[[str, pa.Table], None]
 
 
@@ -55,8 +56,24 @@ def bad_text() -> pa.Table:
         ("sessions_seen", bad_text()),
         ("file_counters", table([FILE | {"file_class": "odd"}], "file_counters")),
         ("file_counters", table([FILE | {"read_stall_ms": float("inf")}], "file_counters")),
+        ("file_counters", table([FILE, FILE | {"read_stall_ms": float("nan")}], "file_counters")),
+        ("samples", table([SAMPLE | {"monotonic_s": None}], "samples")),
+        ("samples", table([SAMPLE], "samples").set_column(3, "monotonic_s", pa.nulls(1))),
     ],
-    ids=["no column", "no rows nor column", "nothing", "text", "order", "null", "no text", "class", "infinite"],
+    ids=[
+        "no column",
+        "no rows nor column",
+        "nothing",
+        "text",
+        "order",
+        "null",
+        "no text",
+        "class",
+        "infinite",
+        "no number",
+        "no time",
+        "times of no type",
+    ],
 )
 def test_what_no_collector_wrote_is_a_sentence(write, tmp_path, name, rows):
     write(f"{name}-001", rows)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stallmark.errors import StallmarkError
 from stallmark.record.profile.manifest import GAP
+from stallmark.record.profile.plausible import LONGEST_S
 
 JUMP_S = 5.0
 """A clock that is off by more between two samples was set."""
@@ -51,6 +53,8 @@ def sample_times(samples: pa.Table, interval_s: float) -> Samples:
     # Of another session the third clock began anew: in between, this machine's has the word.
     by_monotonic = np.where(same_session, np.diff(monotonic), by_wall)
     elapsed = np.maximum(np.median([by_wall, by_server, by_monotonic], axis=0), 0.0)
+    if elapsed.sum() > LONGEST_S:
+        raise StallmarkError("The samples of this profile are damaged (more than ten years apart): collect it anew.")
     restarted = start[1:] != start[:-1]
     jumped = np.flatnonzero(same_session & (np.abs(by_wall - elapsed) > JUMP_S))
     at = np.concatenate([[clock[0]], clock[0] + np.cumsum(elapsed)])

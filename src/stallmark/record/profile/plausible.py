@@ -16,7 +16,8 @@ LONGEST_S = 3660 * 86_400.0
 LATEST_S = 4_102_444_800.0
 """The end of the year 2099."""
 _NEVER_NULL: Final = frozenset((
-    "sample", "session", "server", "clock", "entity", "counter", "file_class", "wait_type", "wait_class", "users",
+    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
+    "wait_class", "users",
 ))  # fmt: skip
 
 
@@ -29,8 +30,8 @@ def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
         values = table[field.name]
         if values.null_count and (field.name in _NEVER_NULL or pa.types.is_timestamp(field.type)):
             return f"its column {field.name} has rows without a value"
-        if pa.types.is_floating(field.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
-            return f"its column {field.name} has a value without bounds"
+        if pa.types.is_floating(field.type) and not np.isfinite(values.drop_null().to_numpy()).all():
+            return f"its column {field.name} has a value that is no finite number"
         if field.name == "file_class" and not _CLASSES.issuperset(values.unique().to_pylist()):
             return "its column file_class has a class that there is none of"
         if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
