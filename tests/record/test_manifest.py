@@ -60,6 +60,14 @@ def with_value(path: tuple, value: Any) -> dict[str, Any]:
     return changed
 
 
+@pytest.mark.parametrize("seconds", [-1.0, -9e18, 8.64e6, 1e300])
+@pytest.mark.parametrize("name", ["begin_s", "measure_s", "end_s"])
+def test_a_step_at_no_time_of_a_run_is_refused(tmp_path, name, seconds):
+    (tmp_path / "manifest.json").write_text(json.dumps(with_value(("steps", 0, name), seconds)))
+    with pytest.raises(StallmarkError, match=rf"is damaged \(steps.*{name}"):
+        read_manifest(tmp_path)
+
+
 def read(folder, document: Any) -> Manifest:
     (folder / "manifest.json").write_text(json.dumps(document))
     return read_manifest(folder)

@@ -10,9 +10,10 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors import data_format
 from stallmark.errors import StallmarkError
-from stallmark.record.plausible import LONGEST_S, TEXTS, wrong_columns, wrong_rows
+from stallmark.record.manifest.part import LONGEST_S
+from stallmark.record.plausible import TEXTS, wrong_columns, wrong_rows
 from stallmark.record.reader import Record
-from stallmark.record.schema import EXTERNAL
+from stallmark.record.schema import EXTERNAL, RAW_IO
 
 
 def test_every_table_that_a_record_may_have_passes():
@@ -96,6 +97,12 @@ def test_what_was_attached_has_each_value(name):
     at = EXTERNAL.get_field_index(name)
     assert name in (wrong_rows("external_x", given.set_column(at, name, pa.nulls(1, EXTERNAL.field(at).type))) or "")
     assert name in (wrong_columns("external_x", given.set_column(at, name, pa.nulls(1)).schema) or "")
+
+
+@pytest.mark.parametrize("name", RAW_IO.names)
+def test_the_io_of_a_raw_load_has_each_column(name):
+    assert wrong_columns("raw_io", RAW_IO) is None
+    assert name in (wrong_columns("raw_io", RAW_IO.remove(RAW_IO.get_field_index(name))) or "")
 
 
 @pytest.mark.parametrize("query", ["x", "Q", "Q0", "Q23", "RF3", "Q1;"])

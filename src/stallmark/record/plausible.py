@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from stallmark.record.manifest.part import LONGEST_S
 from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, RAW_IO, TABLES
 
-LONGEST_S: Final = 100 * 86_400
-"""No run is longer: each of its seconds takes memory."""
 TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "code", "collector", "commit_mode", "counter", "database", "entity",
     "epoch", "error", "error_class", "event", "graph", "handle", "happened", "instance", "isolation", "kind",
@@ -30,8 +29,10 @@ TEXTS: Final = frozenset((
 _NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))
 _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
-_ADDED_LATER: Final = frozenset(("load", "machine", "writes", "due_s"))
-"""Columns that older records lack."""
+_ADDED_LATER: Final = {name: frozenset(("load", "machine", "due_s")) for name in TABLES} | {
+    "transaction_io": frozenset(("load", "writes"))
+}
+"""Columns that older records lack, by table."""
 _NEEDED: Final = {
     "waits": ("second", "wait_class", "event", "samples", "polls"),
     "blocking": ("second", "blocked", "blocker", "wait_type", "samples"),
@@ -61,7 +62,7 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
         if name not in schema.names:
             return f"it has no column {name}"
     for field in own or ():
-        if field.name not in schema.names and field.name not in _ADDED_LATER:
+        if field.name not in schema.names and field.name not in _ADDED_LATER.get(table, ()):
             return f"it has no column {field.name}"
         if field.name not in schema.names or _is_empty(table, schema.field(field.name)):
             continue
@@ -113,7 +114,8 @@ _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
 def may_be_null(table: str, column: str) -> bool:
     """Tell whether a column may lack values: in collectors' tables all may but the times and counts of sampling."""
     own = table in _OWN or table.startswith("external_")
-    return column not in _NEVER_NULL and (not own or column in _UNKNOWN.get(table, ()) or column in _ADDED_LATER)
+    may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}
+    return column not in _NEVER_NULL and (not own or column in may)
 
 
 def _is_empty(table: str, field: pa.Field) -> bool:

@@ -1,7 +1,7 @@
 """The base of every part of the manifest: immutable, validated, and strict about names."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -13,6 +13,10 @@ def _moment(text: str) -> str:
 
 Moment = Annotated[str, AfterValidator(_moment)]
 """A moment in UTC, ISO 8601."""
+LONGEST_S: Final = 100 * 86_400
+"""No run is longer: each of its seconds takes memory."""
+RunSecond = Annotated[float, Field(ge=0, lt=LONGEST_S)]
+"""Seconds since the run's start."""
 TableName = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
 """The name of a table, which is that of its file: it leads nowhere else."""
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from stallmark.record.manifest.part import ManifestPart
+from stallmark.record.manifest.part import ManifestPart, RunSecond
 from stallmark.record.manifest.search import LevelSeen
 
 
@@ -46,9 +46,9 @@ class Step(ManifestPart):
 
     name: str
     users: int
-    begin_s: float
-    measure_s: float
-    end_s: float
+    begin_s: RunSecond
+    measure_s: RunSecond
+    end_s: RunSecond
     arrivals: Literal["closed", "fixed", "poisson"] = "closed"
     rate: float | None = None
     think_ms: float | None = None
