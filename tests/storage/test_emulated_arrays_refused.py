@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -94,6 +95,17 @@ def test_an_interrupted_compiler_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         if one.place.parent == temporary:
             one.remove()
     assert not list(temporary.iterdir())
+
+
+def test_a_disk_that_fills_leaves_no_half_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fills(_: Path, draft: Path) -> None:
+        draft.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(draft))
+
+    monkeypatch.setattr(build.shutil, "copyfile", fills)
+    with pytest.raises(OSError, match="No space left"):
+        build.interposer(tmp_path / "build")
+    assert not list((tmp_path / "build").iterdir())
 
 
 def test_it_is_compiled_once(build_dir: Path) -> None:

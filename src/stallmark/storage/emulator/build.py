@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from stallmark.leftovers import own_name
+from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.emulator.models import EmulatedArrayError, NoCompiler
 
 _COMPILERS = ("cc", "gcc", "clang")
@@ -70,7 +71,7 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
             (Path(scratch) / name).write_bytes(text)
         files = [name for name in sources if name.endswith(".c")]
         command = [compiler, *_FLAGS, "-o", target.name, *files, *_LIBRARIES]
-        environment = os.environ | {"TMPDIR": scratch}
+        environment = environment_without_secrets() | {"TMPDIR": scratch}
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, check=False)
         if done.returncode != 0:
             raise NoCompiler(
@@ -79,9 +80,12 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
             )
         # Another process may be building, or already running, the same library.
         draft = target.with_name(f"{target.name}.{os.getpid()}.new")
-        shutil.copyfile(Path(scratch) / target.name, draft)
-        draft.chmod(0o755)
-        os.replace(draft, target)
+        try:
+            shutil.copyfile(Path(scratch) / target.name, draft)
+            draft.chmod(0o755)
+            os.replace(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _first_error(output: bytes) -> str:
