@@ -23,6 +23,7 @@ AGAIN_AFTER_S = 0.01
 
 _asked_from: list[str] = []
 _last_s = float("-inf")
+_raised: "StopSignal | None" = None
 
 
 class StopSignal(KeyboardInterrupt):
@@ -38,11 +39,17 @@ class StopSignal(KeyboardInterrupt):
 
 def listen() -> None:
     """Make every such signal raise StopSignal from now on, except one that our parent had us ignore (nohup)."""
-    global _last_s
-    _last_s = float("-inf")
+    global _last_s, _raised
+    _last_s, _raised = float("-inf"), None
     sys.unraisablehook = _not_raised
     for number in _heard():
         signal.signal(number, _stop)
+
+
+def lost_in(error: BaseException) -> StopSignal | None:
+    """Return the signal that a library made an error of its own of; None where it made none. pydantic does so where
+    one comes while it builds a validator, and leaves only its name."""
+    return _raised if _raised and StopSignal.__name__ in str(error) else None
 
 
 def deafen() -> None:
@@ -107,8 +114,10 @@ def _heard() -> list[signal.Signals]:
 
 
 def _stop(number: int, _: object) -> None:
+    global _raised
     if _is_another():
-        raise StopSignal(number)
+        _raised = StopSignal(number)
+        raise _raised
 
 
 def _not_raised(ignored: "sys.UnraisableHookArgs") -> None:

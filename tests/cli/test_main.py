@@ -6,11 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
 import pytest
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 from support.command_line import signals_as_before, stallmark
 
 from stallmark import stopping
@@ -230,6 +230,24 @@ def test_ctrl_c_at_a_question_is_ctrl_c(monkeypatch):
     assert stallmark("doctor").exit_code == 130
 
 
+class Pressing:
+    def __repr__(self) -> str:
+        signal.raise_signal(signal.SIGTERM)
+        return "pressing"
+
+
+def test_a_signal_that_pydantic_made_an_error_of_is_that_signal(monkeypatch):
+    def build(_):
+        SchemaValidator(core_schema.nullable_schema(core_schema.literal_schema([Pressing()])))
+
+    monkeypatch.setattr("stallmark.cli.doctor.examine", build)
+    result = stallmark("doctor")
+    assert result.exit_code == 143 and "Stopped by a signal (SIGTERM)" in result.stderr
+    with pytest.raises(SchemaError) as other:
+        SchemaValidator(core_schema.literal_schema([]))
+    assert stopping.lost_in(other.value) is None
+
+
 def test_output_that_nobody_reads_ends_with_141_and_no_word():
     nobody, output = os.pipe()
     os.close(nobody)
@@ -290,89 +308,6 @@ def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
     said = " ".join(stallmark("doctor").stderr.split())
     assert said.endswith("The memory is still capped.") and "as before" not in said
     assert "It broke." in said or "Stopped by Ctrl-C. What was done is kept." in said
-
-
-def test_a_signal_waits_for_what_must_be_done_whole():
-    stopping.listen()
-    done = []
-    with pytest.raises(stopping.StopSignal, match="stopped by Ctrl-C"), stopping.later():
-        signal.raise_signal(signal.SIGINT)
-        done.append("whole")
-    assert done == ["whole"]
-    signal.raise_signal(signal.SIGTERM)  # so soon after the other: the same wish
-    stopping.listen()
-    with pytest.raises(stopping.StopSignal):
-        signal.raise_signal(signal.SIGTERM)
-
-
-@pytest.mark.parametrize("held_back", [stopping.later, stopping.undisturbed])
-def test_what_must_be_done_whole_may_hold_back_signals_inside_as_well(held_back):
-    stopping.listen()
-    done = []
-    with pytest.raises(stopping.StopSignal), held_back():
-        for part in range(3):
-            with stopping.later():
-                signal.raise_signal(signal.SIGINT)
-            done.append(part)
-    assert done == [0, 1, 2]
-
-
-def test_a_command_that_has_ended_hears_no_signal():
-    stopping.listen()
-    stopping.deafen()
-    signal.raise_signal(signal.SIGINT)
-
-
-def test_a_wish_to_stop_after_a_while_is_another(monkeypatch):
-    monkeypatch.setattr(stopping, "SAME_WITHIN_S", 0.0)
-    stopping.listen()
-    for _ in range(2):
-        with pytest.raises(stopping.StopSignal):
-            signal.raise_signal(signal.SIGINT)
-
-
-IGNORED = """
-import signal, sys, time, weakref
-from stallmark import stopping
-
-class Object: pass
-
-for _ in range(2):  # as in a process that begins to listen anew
-    stopping.listen()
-dropped = Object()
-reference = weakref.ref(dropped, lambda _: signal.raise_signal(signal.SIGINT))
-try:
-    del dropped
-    time.sleep(30)
-except stopping.StopSignal as stop:
-    print(stop.exit_code)
-
-class Broken:
-    def __del__(self): raise ValueError("said as before")
-
-broken = Broken()
-del broken
-"""
-
-
-def test_a_signal_where_python_ignores_exceptions_is_heard_a_moment_later():
-    ended = subprocess.run([sys.executable, "-c", IGNORED], capture_output=True, text=True)
-    assert ended.stdout == "130\n" and ended.returncode == 0
-    assert "StopSignal" not in ended.stderr and "ValueError: said as before" in ended.stderr
-
-
-def test_signals_are_held_back_in_the_main_thread_alone():
-    stopping.listen()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: stopping.later().__enter__()).result()
-
-
-def test_a_signal_that_is_to_be_ignored_is_ignored():
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-    stopping.listen()
-    with stopping.later():
-        signal.raise_signal(signal.SIGHUP)
-    signal.raise_signal(signal.SIGHUP)
 
 
 def test_the_command_line_starts_without_what_only_some_commands_need():

@@ -13,7 +13,7 @@ from stallmark.cli import crash_log
 from stallmark.cli.common import CUT_OFF, FAILED, UNEXPECTED, err, escape, tell
 from stallmark.errors import CallFailed, StallmarkError, in_words
 from stallmark.redact import without_secrets
-from stallmark.stopping import StopSignal, held
+from stallmark.stopping import StopSignal, held, lost_in
 
 
 @contextmanager
@@ -26,6 +26,7 @@ def one_sentence() -> Iterator[None]:
     except BaseException as error:
         if isinstance(error, click.Abort) and isinstance(error.__context__, StopSignal):  # click's word for Ctrl-C
             error = error.__context__
+        error = lost_in(error) or error
         with held():
             sentence, code = _told(error)
             with suppress(OSError, ValueError):  # nobody may be left to read it
