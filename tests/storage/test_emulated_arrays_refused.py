@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from support.emulated_bench import FAST, SLOW, Bench
@@ -78,7 +79,7 @@ def test_an_interrupted_compiler_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     temporary.mkdir()
     # As gcc does: it writes for its next part, and is interrupted.
     compiler.write_text(
-        f"#!/bin/sh\n[ $1 = --version ] || {{ echo >$TMPDIR/cc.s; kill -{int(number)} $PPID; sleep 9; }}\n"
+        f"#!/bin/sh\n[ $1 = --version ] || {{ echo >$TMPDIR/cc.s; kill -{int(number)} $PPID; sleep 1; }}\n"
     )
     compiler.chmod(0o755)
     program = "import pathlib, sys\nfrom stallmark.storage.emulator.build import interposer\n"
@@ -98,11 +99,11 @@ def test_an_interrupted_compiler_leaves_nothing(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_disk_that_fills_leaves_no_half_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fills(_: Path, draft: Path) -> None:
-        draft.write_bytes(b"half")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(draft))
+    def fills(_: BinaryIO, draft: BinaryIO) -> None:
+        draft.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(build.shutil, "copyfile", fills)
+    monkeypatch.setattr(build.shutil, "copyfileobj", fills)
     with pytest.raises(OSError, match="No space left"):
         build.interposer(tmp_path / "build")
     assert not list((tmp_path / "build").iterdir())

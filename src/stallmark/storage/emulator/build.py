@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from stallmark.leftovers import own_name
+from stallmark.record.files import replacing
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.emulator.models import EmulatedArrayError, NoCompiler
 
@@ -79,13 +80,9 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
                 "install a working C compiler (Debian and Ubuntu: apt install gcc libc6-dev)."
             )
         # Another process may be building, or already running, the same library.
-        draft = target.with_name(f"{target.name}.{os.getpid()}.new")
-        try:
-            shutil.copyfile(Path(scratch) / target.name, draft)
-            draft.chmod(0o755)
-            os.replace(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+        with (Path(scratch) / target.name).open("rb") as built, replacing(target) as file:
+            shutil.copyfileobj(built, file)
+            os.fchmod(file.fileno(), 0o755)
 
 
 def _first_error(output: bytes) -> str:
