@@ -76,7 +76,8 @@ def page(browser):
 @pytest.fixture
 def opened(page, files):
     """Opens a report; fails on any error in the console and any request but the file itself. It is one page for all:
-    a new one would have to compile all of Plotly again."""
+    a new one would have to compile all of Plotly again. A test waits for functions: the page's security policy lets
+    Playwright evaluate an expression once, and it evaluates one again for each look."""
     faults, allowed = [], []
     listeners = {
         "console": lambda m: faults.append(m.text) if m.type in ("error", "warning") else None,
@@ -207,9 +208,9 @@ def test_light_and_dark_differ_and_have_contrast_and_on_paper_it_is_light_and_un
     page.emulate_media(media="print", color_scheme="dark")
     page.set_viewport_size({"width": 695, "height": 1000})
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_function("getComputedStyle(document.body).color == 'rgb(26, 30, 34)'")
+    page.wait_for_function("() => getComputedStyle(document.body).color == 'rgb(26, 30, 34)'")
     assert page.evaluate("getComputedStyle(document.querySelector('.buttons')).display") == "none"
-    page.wait_for_function("""[...document.querySelectorAll(".chart")].every(c => {
+    page.wait_for_function("""() => [...document.querySelectorAll(".chart")].every(c => {
         const svg = c.querySelector(".main-svg").getBoundingClientRect(), box = c.getBoundingClientRect();
         return Math.abs(svg.width - box.width) <= 1 && Math.abs(svg.height - box.height) <= 1
             && box.right <= innerWidth;
@@ -229,7 +230,7 @@ def test_the_first_screen_holds_answer_picture_and_cautions_and_a_narrow_one_scr
     page = opened("pool", width=420)
     assert page.evaluate("document.documentElement.scrollWidth") == 420
     table = "getComputedStyle(document.querySelector('.scroll:has(.summary)'), '::before').content"
-    page.wait_for_function(f"{table}.includes('scroll')")
+    page.wait_for_function(f"() => {table}.includes('scroll')")
 
 
 TITLE_IS_WHOLE = """svg => {
@@ -275,7 +276,7 @@ def test_a_link_into_the_folded_evidence_opens_it(opened):
     page = opened("pool")
     assert page.evaluate("document.querySelector('#transactions details').open") is False
     page.click("nav a[href='#transactions']")
-    page.wait_for_function("document.querySelector('#transactions details').open")
+    page.wait_for_function("() => document.querySelector('#transactions details').open")
     listed = page.evaluate("[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href'))")
     assert {"#summary", "#findings", "#axis", "#time", "#environment"} <= set(listed)
     assert page.evaluate("ids => ids.every(id => document.querySelector(id))", listed)
