@@ -49,8 +49,8 @@ def make_segment() -> Iterator[MakeSegment]:
     """Makes segments that begin with some bytes; with `attached`, as a server that runs has them."""
     made: list[int] = []
 
-    def make(content: bytes = b"", key: int = PRIVATE, *, attached: bool = False) -> int:
-        number = LIBRARY.shmget(ctypes.c_int(key), 56, CREATE | 0o600)
+    def make(content: bytes = b"", key: int = PRIVATE, *, size: int = 56, attached: bool = False) -> int:
+        number = LIBRARY.shmget(ctypes.c_int(key), size, CREATE | 0o600)
         assert number >= 0
         made.append(number)
         address = LIBRARY.shmat(number, None, 0)
@@ -96,6 +96,12 @@ def test_the_segment_of_a_server_that_runs_stays(make_segment: MakeSegment, tmp_
     number = make_segment(MAGIC, key_of(tmp_path), attached=True)
     sysv.remove_of(tmp_path)
     assert number in there() and number not in [one.number for one in sysv.unattached()]
+
+
+def test_a_segment_of_another_program_with_the_same_key_stays(make_segment: MakeSegment, tmp_path):
+    number = make_segment(key=key_of(tmp_path), size=4096)
+    sysv.remove_of(tmp_path)
+    assert number in there()
 
 
 def test_a_folder_that_is_gone_has_none(make_segment: MakeSegment, tmp_path):

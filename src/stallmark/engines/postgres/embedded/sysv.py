@@ -13,6 +13,8 @@ _MAGIC = (679834894).to_bytes(4, "little")
 """The first bytes of the header of every PostgreSQL's segment (PGShmemMagic, src/include/storage/pg_shmem.h)."""
 
 _NONE = bytes(len(_MAGIC))
+_HEADER_BYTES = 56
+"""A segment of our servers is as large as its header: what they share is in memory that they inherit (mmap)."""
 
 _REMOVE, _READ_ONLY = 0, 0o10000  # IPC_RMID, SHM_RDONLY
 _FAILED = ctypes.c_void_p(-1).value
@@ -69,5 +71,7 @@ def remove_of(data: Path, *, unfinished: bool = False) -> None:
     with suppress(FileNotFoundError):
         key = data.stat().st_ino % 2**32
         for segment in unattached():
-            if segment.key == key and segment.begins_with() in ({_NONE} if unfinished else {_NONE, _MAGIC}):
+            if segment.key != key or segment.size_bytes != _HEADER_BYTES:
+                continue
+            if segment.begins_with() in ({_NONE} if unfinished else {_NONE, _MAGIC}):
                 segment.remove()
