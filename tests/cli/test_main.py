@@ -36,6 +36,15 @@ def test_help(command):
     assert result.exit_code == 0 and "Usage:" in result.output
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("asked", ["--help", "--version", "list"])
+def test_output_that_the_disk_has_no_room_for_is_one_sentence(asked):
+    with Path("/dev/full").open("w") as full:
+        command = [Path(sys.executable).with_name("stallmark"), asked]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 3 and ended.stderr.count("\n") == 1 and ended.stderr.startswith("Error:")
+
+
 def test_every_command_is_in_a_group_of_the_help():
     text = stallmark("--help").output
     assert all(re.search(rf"^  {name} ", text, re.MULTILINE) for name in main.commands)

@@ -50,6 +50,10 @@ class _Commands(Group):
             with formatter.section(title):
                 formatter.write_dl([(str(one.name), one.get_short_help_str(150)) for one in commands])
 
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with one_sentence():  # --help and --version write here
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         listen()
         with one_sentence():
