@@ -103,8 +103,8 @@ def of_others(engine: Engine, workload: Buildable) -> str | None:
 def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:
     """Estimate what the tables and their keys will take once they are loaded."""
     loader = loader_for(workload.name)
-    rows = LoadPlan(loader.groups(loader.scale(scale))).rows
-    return size.estimate(workload.metadata, rows, dialect).data_bytes
+    plan = LoadPlan(loader.groups(loader.scale(scale)))
+    return size.estimate(size.with_article_bytes(workload.metadata, plan.article_bytes), plan.rows, dialect).data_bytes
 
 
 def build(
@@ -248,7 +248,9 @@ def check_space(
     free = engine.free_bytes()
     if free is None:
         return
-    sizes = size.estimate(workload.metadata, plan.rows, engine.dialect, workers=workers)
+    sizes = size.estimate(
+        size.with_article_bytes(workload.metadata, plan.article_bytes), plan.rows, engine.dialect, workers=workers
+    )
     needed, when = sizes.build_bytes, "while it is built"
     if to_be_copied and engine.backup:
         both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)

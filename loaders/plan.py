@@ -26,11 +26,13 @@ Piece = tuple[str, pa.Table]
 
 @dataclass(frozen=True)
 class TableGroup:
-    """Tables generated together. `rows` is how many each gets over all batches, exact or expected."""
+    """Tables generated together. `rows` is how many each gets over all batches, exact or expected. `article_bytes` has
+    the mean length of a table's articles if that depends on the scale."""
 
     name: str
     batches: int
     rows: Mapping[str, int]
+    article_bytes: Mapping[str, int] = field(default_factory=dict)
 
 
 class Batch(NamedTuple):
@@ -130,6 +132,11 @@ class LoadPlan:
         for group in self.groups:
             total.update(group.rows)
         return dict(total)
+
+    @property
+    def article_bytes(self) -> dict[str, int]:
+        """Return the mean lengths of articles by table, if they depend on the scale."""
+        return {table: length for group in self.groups for table, length in group.article_bytes.items()}
 
     def rows_in(self, batches: Iterable[Batch]) -> int:
         """Return the rows of some batches: of each the mean of its group."""

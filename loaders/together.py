@@ -33,7 +33,7 @@ class LoadersTogether(Loader):
 
     def groups(self, scale: Scale) -> list[TableGroup]:
         return [
-            TableGroup(f"{name}/{group.name}", group.batches, group.rows)
+            TableGroup(f"{name}/{group.name}", group.batches, group.rows, group.article_bytes)
             for name, part in self._parts.items()
             for group in part.groups(part.own(scale))
         ]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from stallmark.schema.article import Article
+
 PAGE = 8192
 
 # What a server keeps of its log after a load: the max_wal_size of the embedded one.
@@ -24,6 +26,21 @@ class Estimate:
     data_bytes: int  # with keys
     loaded_bytes: int  # with the log of the load as well
     build_bytes: int  # at the peak of its build: with the sorts of keys, too
+
+
+def with_article_bytes(metadata: sa.MetaData, article_bytes: Mapping[str, int]) -> sa.MetaData:
+    """Return a copy of the tables in which articles have these mean lengths, by full table name; those of the other
+    tables do not depend on the scale."""
+    if not article_bytes:
+        return metadata
+    copy = sa.MetaData()
+    for table in metadata.sorted_tables:
+        table.to_metadata(copy)
+    for name, length in article_bytes.items():
+        for column in copy.tables[name].columns:
+            if isinstance(column.type, Article):
+                column.info = {"mean_bytes": length}
+    return copy
 
 
 def table_bytes(table: sa.Table, rows: int, dialect: str) -> int:

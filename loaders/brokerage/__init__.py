@@ -63,7 +63,12 @@ class BrokerageLoader(Loader):
     def groups(self, scale: Scale) -> list[TableGroup]:
         population = Population.of(scale)
         return [
-            TableGroup(group, 1 if group == "fixed" else population.units, _full_names(rows))
+            TableGroup(
+                group,
+                1 if group == "fixed" else population.units,
+                _full_names(rows),
+                _full_names({"news_item": population.longest_article // 2} if "news_item" in rows else {}),
+            )
             for group, rows in counts.rows(population).items()
         ]
 
@@ -90,10 +95,10 @@ def market_group(seed: int, population: Population, unit: int, compressibility: 
     first, end = unit * SECURITIES, (unit + 1) * SECURITIES
     yield "brokerage.last_trade", last_trade(population, np.arange(first, end))
     for start in range(first, end, _SECURITIES_OF_A_PIECE):
-        days = Days.of(seed, np.arange(start, min(start + _SECURITIES_OF_A_PIECE, end)))
+        days = Days.of(seed, population, np.arange(start, min(start + _SECURITIES_OF_A_PIECE, end)))
         yield "brokerage.security", securities(seed, days)
         yield "brokerage.daily_market", daily_market(days)
-    yield from news(seed, company, compressibility)
+    yield from news(seed, population, company, compressibility)
 
 
 def _full_names(of_tables: Mapping[str, Any]) -> dict[str, Any]:

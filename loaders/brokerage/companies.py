@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.addresses import addresses
-from stallmark.loaders.brokerage.counts import COMPETITORS, QUARTERS
-from stallmark.loaders.brokerage.daily_market import DAYS, YEAR, Days
+from stallmark.loaders.brokerage.counts import COMPETITORS
+from stallmark.loaders.brokerage.daily_market import YEAR, Days
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.symbols import symbols
@@ -16,6 +16,7 @@ from stallmark.loaders.plan import Piece
 from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
+    QUARTERS,
     Population,
     address_key_of_company,
     company_key,
@@ -38,7 +39,7 @@ def companies(seed: int, population: Population, company: Ints) -> Iterator[Piec
     yield "brokerage.address", addresses(seed, "company", company, address_key)
     yield "brokerage.company", _companies(seed, company, address_key)
     yield "brokerage.company_competitor", _competitors(seed, population, company)
-    yield "brokerage.financial", _financials(seed, company)
+    yield "brokerage.financial", _financials(seed, population, company)
 
 
 def securities(seed: int, days: Days) -> pa.Table:
@@ -63,9 +64,9 @@ def securities(seed: int, days: Days) -> pa.Table:
             "s_exch_date": start + whole(seed, "days to the exchange", security, 700),
             "s_pe": decimals(100 + whole(seed, "price to earnings", security, 5_000), 10),
             "s_52wk_high": decimals(highest, 8),
-            "s_52wk_high_date": DAYS[-YEAR:][high_day],
+            "s_52wk_high_date": days.date[-YEAR:][high_day],
             "s_52wk_low": decimals(lowest, 8),
-            "s_52wk_low_date": DAYS[-YEAR:][low_day],
+            "s_52wk_low_date": days.date[-YEAR:][low_day],
             "s_dividend": decimals(dividend, 10),
             "s_yield": decimals(dividend * 10_000 // days.close[:, -1], 5),
         }
@@ -127,9 +128,10 @@ def _competitors(seed: int, population: Population, company: Ints) -> pa.Table:
     )
 
 
-def _financials(seed: int, company: Ints) -> pa.Table:
-    quarter = np.tile(np.arange(QUARTERS), len(company))
-    owner = np.repeat(company, QUARTERS)
+def _financials(seed: int, population: Population, company: Ints) -> pa.Table:
+    """Return the figures of the last quarters of five years."""
+    quarter = np.tile(np.arange(QUARTERS - population.quarters, QUARTERS), len(company))
+    owner = np.repeat(company, population.quarters)
     number = owner * QUARTERS + quarter
     year, of_year = np.divmod(quarter, 4)
     shares = _shares(seed, owner)

@@ -22,8 +22,8 @@ from stallmark.schema.brokerage.population import (
     symbol,
 )
 
-MARKET_DAYS = 1_305  # five years of 261
-QUARTERS, COMPETITORS, NEWS = 20, 3, 2  # of a company
+WEEK_DAYS = 5
+COMPETITORS, NEWS = 3, 2  # of a company
 FIXED_ROWS = {
     "charge": 15,
     "commission_rate": 240,
@@ -36,7 +36,6 @@ FIXED_ROWS = {
     "zip_code": 14_741,
 }
 PERMISSIONS = 1.42  # of an account
-WATCHED = 100  # securities on a list
 
 
 def rows(population: Population) -> dict[str, dict[str, int]]:
@@ -59,8 +58,8 @@ def rows(population: Population) -> dict[str, dict[str, int]]:
             "company": p.companies,
             "company_competitor": COMPETITORS * p.companies,
             "security": p.securities,
-            "daily_market": MARKET_DAYS * p.securities,
-            "financial": QUARTERS * p.companies,
+            "daily_market": WEEK_DAYS * p.market_weeks * p.securities,
+            "financial": p.quarters * p.companies,
             "last_trade": p.securities,
             "news_item": NEWS * p.companies,
             "news_xref": NEWS * p.companies,
@@ -71,7 +70,7 @@ def rows(population: Population) -> dict[str, dict[str, int]]:
             "customer_taxrate": 2 * p.customers,
             "account_permission": round(PERMISSIONS * p.accounts),
             "watch_list": p.customers,
-            "watch_item": WATCHED * p.customers,
+            "watch_item": (p.fewest_watched + p.most_watched) // 2 * p.customers,
         },
         "fixed": {"address": EXCHANGES, **FIXED_ROWS},
     }

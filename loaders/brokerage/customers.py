@@ -16,7 +16,6 @@ from stallmark.loaders.text import digits
 from stallmark.schema import words
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
-    MOST_WATCHED,
     TAX_ID_DIGITS,
     UNIT,
     Population,
@@ -143,10 +142,10 @@ def _permissions(seed: int, population: Population, customer: Ints) -> pa.Table:
 
 
 def _watch_items(seed: int, population: Population, customer: Ints) -> pa.Table:
-    owner, place = _numbered(customer, watched_by(customer))
+    owner, place = _numbered(customer, watched_by(population, customer))
     # Once around all securities in even steps is too short a way to come by the same one twice.
     first = whole(seed, "first watched", owner, population.securities)
-    step = 1 + whole(seed, "watched step", owner, population.securities // MOST_WATCHED)
+    step = 1 + whole(seed, "watched step", owner, population.securities // population.most_watched)
     security = (first + place * step) % population.securities
     return pa.table({"wi_wl_id": customer_key(owner), "wi_s_symb": symbols(security)})
 

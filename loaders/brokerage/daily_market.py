@@ -1,10 +1,12 @@
-"""Prices of securities on the weekdays of the five years before trading begins, and at its end."""
+"""Prices of securities on the weekdays before trading begins, of five years at most, and at the end of trading."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from stallmark.loaders.brokerage.counts import WEEK_DAYS
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.schema.arrays import Ints
@@ -15,7 +17,7 @@ from stallmark.schema.draw import bits
 from stallmark.schema.hashing import Numbers
 
 _CALENDAR = np.arange("2000-01-03", "2005-01-01", dtype="datetime64[D]")
-DAYS = _CALENDAR[np.is_busday(_CALENDAR)]
+_DAYS = _CALENDAR[np.is_busday(_CALENDAR)]
 YEAR = 261  # days of the last year
 _MOST_VOLUME = 100_000
 
@@ -24,6 +26,7 @@ _MOST_VOLUME = 100_000
 class Days:
     """Daily prices and volumes of securities: arrays of shape (securities, days), prices in cents."""
 
+    date: npt.NDArray[np.datetime64]
     security: Ints
     close: Ints
     high: Ints
@@ -31,20 +34,21 @@ class Days:
     volume: Ints
 
     @classmethod
-    def of(cls, seed: int, security: Ints) -> "Days":
-        draws = bits(seed, "daily market", security[:, None] * len(DAYS) + np.arange(len(DAYS))[None, :])
+    def of(cls, seed: int, population: Population, security: Ints) -> "Days":
+        day = np.arange(len(_DAYS) - WEEK_DAYS * population.market_weeks, len(_DAYS))
+        draws = bits(seed, "daily market", security[:, None] * len(_DAYS) + day[None, :])
         close = LOW_CENTS + _below(HIGH_CENTS - LOW_CENTS + 1, draws, 0)
         high = close + _below(HIGH_CENTS - close + 1, draws, 16)
         low = close - _below(close - LOW_CENTS + 1, draws, 32)
-        return cls(security, close, high, low, 1 + _below(_MOST_VOLUME, draws, 48))
+        return cls(_DAYS[day], security, close, high, low, 1 + _below(_MOST_VOLUME, draws, 48))
 
 
 def daily_market(days: Days) -> pa.Table:
     securities = len(days.security)
     return pa.table(
         {
-            "dm_date": np.tile(DAYS, securities),
-            "dm_s_symb": chosen(symbols(days.security), np.repeat(np.arange(securities), len(DAYS))),
+            "dm_date": np.tile(days.date, securities),
+            "dm_s_symb": chosen(symbols(days.security), np.repeat(np.arange(securities), len(days.date))),
             "dm_close": decimals(days.close.ravel(), 8),
             "dm_high": decimals(days.high.ravel(), 8),
             "dm_low": decimals(days.low.ravel(), 8),

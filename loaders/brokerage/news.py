@@ -1,4 +1,4 @@
-"""News about companies: two items each, with bodies of 1 to 100,000 characters."""
+"""News about companies: two items each, with bodies of 1 to 100,000 characters, or fewer in a small database."""
 
 from collections.abc import Iterator
 
@@ -11,26 +11,25 @@ from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.plan import Piece
 from stallmark.schema import words
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage.population import KEY, company_key
+from stallmark.schema.brokerage.population import KEY, Population, company_key
 from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole
 from stallmark.schema.prose import prose, short
 
-LONGEST = 100_000
 _ROWS = 160  # of a piece: no more than 16 MB
 _FIRST_DAY, _DAY_MS = np.datetime64("2004-01-01", "ms"), 24 * 3600 * 1000
 _SIGNED_PERCENT = 90
 
 
-def news(seed: int, company: Ints, compressibility: float) -> Iterator[Piece]:
+def news(seed: int, population: Population, company: Ints, compressibility: float) -> Iterator[Piece]:
     number = (company[:, None] * NEWS + np.arange(NEWS)[None, :]).ravel()
     yield "brokerage.news_xref", pa.table({"nx_ni_id": _key(number), "nx_co_id": company_key(number // NEWS)})
     for start in range(0, len(number), _ROWS):
-        yield "brokerage.news_item", _items(seed, number[start : start + _ROWS], compressibility)
+        yield "brokerage.news_item", _items(seed, population, number[start : start + _ROWS], compressibility)
 
 
-def _items(seed: int, number: Ints, compressibility: float) -> pa.Table:
-    lengths = 1 + whole(seed, "body length", number, LONGEST)
+def _items(seed: int, population: Population, number: Ints, compressibility: float) -> pa.Table:
+    lengths = 1 + whole(seed, "body length", number, population.longest_article)
     day, millisecond = whole(seed, "day of news", number, 366), whole(seed, "time of news", number, _DAY_MS)
     return pa.table(
         {

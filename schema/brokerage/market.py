@@ -92,10 +92,10 @@ DAILY_MARKET = Table(
     price("dm_high"),
     price("dm_low"),
     column("dm_vol", BigInteger),
-    PrimaryKeyConstraint("dm_date", "dm_s_symb"),
+    # By security first: all transactions read the days of one security, or one day of some.
+    PrimaryKeyConstraint("dm_s_symb", "dm_date"),
     CheckConstraint("dm_low > 0 AND dm_low <= dm_close AND dm_close <= dm_high", name="dm_close"),
     CheckConstraint("dm_vol >= 0", name="dm_vol"),
-    Index(None, "dm_s_symb", "dm_date"),
 )
 LAST_TRADE = Table(
     "last_trade",

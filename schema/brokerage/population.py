@@ -24,7 +24,15 @@ EXCHANGES = 4
 MOST_ACCOUNTS = 10  # of a customer
 TICKER_LETTERS = 4  # at least
 MOST_HELD = 18  # securities that an account trades
-FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
+
+FULL_DAYS = 300
+"""Initial trade days at which all counts are the specification's. With fewer, what is cold beside 300 days of trades is
+smaller in proportion, else a market of five years would be most of a database of a few days."""
+# Of 300 days, then the fewest: Security-Detail asks for 20 days in a row, Data-Maintenance for each day of a month.
+MARKET_WEEKS, FEWEST_MARKET_WEEKS = 261, 9
+QUARTERS, FEWEST_QUARTERS = 20, 4  # of a company's figures
+LONGEST_ARTICLE, LEAST_LONGEST_ARTICLE = 100_000, 1_000  # characters; lengths are uniform up to it
+WATCHED, FEWEST_WATCHED = (50, 150), (5, 15)  # securities on a watch list, at least and at most
 
 PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
 
@@ -75,6 +83,34 @@ class Population:
     @property
     def securities(self) -> int:
         return self.units * SECURITIES
+
+    @property
+    def market_weeks(self) -> int:
+        """Return the number of weeks, of five days each, that the market has been recorded before trading begins."""
+        return self._in_proportion(MARKET_WEEKS, FEWEST_MARKET_WEEKS)
+
+    @property
+    def quarters(self) -> int:
+        """Return the number of quarters of which a company has figures."""
+        return self._in_proportion(QUARTERS, FEWEST_QUARTERS)
+
+    @property
+    def longest_article(self) -> int:
+        """Return the length of the longest news article, in characters."""
+        return self._in_proportion(LONGEST_ARTICLE, LEAST_LONGEST_ARTICLE)
+
+    @property
+    def fewest_watched(self) -> int:
+        """Return the number of securities on the shortest watch lists."""
+        return self._in_proportion(WATCHED[0], FEWEST_WATCHED[0])
+
+    @property
+    def most_watched(self) -> int:
+        """Return the number of securities on the longest watch lists."""
+        return self._in_proportion(WATCHED[1], FEWEST_WATCHED[1])
+
+    def _in_proportion(self, at_full_days: int, least: int) -> int:
+        return max(least, round(at_full_days * self.days / FULL_DAYS))
 
     @property
     def unit_trades(self) -> int:
@@ -154,9 +190,9 @@ def security_of(account_key: Ints, number: Ints, securities: int) -> Ints:
     return (first + number * step) % securities
 
 
-def watched_by(customer: Ints) -> Ints:
-    """Return the number of securities on the customer's watch list: uniform from 50 to 150."""
-    return FEWEST_WATCHED + customer * 37 % (MOST_WATCHED - FEWEST_WATCHED + 1)
+def watched_by(population: Population, customer: Ints) -> Ints:
+    """Return the number of securities on the customer's watch list: uniform from the fewest to the most."""
+    return population.fewest_watched + customer * 37 % (population.most_watched - population.fewest_watched + 1)
 
 
 def broker_of(account_key: Ints) -> Ints:

@@ -47,7 +47,6 @@ TRADE_HISTORY = Table(
     column("th_dts", MOMENT),
     column("th_st_id", CHAR(4), ForeignKey("status_type.st_id")),
     PrimaryKeyConstraint("th_t_id", "th_st_id"),
-    Index(None, "th_t_id", "th_dts"),
     info=GROWS,
 )
 TRADE_REQUEST = Table(

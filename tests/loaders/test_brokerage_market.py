@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage import market_group
 from stallmark.loaders.brokerage.companies import company_names, exchange_of, industry_of, security_names
-from stallmark.loaders.brokerage.daily_market import DAYS, Days, daily_market
+from stallmark.loaders.brokerage.daily_market import Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
@@ -21,6 +21,7 @@ from stallmark.schema.brokerage.prices import DAY_S, moment, price_cents
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)
 SECURITY = UNIT * SECURITIES + np.arange(SECURITIES)
+DATES = Days.of(SEED, POPULATION, SECURITY[:1]).date
 
 
 def made(seed: int, population: Population, unit: int) -> dict[str, pa.Table]:
@@ -39,16 +40,25 @@ def cents(column: pa.ChunkedArray) -> np.ndarray:
     return np.rint(pc.cast(column, pa.float64()).to_numpy() * 100).astype(np.int64)
 
 
-def test_days_are_the_weekdays_of_five_years() -> None:
-    assert len(DAYS) == 1_305
-    assert (str(DAYS[0]), str(DAYS[-1])) == ("2000-01-03", "2004-12-31")
-    assert all(day.weekday() < 5 for day in DAYS.tolist())
+@pytest.mark.parametrize(
+    ("days", "first", "count"), [(300, "2000-01-03", 1_305), (40, "2004-05-03", 175), (0.3, "2004-11-01", 45)]
+)
+def test_days_are_the_weekdays_of_weeks_in_proportion_to_the_initial_days(days: float, first: str, count: int) -> None:
+    dates = Days.of(SEED, Population(1_000, days), SECURITY[:1]).date
+    assert len(dates) == count
+    assert (str(dates[0]), str(dates[-1])) == (first, "2004-12-31")
+    assert all(day.weekday() < 5 for day in dates.tolist())
+
+
+def test_a_shorter_market_is_the_end_of_a_longer_one() -> None:
+    short, long = (Days.of(SEED, Population(1_000, days), SECURITY[:3]) for days in (0.3, 300))
+    assert np.array_equal(short.close, long.close[:, -45:]) and np.array_equal(short.volume, long.volume[:, -45:])
 
 
 def test_every_security_has_every_day_once(tables) -> None:
     daily = tables["daily_market"]
     assert daily["dm_s_symb"].unique().to_pylist() == symbols(SECURITY).to_pylist()
-    assert np.array_equal(daily["dm_date"].to_numpy().astype("datetime64[D]"), np.tile(DAYS, SECURITIES))
+    assert np.array_equal(daily["dm_date"].to_numpy().astype("datetime64[D]"), np.tile(DATES, SECURITIES))
 
 
 def test_a_day_closes_between_its_low_and_its_high(tables) -> None:
@@ -63,21 +73,21 @@ def test_a_day_closes_between_its_low_and_its_high(tables) -> None:
 @given(seed=st.integers(0, 2**62), first=st.integers(0, 6_850_000), cut=st.integers(1, 4))
 def test_days_of_a_security_do_not_depend_on_the_others(seed: int, first: int, cut: int) -> None:
     security = first + np.arange(5)
-    whole = daily_market(Days.of(seed, security))
-    parts = [daily_market(Days.of(seed, part)) for part in (security[:cut], security[cut:])]
+    whole = daily_market(Days.of(seed, POPULATION, security))
+    parts = [daily_market(Days.of(seed, POPULATION, part)) for part in (security[:cut], security[cut:])]
     assert pa.concat_tables(parts).equals(whole)
 
 
 def test_the_year_s_extremes_are_in_the_daily_market(tables) -> None:
     daily, year = tables["daily_market"], 261
-    shape = (SECURITIES, len(DAYS))
+    shape = (SECURITIES, len(DATES))
     high, low = (cents(daily[name]).reshape(shape)[:, -year:] for name in ("dm_high", "dm_low"))
     security = tables["security"]
     assert np.array_equal(cents(security["s_52wk_high"]), high.max(axis=1))
     assert np.array_equal(cents(security["s_52wk_low"]), low.min(axis=1))
     for column, values in (("s_52wk_high", high), ("s_52wk_low", low)):
         day = security[f"{column}_date"].to_numpy().astype("datetime64[D]")
-        place = np.searchsorted(DAYS[-year:], day)
+        place = np.searchsorted(DATES[-year:], day)
         assert np.array_equal(values[np.arange(SECURITIES), place], cents(security[column]))
 
 
@@ -99,7 +109,7 @@ def test_securities_are_those_of_the_population(tables) -> None:
     assert {each["values"]: each["counts"] for each in issues} == {"COMMON": 500, "PREF_A": 185}
     founded = dict(zip(*(tables["company"][name].to_pylist() for name in ("co_id", "co_open_date")), strict=True))
     for row in security.to_pylist():
-        assert founded[row["s_co_id"]] <= row["s_start_date"] <= row["s_exch_date"] < DAYS[0].item()
+        assert founded[row["s_co_id"]] <= row["s_start_date"] <= row["s_exch_date"] < DATES[0].item()
 
 
 @given(st.lists(st.integers(0, 6_850_000), min_size=1, max_size=20))

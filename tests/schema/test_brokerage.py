@@ -19,8 +19,8 @@ from stallmark.schema.placement.mssql import place_tables
 # Lookups by time, and by what a customer or a trader knows: shared/reference/brokerage.md.
 COMPOSITES = {
     "trade": [("t_ca_id", "t_dts"), ("t_s_symb", "t_dts")], "holding": [("h_ca_id", "h_s_symb", "h_dts")],
-    "trade_history": [("th_t_id", "th_dts")], "customer": [("c_tax_id",)], "customer_account": [("ca_c_id",)],
-    "watch_list": [("wl_c_id",)], "daily_market": [("dm_s_symb", "dm_date")], "trade_request": [("tr_s_symb",)],
+    "customer": [("c_tax_id",)], "customer_account": [("ca_c_id",)],
+    "watch_list": [("wl_c_id",)], "trade_request": [("tr_s_symb",)],
     "company": [("co_name",)], "security": [("s_co_id", "s_issue")], "holding_history": [("hh_t_id",)],
 }  # fmt: skip
 

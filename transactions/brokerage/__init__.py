@@ -30,7 +30,7 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
         name: getattr(population, name)
         for name in (
             "customers", "units", "accounts", "brokers", "companies", "securities",
-            "trades", "unit_trades", "unit_trade_ids",
+            "trades", "unit_trades", "unit_trade_ids", "market_weeks", "quarters", "fewest_watched", "most_watched",
         )
     }  # fmt: skip
 
@@ -58,7 +58,7 @@ CONDITIONS = (
     _condition("trade_ids", "trade ids lie in their load unit's range", "scan", fresh_only=True),
     _condition("loaded_names", "trades are ordered and paid under their names", "scan", fresh_only=True),
     _condition("last_trade", "last trades are at the end of the initial days", "scan", fresh_only=True),
-    _condition("daily_market", "every security has five years of days", "scan"),
+    _condition("daily_market", "every security has the days of its market", "scan"),
     _condition("security_year", "a security's year is that of its market", "scan"),
     _condition("rows", "other tables have the rows that the scale says", "cheap"),
     _condition("types", "states and types of trades are as known", "cheap"),
@@ -103,7 +103,7 @@ def _share(around: WorkloadContext) -> Context:
 
 WORKLOAD = Workload(
     name="brokerage",
-    version=2,
+    version=3,
     schema="brokerage",
     tables="stallmark.schema.brokerage.tables",
     package=__name__,

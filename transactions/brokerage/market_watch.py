@@ -1,27 +1,30 @@
-"""Market-Watch: the gain or loss of a group of securities since a day of the five years before trading began."""
+"""Market-Watch: the gain or loss of a group of securities since a day of the market before trading began."""
 
 import random
 from collections.abc import Iterator
-from datetime import date, timedelta
+from itertools import accumulate
 from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import company_key, customer_key
+from stallmark.schema.brokerage.population import MARKET_WEEKS, Population, company_key, customer_key
+from stallmark.schema.hashing import below
 from stallmark.transactions.brokerage.choices import Choice
 from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.skew import Skew
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry
 MOST_COMPANIES = 5_000  # among which those of an industry are searched for
 
-_FIRST, _LAST = date(2000, 1, 3), date(2004, 12, 31)
-_DATES = [
-    day.isoformat()
-    for day in (_FIRST + timedelta(days) for days in range((_LAST - _FIRST).days + 1))
-    if day.weekday() < 5
-]
-"""The dates of daily_market."""
+_LAST_MONDAY = np.datetime64("2004-12-27")  # of daily_market
+_WEEKS_LEFT_OUT = 5  # of 261: before the weeks that are drawn
+WEEK_SKEW = Skew(width=8, shift=0)
+WEEKDAY_PERCENT = (20, 7, 6, 7, 60)
+_WEEKDAY_ENDS = tuple(accumulate(WEEKDAY_PERCENT))
+_AT_ONCE = 64
 
 
 class OfList(NamedTuple):
@@ -62,12 +65,12 @@ class MarketWatch(Transaction):
         super().__init__(context)
         self._choices: Iterator[Choice] | None = None
         self._companies = min(context.population.companies, MOST_COMPANIES)
+        self._days: Iterator[str] | None = None
 
     def inputs(self, rng: random.Random) -> OfList | OfAccount | OfIndustry:
-        """Draw the inputs. The day is the later of two that are drawn evenly. So recent days come most often, which
-        keeps part of daily_market in the pool and leaves the rest to be read."""
         draw = rng.random
-        since = _DATES[int(max(draw(), draw()) * len(_DATES))]
+        self._days = self._days or days(self.shared.population, rng)
+        since = next(self._days)
         watch = draw()
         if watch >= LIST_SHARE + ACCOUNT_SHARE:
             industries = self.shared.industry_names
@@ -86,3 +89,14 @@ class MarketWatch(Transaction):
         if isinstance(inputs, OfList) and not securities:
             raise CallFailed(ErrorClass.OTHER, "", f"customer {inputs.customer} watches nothing: run `stallmark check`")
         return Outcome.COMMITTED
+
+
+def days(population: Population, rng: random.Random) -> Iterator[str]:
+    """Yield days of daily_market as TPC-E draws them: skewed weeks, and of each most often the last day."""
+    weeks = population.market_weeks
+    left_out = weeks * _WEEKS_LEFT_OUT // MARKET_WEEKS
+    while True:
+        bits = np.frombuffer(rng.randbytes(8 * 2 * _AT_ONCE), np.uint64).reshape(2, _AT_ONCE)
+        week = left_out + WEEK_SKEW.draw(weeks - left_out, bits[0]).astype(np.int64) + 1 - weeks  # 0 is the last
+        weekday = np.searchsorted(_WEEKDAY_ENDS, below(100, bits[1]), side="right")
+        yield from np.datetime_as_string(_LAST_MONDAY + 7 * week + weekday).tolist()

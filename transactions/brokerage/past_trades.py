@@ -1,5 +1,5 @@
 """The choice of trades of the initial days for Trade-Lookup and Trade-Update: by their ids, or those of an account or a
-security from some time on. Later trades come more often, in a linear ramp: the last twice as often as the average.
+security from some time on. Ids and times are skewed, as TPC-E's are.
 
 Trades are drawn many at a time, as `choices` are. They are a pure function of the generator.
 """
@@ -12,11 +12,11 @@ import numpy as np
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.arrays import Floats
 from stallmark.schema.brokerage.population import Population, trade_key
 from stallmark.schema.brokerage.prices import DAY_S, moment
-from stallmark.schema.hashing import Numbers, below, unit
+from stallmark.schema.hashing import Numbers, below
 from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.skew import Skew
 
 TRADES = 20
 """The trades of one transaction; the procedures have this number too."""
@@ -24,7 +24,12 @@ TRADES = 20
 _AT_ONCE = 64  # are drawn, with as many trades each
 
 _SPARE = 12  # ids, for those that are drawn twice
-_TO_FIND_ONE = 5  # on average
+
+ID_SKEW = Skew(width=16, shift=7)
+TIME_SKEW = Skew(width=12, shift=16)  # of milliseconds
+
+# How long before the end of the initial days start times end, in seconds: so that enough trades follow.
+BEFORE_END_S = {"account": 4 * DAY_S, "security": 200 * 60, "first of account": 500 * 60}
 
 
 class FrameCall(NamedTuple):
@@ -53,11 +58,12 @@ class PastTrades:
     def __init__(self, context: Context, rng: random.Random):
         population = context.population
         self._symbols = context.symbols
+        self._rng = rng
         self._choices = context.choices(rng)
         self._ids = ids(population, context.part.cell, rng)
-        self._since_of_account = since(population, population.accounts, TRADES, rng)
-        self._since_of_security = since(population, population.securities, TRADES, rng)
-        self._since_of_first = since(population, population.accounts, _TO_FIND_ONE, rng)
+        self._since_of_account = since(population, BEFORE_END_S["account"], rng)
+        self._since_of_security = since(population, BEFORE_END_S["security"], rng)
+        self._since_of_first = since(population, BEFORE_END_S["first of account"], rng)
 
     def some(self) -> list[int]:
         """Return ids of different trades, in order."""
@@ -69,7 +75,7 @@ class PastTrades:
 
     def of_security(self) -> tuple[str, str]:
         """Return a symbol, and a time from which on the security normally has enough trades."""
-        return self._symbols[next(self._choices).security], next(self._since_of_security)
+        return self._symbols[self._rng.randrange(len(self._symbols))], next(self._since_of_security)
 
     def first_of_account(self) -> tuple[int, str]:
         """Return an account, and a time from which on it normally has one trade."""
@@ -77,25 +83,20 @@ class PastTrades:
 
 
 def ids(population: Population, units: range, rng: random.Random) -> Iterator[list[int]]:
-    """Yield lists of `TRADES` ids of these load units; fewer only where there are hardly as many trades."""
+    """Yield lists of `TRADES` ids of these load units; fewer only if there are hardly as many trades."""
     while True:
         bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
-        number = (_later(bits[0]) * population.unit_trades).astype(np.int64)
+        number = ID_SKEW.draw(population.unit_trades, bits[0]).astype(np.int64)
         for keys in trade_key(population, units.start + below(len(units), bits[1]), number).tolist():
             yield sorted(list(dict.fromkeys(keys))[:TRADES])
 
 
-def since(population: Population, among: int, following: int, rng: random.Random) -> Iterator[str]:
-    """Yield times from which on one of `among` accounts or securities has twice the `following` trades on average; the
-    opening of the first day where it never has."""
-    latest_s = population.days * DAY_S * max(0.0, 1 - 2 * following * among / population.trades)
+def since(population: Population, before_end_s: float, rng: random.Random) -> Iterator[str]:
+    """Yield start times, up to so long before the end of the initial days, or up to their middle if that is later."""
+    days_s = population.days * DAY_S
+    latest_ms = max(days_s - before_end_s, days_s / 2) * 1000
     while True:
-        yield from np.datetime_as_string(moment(_later(_bits(rng, _AT_ONCE)) * latest_s)).tolist()
-
-
-def _later(bits: Numbers) -> Floats:
-    """Return numbers from 0 to below 1, a higher one in proportion more often."""
-    return np.sqrt(unit(bits))
+        yield from np.datetime_as_string(moment(TIME_SKEW.draw(latest_ms, _bits(rng, _AT_ONCE)) / 1000)).tolist()
 
 
 def _bits(rng: random.Random, count: int) -> Numbers:

@@ -6,14 +6,14 @@ from typing import ClassVar, NamedTuple
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 FEWEST_DAYS, MOST_DAYS = 5, 20
 ARTICLES_SHARE = 0.01
 
-# Days from which on daily_market, which ends with 2004, has as many as are asked for.
-_FIRST, _LAST = date(2000, 1, 3), date(2004, 12, 3)
-_DATES = [(_FIRST + timedelta(day)).isoformat() for day in range((_LAST - _FIRST).days + 1)]
+# From the last of these days on daily_market, which ends with 2004, has as many as are asked for.
+_LAST_MONDAY, _LAST = date(2004, 12, 27), date(2004, 12, 3)
 
 
 class Detail(NamedTuple):
@@ -31,11 +31,16 @@ class SecurityDetail(Transaction):
     limit_s = 3.0
     reads_only = True
 
+    def __init__(self, context: Context):
+        super().__init__(context)
+        first = _LAST_MONDAY - timedelta(weeks=context.population.market_weeks - 1)
+        self._dates = [(first + timedelta(day)).isoformat() for day in range((_LAST - first).days + 1)]
+
     def inputs(self, rng: random.Random) -> Detail:
         draw, symbols = rng.random, self.shared.symbols
         return Detail(
             symbols[int(draw() * len(symbols))],
-            _DATES[int(draw() * len(_DATES))],
+            self._dates[int(draw() * len(self._dates))],
             FEWEST_DAYS + int(draw() * (MOST_DAYS - FEWEST_DAYS + 1)),
             draw() < ARTICLES_SHARE,
         )

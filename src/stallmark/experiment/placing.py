@@ -10,6 +10,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import LoadPlan
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
+from stallmark.schema import size
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing, mssql_tempdb
@@ -56,8 +57,9 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
     metadata = find_workload(choice.name).metadata
     if not engine.has_database(engine.address.database):
         loader = loader_for(choice.name)
-        rows = LoadPlan(loader.groups(loader.scale(choice.scale))).rows
-        mssql_placement.make_database(engine, sized(design, metadata, rows))
+        plan = LoadPlan(loader.groups(loader.scale(choice.scale)))
+        tables = size.with_article_bytes(metadata, plan.article_bytes)
+        mssql_placement.make_database(engine, sized(design, tables, plan.rows))
     if design.tempdb:  # that the scenario may change the server was asked when it was read
         mssql_tempdb.place(engine, design.tempdb, change_server=True)
     mssql_existing.refuse_other(engine, design, metadata)

@@ -1,4 +1,4 @@
--- A company has figures of 20 quarters, three other companies as competitors in its own industry, and two news.
+-- A company has figures of as many quarters as the scale says, three other companies as competitors in its own industry, and two news.
 SELECT c.co_id, f.quarters, k.competitors, k.elsewhere, n.news
   FROM brokerage.company c
   LEFT JOIN (SELECT fi_co_id, COUNT(*) AS quarters
@@ -14,7 +14,7 @@ SELECT c.co_id, f.quarters, k.competitors, k.elsewhere, n.news
   LEFT JOIN (SELECT nx_co_id, COUNT(*) AS news
                FROM brokerage.news_xref
               GROUP BY nx_co_id) n ON n.nx_co_id = c.co_id
- WHERE COALESCE(f.quarters, 0) <> 20
+ WHERE COALESCE(f.quarters, 0) <> :quarters
     OR COALESCE(k.competitors, 0) <> 3
     OR k.elsewhere <> 0
     OR COALESCE(n.news, 0) <> 2

@@ -1,5 +1,5 @@
--- Of every day of five years (261 working days each) there is the market of every security, and it closes at a price
--- between the lowest and the highest of the day.
+-- Every security has the market of all its weeks, five days each, and closes at a price between the lowest and the
+-- highest of the day.
 SELECT COALESCE(s.s_symb, d.dm_s_symb) AS symbol, CAST(NULL AS date) AS day, d.days AS present, d.wrong_prices
   FROM brokerage.security s
   FULL JOIN (SELECT dm_s_symb, COUNT(*) AS days,
@@ -8,7 +8,7 @@ SELECT COALESCE(s.s_symb, d.dm_s_symb) AS symbol, CAST(NULL AS date) AS day, d.d
               GROUP BY dm_s_symb) d ON d.dm_s_symb = s.s_symb
  WHERE s.s_symb IS NULL
     OR d.dm_s_symb IS NULL
-    OR d.days <> 1305
+    OR d.days <> 5 * :market_weeks
     OR d.wrong_prices <> 0
 UNION ALL
 SELECT CAST(NULL AS varchar(15)), dm_date, COUNT(*), CAST(NULL AS int)

@@ -17,7 +17,7 @@ SELECT table_name, expected, present
         UNION ALL SELECT 'watch_list', :customers, COUNT(*) FROM brokerage.watch_list
         UNION ALL SELECT 'company', :companies, COUNT(*) FROM brokerage.company
         UNION ALL SELECT 'company_competitor', 3 * :companies, COUNT(*) FROM brokerage.company_competitor
-        UNION ALL SELECT 'financial', 20 * :companies, COUNT(*) FROM brokerage.financial
+        UNION ALL SELECT 'financial', :quarters * :companies, COUNT(*) FROM brokerage.financial
         UNION ALL SELECT 'news_item', 2 * :companies, COUNT(*) FROM brokerage.news_item
         UNION ALL SELECT 'news_xref', 2 * :companies, COUNT(*) FROM brokerage.news_xref
         UNION ALL SELECT 'security', :securities, COUNT(*) FROM brokerage.security

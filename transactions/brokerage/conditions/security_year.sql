@@ -1,5 +1,6 @@
--- A security knows the highest and the lowest price of the last year of its market (261 working days) and the first day
--- of each; its yield is the dividend in percent of what it closed at in the end, cut off after two digits.
+-- A security knows the highest and the lowest price of the last year of its market (261 working days, or as many as
+-- there are) and the first day of each; its yield is the dividend in percent of what it closed at in the end, cut off
+-- after two digits.
 SELECT s.s_symb, s.s_52wk_high, y.high, s.s_52wk_high_date, y.high_date, s.s_52wk_low, y.low, s.s_52wk_low_date,
        y.low_date, s.s_dividend, s.s_yield, y.close_price
   FROM brokerage.security s
