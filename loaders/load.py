@@ -104,7 +104,8 @@ def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:
     """Estimate what the tables and their keys will take once they are loaded."""
     loader = loader_for(workload.name)
     plan = LoadPlan(loader.groups(loader.scale(scale)))
-    return size.estimate(size.with_article_bytes(workload.metadata, plan.article_bytes), plan.rows, dialect).data_bytes
+    metadata = size.with_article_bytes(workload.metadata, plan.article_bytes)
+    return size.estimate(metadata, plan.rows, dialect).data_bytes
 
 
 def build(
@@ -248,9 +249,8 @@ def check_space(
     free = engine.free_bytes()
     if free is None:
         return
-    sizes = size.estimate(
-        size.with_article_bytes(workload.metadata, plan.article_bytes), plan.rows, engine.dialect, workers=workers
-    )
+    metadata = size.with_article_bytes(workload.metadata, plan.article_bytes)
+    sizes = size.estimate(metadata, plan.rows, engine.dialect, workers=workers)
     needed, when = sizes.build_bytes, "while it is built"
     if to_be_copied and engine.backup:
         both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from stallmark.schema.article import Article
+from stallmark.schema.together import together
 
 PAGE = 8192
 
@@ -33,9 +34,7 @@ def with_article_bytes(metadata: sa.MetaData, article_bytes: Mapping[str, int]) 
     tables do not depend on the scale."""
     if not article_bytes:
         return metadata
-    copy = sa.MetaData()
-    for table in metadata.sorted_tables:
-        table.to_metadata(copy)
+    copy = together([metadata])
     for name, length in article_bytes.items():
         for column in copy.tables[name].columns:
             if isinstance(column.type, Article):

@@ -86,11 +86,13 @@ def test_who_may_trade_is_called_as_the_customer_is() -> None:
     assert called == names(SEED, permitted).to_pylist()
 
 
-def test_watch_lists_have_50_to_150_securities() -> None:
-    counts = Counter(TABLES["watch_item"]["wi_wl_id"].to_pylist())
-    assert set(counts) == set(TABLES["watch_list"]["wl_id"].to_pylist())
-    assert (min(counts.values()), max(counts.values())) == (50, 150)
-    assert sum(counts.values()) / 1_000 == pytest.approx(100, abs=3)
+@pytest.mark.parametrize(("days", "fewest", "most"), [(300, 50, 150), (90, 15, 45), (1, 5, 15)])
+def test_watch_lists_are_in_proportion_to_the_initial_days(days: float, fewest: int, most: int) -> None:
+    tables = dict(customers(SEED, Population(POPULATION.customers, days), UNIT))
+    counts = Counter(tables["brokerage.watch_item"]["wi_wl_id"].to_pylist())
+    assert set(counts) == set(tables["brokerage.watch_list"]["wl_id"].to_pylist())
+    assert (min(counts.values()), max(counts.values())) == (fewest, most)
+    assert sum(counts.values()) / 1_000 == pytest.approx((fewest + most) / 2, rel=0.03)
 
 
 def test_tax_status() -> None:

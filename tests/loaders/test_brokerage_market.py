@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage import market_group
-from stallmark.loaders.brokerage.companies import company_names, exchange_of, industry_of, security_names
+from stallmark.loaders.brokerage.companies import companies, company_names, exchange_of, industry_of, security_names
 from stallmark.loaders.brokerage.daily_market import Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.orders import LONGEST_S
@@ -139,7 +139,7 @@ def test_competitors_are_three_others_of_the_industry(customers: int) -> None:
     assert len(found) == 3 * population.companies
 
 
-def test_figures_are_of_twenty_quarters_and_fit_each_other(tables) -> None:
+def test_figures_are_of_the_last_quarters_and_fit_each_other(tables) -> None:
     rows = tables["financial"].to_pylist()
     for row in rows:
         assert row["fi_qtr_start_date"].isoformat() == f"{row['fi_year']}-{3 * row['fi_qtr'] - 2:02}-01"
@@ -147,9 +147,14 @@ def test_figures_are_of_twenty_quarters_and_fit_each_other(tables) -> None:
         assert abs(row["fi_basic_eps"] - row["fi_net_earn"] / row["fi_out_basic"]) <= 1
         assert 0 < row["fi_liability"] < row["fi_assets"]
         assert row["fi_out_dilut"] > row["fi_out_basic"] > 0
-    assert {(row["fi_year"], row["fi_qtr"]) for row in rows} == {
-        (y, q) for y in range(2000, 2005) for q in (1, 2, 3, 4)
-    }
+    assert {(row["fi_year"], row["fi_qtr"]) for row in rows} == {(2004, quarter) for quarter in (1, 2, 3, 4)}
+
+
+def test_figures_of_300_days_are_of_twenty_quarters() -> None:
+    population = Population(1_000, 300)
+    [table] = [piece for name, piece in companies(SEED, population, np.arange(1)) if name == "brokerage.financial"]
+    quarters = list(zip(table["fi_year"].to_pylist(), table["fi_qtr"].to_pylist(), strict=True))
+    assert quarters == [(year, quarter) for year in range(2000, 2005) for quarter in (1, 2, 3, 4)]
 
 
 def test_a_company_has_two_news_of_any_length(tables) -> None:
@@ -157,9 +162,9 @@ def test_a_company_has_two_news_of_any_length(tables) -> None:
     assert news["ni_id"].to_pylist() == xref["nx_ni_id"].to_pylist()
     assert xref["nx_co_id"].to_pylist() == [company for company in tables["company"]["co_id"].to_pylist() for _ in "12"]
     lengths = pc.binary_length(news["ni_item"]).to_numpy()
-    assert lengths.mean() == pytest.approx(50_000, rel=0.06)
-    assert lengths.min() < 1_000
-    assert 99_000 < lengths.max() <= 100_000
+    assert lengths.mean() == pytest.approx(500, rel=0.06)
+    assert lengths.min() < 10
+    assert 990 < lengths.max() <= 1_000
     assert 0.05 < news["ni_author"].null_count / len(news) < 0.15
     years = pc.year(news["ni_dts"]).unique().to_pylist()
     assert years == [2004]

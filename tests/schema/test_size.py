@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER as BROKERAGE
 from stallmark.loaders.mail import LOADER as MAIL
-from stallmark.loaders.plan import Batch
+from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema import deploy, size
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
@@ -61,7 +61,8 @@ def test_brokerage(database: EmbeddedEngine) -> None:
     deploy.finish(database, replace(parts, foreign_keys=()), "", rows=rows, workers=2, step=lambda *_: None)
     sizes = "SELECT pg_table_size(%(table)s), pg_indexes_size(%(table)s)"
     taken, expected = Counter[str](), Counter[str]()
-    for table in brokerage.METADATA.sorted_tables:
+    articles = LoadPlan(BROKERAGE.groups(scale)).article_bytes
+    for table in size.with_article_bytes(brokerage.METADATA, articles).sorted_tables:
         [(heap, keys)] = database.query(sizes, {"table": table.fullname})
         found = Counter(heap=heap, keys=keys)
         said = Counter(

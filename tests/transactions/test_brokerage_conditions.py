@@ -286,7 +286,7 @@ INJECTIONS = {
     ],
     "watch_item": [
         ("too few", "DELETE FROM {} WHERE wi_wl_id = 4300000001 AND wi_s_symb > 'C'", "watch_items"),
-        ("too many", "INSERT INTO {} SELECT 4300000001, n FROM generate_series(1, 101) n", "watch_items"),
+        ("too many", "INSERT INTO {} SELECT 4300000001, n FROM generate_series(1, 16) n", "watch_items"),
         ("on no list", "UPDATE {} SET wi_wl_id = 1 WHERE wi_wl_id = 4300000001", "watch_items"),
         ("one too few", "DELETE FROM {} WHERE wi_wl_id = 4300000001 AND wi_s_symb = (SELECT min(wi_s_symb) FROM {} "
          "WHERE wi_wl_id = 4300000001)", "watch_items"),

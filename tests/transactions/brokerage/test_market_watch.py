@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -14,7 +15,7 @@ from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.market_watch import MOST_COMPANIES, MarketWatch, OfAccount, OfIndustry, OfList
 from stallmark.transactions.workload import Outcome
 
-SINCE = "2003-07-01"
+SINCE = "2004-12-01"
 
 
 def test_inputs(engine: Engine, context: Context, rng: random.Random) -> None:
@@ -41,10 +42,10 @@ def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, con
         day.isoformat()
         for (day,) in engine.query(f"SELECT dm_date FROM brokerage.daily_market WHERE dm_s_symb = '{symbol}'")
     )
-    assert drawn.keys() <= set(days) and len(days) == 1_305
-    assert len(drawn) > 1_250
-    fifths = [sum(drawn[day] for day in days[first : first + 261]) / 40_000 for first in range(0, 1_305, 261)]
-    assert fifths == pytest.approx([0.04, 0.12, 0.20, 0.28, 0.36], abs=0.01)
+    assert set(drawn) <= set(days) and len(days) == 45
+    weekday = Counter(date.fromisoformat(day).weekday() for day in drawn.elements())
+    assert [weekday[day] / 40_000 for day in range(5)] == pytest.approx([0.20, 0.07, 0.06, 0.07, 0.60], abs=0.01)
+    assert sum(drawn[day] for day in days[-5:]) / 40_000 > 0.5
 
 
 def test_an_industry_is_looked_for_among_some_of_many_companies(context: Context) -> None:
@@ -81,7 +82,7 @@ def test_of_a_watch_list(engine: Engine, session: Session, context: Context) -> 
         "SELECT wi_s_symb FROM brokerage.watch_item JOIN brokerage.watch_list ON wl_id = wi_wl_id "
         f"WHERE wl_c_id = {customer}",
     )
-    assert expected[0] >= 50 and expected[1] != 0
+    assert expected[0] >= 5 and expected[1] != 0
     assert told(session, OfList(customer, SINCE), context) == expected
 
 

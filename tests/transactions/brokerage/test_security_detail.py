@@ -55,13 +55,13 @@ def told(cursor: Any, asked: Detail) -> list[tuple]:
         rows(f"ni_dts, ni_source, ni_author, ni_headline, ni_summary, {article}", "news_item", f"ni_id = {item}")[0]
         for (item,) in rows("nx_ni_id", "news_xref", f"nx_co_id = {company} ORDER BY nx_ni_id")
     ]
-    assert (len(rivals), len(quarters), len(days), len(news)) == (3, 20, asked.days, 2)
+    assert (len(rivals), len(quarters), len(days), len(news)) == (3, 4, asked.days, 2)
     first = *security, *of_company, *address(company_lives), *of_exchange, *address(exchange_lives), *last
     return [first, *rivals, *quarters, *days, *news]
 
 
 @pytest.mark.parametrize("articles", [True, False])
-@pytest.mark.parametrize(("security", "since", "days"), [(7, "2003-05-17", 20), (600, "2004-12-03", 5)])
+@pytest.mark.parametrize(("security", "since", "days"), [(7, "2004-11-17", 20), (600, "2004-12-03", 5)])
 def test_what_the_tables_say(
     engine: Engine, session: Session, context: Context, security: int, since: str, days: int, articles: bool
 ) -> None:
@@ -71,12 +71,12 @@ def test_what_the_tables_say(
     with engine.cursor() as cursor:
         assert answer == values(told(cursor, asked))
     longest = max(len(text or "") for text in answer)
-    assert (longest > 1_000) is articles
+    assert (longest > 300) is articles
 
 
 def test_a_security_that_is_not_there(session: Session, context: Context) -> None:
     with pytest.raises(CallFailed, match="there is no security NOSUCH: run `stallmark check`"):
-        SecurityDetail(context).execute(session, Detail("NOSUCH", "2003-05-17", 20, False))
+        SecurityDetail(context).execute(session, Detail("NOSUCH", "2004-11-17", 20, False))
 
 
 def test_what_is_drawn(engine: Engine, context: Context, rng: random.Random) -> None:
