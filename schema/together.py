@@ -11,7 +11,7 @@ def together(parts: Sequence[sa.MetaData]) -> sa.MetaData:
     all_of_them = sa.MetaData(naming_convention=parts[0].naming_convention)
     for part in parts:
         for table in part.sorted_tables:
-            table.to_metadata(all_of_them, schema=table.schema, referred_schema_fn=_its_own)
+            table.to_metadata(all_of_them, schema=str(table.schema), referred_schema_fn=_its_own)
     return all_of_them
 
 
