@@ -39,12 +39,13 @@ class CustomerPosition(Transaction):
     def inputs(self, rng: random.Random) -> Position:
         draw = rng.random
         self._choices = self._choices or self.shared.choices(rng)
-        customer = next(self._choices).customer
+        customer, account, _ = next(self._choices)
         by_tax_id = draw() < BY_TAX_ID_SHARE
         return Position(
             None if by_tax_id else customer_key(customer),
             tax_id(customer) if by_tax_id else None,
-            int(draw() * MOST_ACCOUNTS) if draw() < HISTORY_SHARE else None,
+            # The number of a drawn account, so that each place is as likely.
+            (account - 1) % MOST_ACCOUNTS if draw() < HISTORY_SHARE else None,
         )
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:

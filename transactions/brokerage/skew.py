@@ -11,7 +11,7 @@ bits of information (Kullback and Leibler). So the hottest share of the blocks h
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import floor, log2
+from math import log2
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Skew:
         """Return numbers from 0 to below `length`, one for each 64 random bits."""
         periods = max(1, round(length / 2 ** (self.width + self.shift)))
         blocks = length / periods / 2**self.shift
-        ends = _block_ends(self.width, max(1, min(self.width, floor(log2(max(blocks, 1))))))
+        ends = _block_ends(self.width, max(1, min(self.width, round(log2(max(blocks, 1))))))
         period, within = np.divmod(unit(bits) * periods, 1)
         block = np.searchsorted(ends, within, side="right")
         begins = np.where(block, ends[block - 1], 0)

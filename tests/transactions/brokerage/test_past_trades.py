@@ -1,4 +1,4 @@
-"""Trades that are asked for exist, later ones more often, and as many follow a time as are looked for."""
+"""Trades that are asked for exist, and as many follow a start time as are looked for."""
 
 import random
 from itertools import islice
@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.simulation import Simulation
 from stallmark.schema.brokerage.population import Population, trade_key
-from stallmark.schema.brokerage.prices import FIRST_DAY, moment
+from stallmark.schema.brokerage.prices import DAY_S, moment
 from stallmark.transactions.brokerage.choices import LocalUnits, choices
-from stallmark.transactions.brokerage.past_trades import TRADES, ids, since
+from stallmark.transactions.brokerage.past_trades import BEFORE_END_S, TRADES, ids, since
 
 DRAWS = 2_000
 OPENING = "2005-01-03T09:00:00.000"
@@ -42,53 +42,49 @@ def test_fewer_where_there_are_not_as_many() -> None:
         assert drawn == sorted(set(drawn)) and keys.issuperset(drawn) and drawn
 
 
-def test_later_trades_are_asked_for_more_often() -> None:
+def test_load_units_are_asked_for_evenly() -> None:
     population = Population(4_000, 1.0)
     drawn = np.array(list(islice(ids(population, range(population.units), random.Random(1)), DRAWS))).ravel()
-    unit, within = np.divmod(drawn - 200_000_000_000_001, population.unit_trade_ids)
+    unit = (drawn - 200_000_000_000_001) // population.unit_trade_ids
     assert np.bincount(unit) / len(drawn) == pytest.approx(0.25, abs=0.01)
-    tenth = np.bincount(within * 10 // population.unit_trade_ids) / len(drawn)
-    assert tenth == pytest.approx(np.arange(1, 20, 2) / 100, abs=0.01)
 
 
-@given(seed=st.integers(), days=st.floats(0.01, 300), among=st.integers(1, 10**6))
-def test_times_are_of_the_initial_days(seed: int, days: float, among: int) -> None:
-    population = Population(2_000, days)
-    end = str(moment(np.array(days * 28_800.0)))
-    for time in islice(since(population, among, TRADES, random.Random(seed)), 70):
+@given(seed=st.integers(), days=st.floats(0.01, 300), before_end_s=st.sampled_from(list(BEFORE_END_S.values())))
+def test_start_times_are_of_the_initial_days(seed: int, days: float, before_end_s: float) -> None:
+    end = str(moment(np.array(max(days * DAY_S - before_end_s, days * DAY_S / 2))))
+    for time in islice(since(Population(2_000, days), before_end_s, random.Random(seed)), 70):
         assert type(time) is str and OPENING <= time <= end
 
 
-def test_the_opening_where_there_never_are_as_many() -> None:
-    population = Population(1_000, 0.02)
-    assert set(islice(since(population, population.accounts, TRADES, random.Random(1)), DRAWS)) == {OPENING}
+@pytest.mark.parametrize("days", [0.2, 3, 5, 40])
+def test_the_window_of_start_times_does_not_collapse(days: float) -> None:
+    times = list(islice(since(Population(1_000, days), BEFORE_END_S["account"], random.Random(1)), DRAWS))
+    assert len(set(times)) > 0.9 * DRAWS
+    assert max(times) > str(moment(np.array(days * DAY_S * 0.45)))
 
 
 @pytest.mark.parametrize(
-    ("of_accounts", "following", "normally"), [(True, TRADES, 0.9), (False, TRADES, 0.95), (True, 5, 0.99)]
+    ("by", "following", "normally"), [("account", TRADES, 0.9), ("security", TRADES, 0.9), ("first of account", 1, 0.9)]
 )
-def test_normally_as_many_follow(of_accounts: bool, following: int, normally: float) -> None:
-    """`following` trades for as many as are looked for; for 5 it is one."""
-    population = Population(1_000, 8.0)
+def test_normally_as_many_follow(by: str, following: int, normally: float) -> None:
+    population = Population(1_000, 12.0)
     whose, when = [], []
     simulation = Simulation(1, population, 0)
     for done in simulation.completed():
-        whose.append(simulation.book.account_keys[done.orders.account] if of_accounts else done.orders.security)
+        account = simulation.book.account_keys[done.orders.account]
+        whose.append(done.orders.security if by == "security" else account)
         when.append(done.completed)
     trader, time = np.concatenate(whose), np.concatenate(when)
     order = np.lexsort((time, trader))
     trader, time = trader[order], time[order]
 
     rng = random.Random(1)
-    among = population.accounts if of_accounts else population.securities
     drawn = choices(population, LocalUnits.of(range(1), 0, 1, 0.0), rng)
     enough = 0
-    times = list(islice(since(population, among, following, rng), DRAWS))
-    for start in times:
+    for start in islice(since(population, BEFORE_END_S[by], rng), DRAWS):
         choice = next(drawn)
-        one = choice.account if of_accounts else choice.security
-        first, end = np.searchsorted(trader, [one, one + 1])
+        trading = choice.security if by == "security" else choice.account
+        first, end = np.searchsorted(trader, [trading, trading + 1])
         follow = end - first - np.searchsorted(time[first:end], np.datetime64(start))
-        enough += follow >= (1 if following < TRADES else TRADES)
+        enough += follow >= following
     assert enough / DRAWS > normally
-    assert len({each[:10] for each in times}) >= 3 and min(times) >= str(FIRST_DAY)
