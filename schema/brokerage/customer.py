@@ -33,7 +33,7 @@ CUSTOMER = Table(
     text("c_email_2", 50, 25),
     CheckConstraint("c_tier BETWEEN 1 AND 3", name="c_tier"),
     CheckConstraint("c_gndr IN ('F', 'M')", name="c_gndr"),
-    Index(None, "c_tax_id", unique=True),
+    Index(None, "c_tax_id", unique=True),  # Customer-Position names half of its customers by it
 )
 CUSTOMER_TAXRATE = Table(
     "customer_taxrate",
@@ -52,7 +52,7 @@ CUSTOMER_ACCOUNT = Table(
     column("ca_tax_st", SmallInteger),
     amount("ca_bal", 12, 8),
     CheckConstraint("ca_tax_st BETWEEN 0 AND 2", name="ca_tax_st"),
-    Index(None, "ca_c_id"),
+    Index(None, "ca_c_id"),  # Customer-Position reads the accounts of a customer
 )
 ACCOUNT_PERMISSION = Table(
     "account_permission",
@@ -69,7 +69,7 @@ WATCH_LIST = Table(
     METADATA,
     key("wl_id", primary_key=True),
     key("wl_c_id", ForeignKey("customer.c_id")),
-    Index(None, "wl_c_id"),
+    Index(None, "wl_c_id"),  # Market-Watch begins with the list of a customer
 )
 WATCH_ITEM = Table(
     "watch_item",

@@ -16,7 +16,7 @@ HOLDING = Table(
     column("h_qty", Integer),
     CheckConstraint("h_price > 0", name="h_price"),
     CheckConstraint("h_qty <> 0", name="h_qty"),
-    Index(None, "h_ca_id", "h_s_symb", "h_dts"),
+    Index(None, "h_ca_id", "h_s_symb", "h_dts"),  # the oldest or newest of an account in a security is closed first
     info=GROWS,
 )
 HOLDING_HISTORY = Table(
@@ -28,7 +28,7 @@ HOLDING_HISTORY = Table(
     column("hh_after_qty", Integer),
     PrimaryKeyConstraint("hh_h_t_id", "hh_t_id"),
     CheckConstraint("hh_before_qty <> hh_after_qty", name="hh_after_qty"),
-    Index(None, "hh_t_id"),
+    Index(None, "hh_t_id"),  # Trade-Lookup looks for the holdings that a trade changed
     info=GROWS,
 )
 HOLDING_SUMMARY = Table(

@@ -49,7 +49,7 @@ COMPANY = Table(
     key("co_ad_id", ForeignKey("address.ad_id")),
     text("co_desc", 150, 100),
     column("co_open_date", Date),
-    Index(None, "co_name"),
+    Index(None, "co_name"),  # Trade-Order names two in five securities by their company
 )
 COMPANY_COMPETITOR = Table(
     "company_competitor",
@@ -81,7 +81,7 @@ SECURITY = Table(
     amount("s_yield", 5, 7),
     CheckConstraint("s_num_out > 0", name="s_num_out"),
     CheckConstraint("s_52wk_low > 0 AND s_52wk_low <= s_52wk_high", name="s_52wk_low"),
-    Index(None, "s_co_id", "s_issue"),
+    Index(None, "s_co_id", "s_issue"),  # the same, and Market-Watch by industry
 )
 DAILY_MARKET = Table(
     "daily_market",

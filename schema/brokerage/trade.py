@@ -36,8 +36,8 @@ TRADE = Table(
     CheckConstraint("t_chrg >= 0", name="t_chrg"),
     CheckConstraint("t_comm >= 0", name="t_comm"),
     CheckConstraint("t_tax >= 0", name="t_tax"),
-    Index(None, "t_ca_id", "t_dts"),
-    Index(None, "t_s_symb", "t_dts"),
+    Index(None, "t_ca_id", "t_dts"),  # the latest of an account, or its first from a time on
+    Index(None, "t_s_symb", "t_dts"),  # the first of a security from a time on
     info=GROWS,
 )
 TRADE_HISTORY = Table(
