@@ -86,7 +86,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     server = _Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
-        views=read_server_views(run, files, state, intervals),
+        views=read_server_views(run, files, io, state, intervals),
         blocked=read_blocking(run, intervals),
         clocks=clock_findings(run, intervals),
         gaps=gap_findings(run, intervals),

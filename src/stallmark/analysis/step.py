@@ -16,6 +16,7 @@ from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.io_per_mailbox import apart_iops, summarise_io_per_mailbox
 from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.process_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.throughput import Load
@@ -156,6 +157,7 @@ def summarise_step(
             procedures=views.procedure_summaries(interval, load),
             statements=views.statements.summaries(interval),
             volumes=volume_summaries(record, interval),
+            processes=summarise_processes(views.processes, interval),
             io_latency=latencies,
             query_store=views.query_store.summaries(interval),
         ),
