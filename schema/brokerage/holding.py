@@ -2,7 +2,7 @@
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, PrimaryKeyConstraint, Table
 
-from stallmark.schema.brokerage.common import GROWS, METADATA, MOMENT, column, key, price, symbol
+from stallmark.schema.brokerage.common import GROWS, METADATA, MOMENT, RARELY_VACUUMED, column, key, price, symbol
 
 # A quantity below zero is owed: sold before it was bought.
 HOLDING = Table(
@@ -17,6 +17,7 @@ HOLDING = Table(
     CheckConstraint("h_price > 0", name="h_price"),
     CheckConstraint("h_qty <> 0", name="h_qty"),
     Index(None, "h_ca_id", "h_s_symb", "h_dts"),  # the oldest or newest of an account in a security is closed first
+    postgresql_with=RARELY_VACUUMED,
     info=GROWS,
 )
 HOLDING_HISTORY = Table(
@@ -29,6 +30,7 @@ HOLDING_HISTORY = Table(
     PrimaryKeyConstraint("hh_h_t_id", "hh_t_id"),
     CheckConstraint("hh_before_qty <> hh_after_qty", name="hh_after_qty"),
     Index(None, "hh_t_id"),  # Trade-Lookup looks for the holdings that a trade changed
+    postgresql_with=RARELY_VACUUMED,
     info=GROWS,
 )
 HOLDING_SUMMARY = Table(

@@ -2,7 +2,18 @@
 
 from sqlalchemy import CHAR, Boolean, CheckConstraint, Date, ForeignKey, Index, Integer, PrimaryKeyConstraint, Table
 
-from stallmark.schema.brokerage.common import GROWS, METADATA, MOMENT, amount, column, key, price, symbol, text
+from stallmark.schema.brokerage.common import (
+    GROWS,
+    METADATA,
+    MOMENT,
+    RARELY_VACUUMED,
+    amount,
+    column,
+    key,
+    price,
+    symbol,
+    text,
+)
 
 TRADE_TYPE = Table(
     "trade_type",
@@ -38,6 +49,7 @@ TRADE = Table(
     CheckConstraint("t_tax >= 0", name="t_tax"),
     Index(None, "t_ca_id", "t_dts"),  # the latest of an account, or its first from a time on
     Index(None, "t_s_symb", "t_dts"),  # the first of a security from a time on
+    postgresql_with=RARELY_VACUUMED,
     info=GROWS,
 )
 TRADE_HISTORY = Table(
@@ -47,6 +59,7 @@ TRADE_HISTORY = Table(
     column("th_dts", MOMENT),
     column("th_st_id", CHAR(4), ForeignKey("status_type.st_id")),
     PrimaryKeyConstraint("th_t_id", "th_st_id"),
+    postgresql_with=RARELY_VACUUMED,
     info=GROWS,
 )
 TRADE_REQUEST = Table(
@@ -74,6 +87,7 @@ SETTLEMENT = Table(
     column("se_cash_due_date", Date),
     amount("se_amt", 10, 8),
     CheckConstraint("se_amt <> 0", name="se_amt"),
+    postgresql_with=RARELY_VACUUMED,
     info=GROWS,
 )
 CASH_TRANSACTION = Table(
@@ -84,5 +98,6 @@ CASH_TRANSACTION = Table(
     amount("ct_amt", 10, 8),
     text("ct_name", 100, 56),
     CheckConstraint("ct_amt <> 0", name="ct_amt"),
+    postgresql_with=RARELY_VACUUMED,
     info=GROWS,
 )

@@ -9,10 +9,20 @@ from hypothesis import strategies as some
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.marks import marks as marks_of
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.steady.cycles import CycleKind, Marks, marks_of_counter, marks_of_writes, over_whole_cycles
+from stallmark.analysis.read.server_summary import ServerState
+from stallmark.analysis.steady.cycles import (
+    CycleKind,
+    Marks,
+    marks_of_counter,
+    marks_of_writes,
+    no_checkpoint,
+    over_whole_cycles,
+)
 from stallmark.record.reader import Record
+from stallmark.report.in_json import experiment_in_json
 
 MEASURED = Interval(0, 100, 400, 300.0, False)
 
@@ -107,3 +117,42 @@ def test_every_figure_of_a_step_is_over_the_same_cycles(tmp_path):
     assert step.latency.percentiles_ms["p50"] is not None and step.validity.steadiness.seconds == 72
     (whole,) = summarise([Record(make_run(tmp_path / "other", replace(truth, checkpoint_every_s=70)))]).steps
     assert whole.interval.measured_s == 100 and not whole.interval.cycles.whole
+
+
+@pytest.mark.parametrize("seen", [(), (99.5, 400.5)])
+def test_writes_of_an_interval_without_a_checkpoint_are_partial(seen):
+    found = no_checkpoint(over_whole_cycles(MEASURED, marks(*seen)), None)
+    assert found and found.kind is CycleKind.NO_CHECKPOINT and found.facts == {"measured_s": 300}
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [
+        ((200.5,), None),
+        ((110.3, 180.3, 250.3, 320.3), ServerState()),
+        ((), ServerState(checkpoint_pages_per_s=3.0)),
+        ((), ServerState(checkpoint_pages_per_s=0.0, background_pages_per_s=3.0)),
+    ],
+    ids=["one", "whole cycles", "one that goes on", "indirect"],
+)
+def test_writes_with_a_checkpoint_are_not_partial(seen, state):
+    assert no_checkpoint(over_whole_cycles(MEASURED, marks(*seen)), state) is None
+
+
+def test_unknown_checkpoints_make_no_writes_partial():
+    assert no_checkpoint(MEASURED, None) is None
+
+
+@pytest.mark.parametrize(("every_s", "partial"), [(1000.0, True), (24.0, False)])
+def test_a_step_without_a_checkpoint_has_a_mark(tmp_path, every_s, partial):
+    truth = Truth(noise=0.0, warm_up_s=5, measured_s=30, checkpoint_every_s=every_s, extends_per_second=0.0)
+    made = summarise([Record(make_run(tmp_path / "run", truth))])
+    (run,), (step,) = made.runs, made.steps
+    assert (CycleKind.NO_CHECKPOINT in {mark.kind for mark in marks_of(run, step)}) is partial
+    assert bool(step.storage.writes_partial) is partial
+    assert step.storage.writes_per_transaction == pytest.approx(truth.writes_per_transaction, rel=0.01)
+    assert step.storage.reads_per_write == pytest.approx(
+        truth.reads_per_transaction / truth.writes_per_transaction, rel=0.01
+    )
+    [in_json] = experiment_in_json(made)["runs"][0]["steps"]
+    assert bool(in_json["writes_partial"]) is partial and in_json["processes"]

@@ -23,6 +23,8 @@ def marks(run: RunSummary, step: StepSummary) -> list[Finding]:
     found += judged.invalid
     found += [gate.failure for gate in judged.gates if gate.failure and not gate.voids]
     found += [*judged.bursts, *judged.gaps, *judged.driver_bound]
+    if step.storage.writes_partial:
+        found.append(step.storage.writes_partial)
     if step.bottleneck.device_verdict:
         found.append(step.bottleneck.device_verdict)
     return found

@@ -86,7 +86,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     server = _Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
-        views=read_server_views(run, files, state, intervals),
+        views=read_server_views(run, files, io, state, intervals),
         blocked=read_blocking(run, intervals),
         clocks=clock_findings(run, intervals),
         gaps=gap_findings(run, intervals),
@@ -174,12 +174,13 @@ def _read_so(
     maintenance: MaintenanceSummary | None,
 ) -> StepSummary:
     """Return the step with who blocked whom, the gaps in what was read of it, and what is wrong with the server's clock
-    among its reasons not to be compared. Beside other loads, streams of queries or maintenance physical reads are not
-    given per transaction, as they cannot be told from their own."""
+    among its reasons not to be compared. Beside other loads, streams of queries or maintenance I/O is not given per
+    transaction, as it cannot be told from theirs."""
     invalid = [*step.validity.invalid, *([clock] if clock else [])]
     validity = replace(step.validity, gaps=gaps, invalid=invalid)
     mixed = streams or maintenance or step.beside
-    storage = replace(step.storage, reads_per_transaction=None) if mixed else step.storage
+    per_transaction = {"reads_per_transaction": None, "writes_per_transaction": None} if mixed else {}
+    storage = replace(step.storage, **per_transaction)
     waits = replace(step.waits, blocked=blocked)
     return replace(step, validity=validity, waits=waits, storage=storage, streams=streams, maintenance=maintenance)
 

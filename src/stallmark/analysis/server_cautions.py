@@ -1,14 +1,16 @@
-"""Cautions that come from the server itself: its files grew, its memory or locks were contended, its log is kept."""
+"""Cautions that come from the server itself: its files grew, its memory or locks were contended, its log is kept,
+it vacuumed."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import labels, points
+from stallmark.analysis.read.process_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import LogState, ServerState
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.server import Server
-from stallmark.stats.thresholds import NODES_APART
+from stallmark.stats.thresholds import AUTOVACUUM_READS, AUTOVACUUM_WRITES, FOREIGN_FLOOR_PER_S, NODES_APART
 
 RECOVERY = "database recovery model"
 KEPT = "database log kept for backup"
@@ -25,6 +27,7 @@ class ServerKind(Kind):
     REPLICA_BEHIND = "synchronous_replica_was_not_synchronized"
     LOG_KEPT = "log_kept_until_backed_up"
     STATISTICS_UPDATED = "statistics_updated_while_measured"
+    AUTOVACUUM = "autovacuum_while_measured"
 
 
 def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -48,6 +51,9 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     if names := sorted({name for some in updated.values() for name in some}):
         where = _names({key for key, some in updated.items() if some}, steps)
         yield caution(ServerKind.STATISTICS_UPDATED, steps=where, statistics=names)
+    if vacuumed := {step.key: shares for step in steps if (shares := _autovacuum(step))}:
+        reads, writes = (max(some) for some in zip(*vacuumed.values(), strict=True))
+        yield caution(ServerKind.AUTOVACUUM, steps=_names(vacuumed, steps), read_share=reads, write_share=writes)
     kept = [(run, log) for run in runs if (log := _kept_log(run.manifest.server))]
     if kept:
         states = [step.server.state for run, _ in kept for step in run.steps if step.server.state]
@@ -64,6 +70,19 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 def _behind(state: ServerState) -> float | None:
     """Return for how much of the interval a synchronous replica was not synchronized, so that commits did not wait."""
     return max((1 - one.synchronized_share for one in state.replicas if one.synchronous), default=None)
+
+
+def _autovacuum(step: StepSummary) -> tuple[float, float] | None:
+    """Return autovacuum's shares of the reads and writes of data files if one is too large, else None. Of few I/Os
+    those of a moment make the share."""
+    io = step.storage.data
+    worker = next((one for one in step.server.processes or [] if one.process == AUTOVACUUM), None)
+    if io is None or worker is None:
+        return None
+    reads, writes = worker.read_share or 0.0, worker.write_share or 0.0
+    least = FOREIGN_FLOOR_PER_S * io.seconds
+    much = (io.reads > least and reads > AUTOVACUUM_READS) or (io.writes > least and writes > AUTOVACUUM_WRITES)
+    return (reads, writes) if much else None
 
 
 def _kept_log(server: Server) -> tuple[str | None, str] | None:

@@ -16,6 +16,7 @@ from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.io_per_mailbox import apart_iops, summarise_io_per_mailbox
 from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.process_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.throughput import Load
@@ -25,6 +26,7 @@ from stallmark.analysis.read.volumes import volume_summaries
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.analysis.read.waits import SampledWaits
 from stallmark.analysis.read.workload import RecordedWorkload
+from stallmark.analysis.steady.cycles import no_checkpoint
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
 from stallmark.analysis.step_summary import (
     Bottleneck,
@@ -138,7 +140,10 @@ def summarise_step(
             wal=wal,
             data_device=data_device,
             wal_device=summarise_io(io.wal_device, interval, DEVICE, "device"),
-            reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
+            reads_per_transaction=_per_transaction(load, over(io.data, interval), "reads"),
+            writes_per_transaction=_per_transaction(load, over(io.data, interval), *SERVER.writes),
+            reads_per_write=data.reads / data.writes if data and data.writes else None,
+            writes_partial=no_checkpoint(interval, state) if data else None,
             read_stall_ms_per_s=_read_stall(io, data, interval),
             foreign_io_share=foreign_share(io, interval),
             busy_share=busy,
@@ -152,6 +157,7 @@ def summarise_step(
             cpu_busy_share=cpu,
             checkpoints=_checkpoints(over(io.checkpoints, interval)),
             state=state,
+            processes=summarise_processes(views.processes, interval),
             files=views.file_summaries(interval),
             procedures=views.procedure_summaries(interval, load),
             statements=views.statements.summaries(interval),
@@ -237,14 +243,15 @@ def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval)
     return merged
 
 
-def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
-    """Return the reads per commit of all the server's processes, I/O workers included, in the time that the
+def _per_transaction(load: Load, data: Delta | None, *counted: str) -> float | None:
+    """Return the I/Os per commit of all the server's processes, I/O workers included, in the time that the
     counters cover."""
-    if data is None or data.broken or "reads" not in data.values:
+    known = [data.values[name] for name in counted if name in data.values] if data and not data.broken else []
+    if data is None or not known:
         return None
     committed = np.concatenate([[0], np.cumsum(load.all("committed"))])
     begin, end = np.interp([data.begin, data.end], np.arange(len(committed)), committed)
-    return float(data["reads"] / (end - begin)) if end > begin else None
+    return float(sum(known) / (end - begin)) if end > begin else None
 
 
 def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:

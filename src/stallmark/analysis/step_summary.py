@@ -17,6 +17,7 @@ from stallmark.analysis.read.server_summary import (
     IoLatencySummary,
     IoSummary,
     ProcedureSummary,
+    ProcessIo,
     QueryStoreSummary,
     RowWait,
     ServerState,
@@ -92,6 +93,9 @@ class StorageFigures:
     late_share: float | None = None
     flash: FlashUse | None = None  # of the data device, where it is counted
     active: ActiveSet | None = None
+    writes_per_transaction: float | None = None  # the same of all processes' writes; a file that grew was written
+    reads_per_write: float | None = None  # data files
+    writes_partial: Finding | None = None  # why these two are not of whole checkpoint cycles
     probe: AgainstProbe | None = None  # its reads against those of the probe before its run
 
 
@@ -103,6 +107,7 @@ class ServerFigures:
     cpu_busy_share: float | None  # of the host
     checkpoints: int | None = None  # that did something, within the measured interval
     state: ServerState | None = None
+    processes: list[ProcessIo] | None = None  # most I/O first; None if the server does not tell them apart
     files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
     procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
     statements: list[StatementSummary] = field(default_factory=list)  # most physical reads first

@@ -52,6 +52,8 @@ RESPONSE: tuple[Column, ...] = (
     _latency("p99", 4),
     _latency("max", 12),
     Column("Data files", "reads", "per tx", lambda s: format.number(s.storage.reads_per_transaction), 2),
+    Column("Data files", "writes", "per tx", lambda s: format.number(s.storage.writes_per_transaction), 14),
+    Column("Data files", "reads", "per write", lambda s: format.number(s.storage.reads_per_write), 15),
     Column("Data files", "read", "ms", lambda s: format.number(s.storage.data.read_ms if s.storage.data else None), 1),
     Column("Data files", "IOPS", "", lambda s: format.number(rate(s.storage.data, "iops")), 3),
     Column("Data files", "MB/s", "", lambda s: format.number(rate(s.storage.data, "mb_per_s")), 9),

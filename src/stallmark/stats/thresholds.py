@@ -92,6 +92,11 @@ NODES_APART = 0.5
 """Share of the longest page life below which that of a NUMA node is called short: its pages are read again twice as
 often as others."""
 
+AUTOVACUUM_READS = 0.05
+AUTOVACUUM_WRITES = 0.03
+"""Shares of the I/O on data files. Nobody asks for it while transactions run, and which tables are due is a matter of
+when measuring began: of reads as much as of foreign I/O, of writes less, as there are ten times fewer of them."""
+
 LATE_FLOOR_PER_S = 10.0
 """I/Os per second of an emulated array below which it does not matter that some were late."""
 

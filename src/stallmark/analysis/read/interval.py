@@ -26,6 +26,7 @@ class Cycles:
     """The checkpoint cycles of one measured interval. Seconds are of the run."""
 
     count: int  # whole ones
+    checkpoints: int  # that were counted in the measured interval, at their ends or beginnings
     begin_s: int  # of the first whole one, and the end of the last
     end_s: int
     measured_s: int  # how long was measured

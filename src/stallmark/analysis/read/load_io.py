@@ -12,6 +12,7 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.process_io import DATA, TEMP, read_processes
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.loads import application
 from stallmark.record.reader import Record
@@ -110,10 +111,9 @@ def applications(manifest: Manifest) -> dict[str, str]:
 def _by_process(record: Record, delay_s: float) -> list[tuple[str, Counters]]:
     """Return the counters of data and temporary files by kind of process: all are of sessions where the server does not
     tell."""
-    if record.manifest.server.product == "PostgreSQL":
-        entities = read_counters(record, "server_io", _COLUMNS, "entity", delay_s=delay_s)
-        return [(name.split("/")[0], counters) for name, counters in entities.items() if "/wal/" not in name]
     kinds = read_counters(record, "server_io", _COLUMNS, "kind", delay_s=delay_s)
+    if processes := read_processes(record, kinds.get("data"), DATA, TEMP):
+        return list(processes.items())
     return [(_SESSION, kinds[kind]) for kind in ("data", "temp") if kind in kinds]
 
 

@@ -43,6 +43,17 @@ class IoSummary:
 
 
 @dataclass(frozen=True)
+class ProcessIo:
+    """The reads and writes of data files by one kind of the server's processes; a file that grew was written."""
+
+    process: str  # as the server calls it: "client backend" is a session, "autovacuum worker" vacuums and analyzes
+    reads: int
+    writes: int
+    read_share: float | None  # of the reads of all processes; None if nothing was read
+    write_share: float | None
+
+
+@dataclass(frozen=True)
 class FileSummary:
     """One file of the server, where it counts by file. `io` is None where its counters began again."""
 

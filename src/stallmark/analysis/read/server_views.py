@@ -1,4 +1,4 @@
-"""The views of a server that counts by file, wait type and procedure, as SQL Server does.
+"""The views of a server that counts by file, wait type and procedure, as SQL Server does, or by process, as PostgreSQL.
 
 The counts of a wait type or a procedure from before it was first seen are not known, and are left out.
 """
@@ -12,8 +12,9 @@ import numpy as np
 from stallmark.analysis.read.codes import Codes, PairCodes
 from stallmark.analysis.read.counters import Counters, Delta, add_rows, read_counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER, over, summarise_io, together
+from stallmark.analysis.read.io import SERVER, Io, over, summarise_io, together
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
+from stallmark.analysis.read.process_io import DATA, read_processes
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
 from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
@@ -44,6 +45,7 @@ class ServerViews:
     waits: Mapping[str, Counters] = field(default_factory=dict)
     wait_classes: Mapping[str, str] = field(default_factory=dict)  # benign ones are not in it
     procedures: Mapping[str, Counters] = field(default_factory=dict)
+    processes: Mapping[str, Counters] = field(default_factory=dict)  # on data files
     io_latency: Histograms = field(default_factory=dict)
     query_store: QueryStore = field(default_factory=QueryStore)
     statements: Statements = field(default_factory=Statements)
@@ -119,9 +121,9 @@ def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
 
 
 def read_server_views(
-    record: Record, kinds: Mapping[str, str], state: StateViews, intervals: Sequence[Interval]
+    record: Record, kinds: Mapping[str, str], io: Io, state: StateViews, intervals: Sequence[Interval]
 ) -> ServerViews:
-    """Read the views over some intervals, beside the kinds of files and the state, which were read before."""
+    """Read the views over some intervals, beside the kinds of files, the I/O and the state, which were read before."""
     wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
     benign = _pairs(record, "server_waits", "wait_type", "benign")
     return ServerViews(
@@ -131,6 +133,7 @@ def read_server_views(
         waits=read_counters(record, "server_waits", _WAIT, group="wait_type", entity="wait_type", within=intervals),
         wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
         procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan", within=intervals),
+        processes=read_processes(record, io.data, DATA),
         io_latency=read_io_latency(record, intervals),
         query_store=read_query_store(record, intervals),
         statements=read_statements(record, intervals),

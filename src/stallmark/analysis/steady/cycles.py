@@ -17,6 +17,7 @@ from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Cycles, CyclesBy, Interval
 from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.server_state import StateViews
+from stallmark.analysis.read.server_summary import ServerState
 from stallmark.stats.thresholds import CHECKPOINT_QUIET_S, CHECKPOINT_WRITES, CHECKPOINTS, CYCLES_COVER
 
 
@@ -24,6 +25,7 @@ class CycleKind(Kind):
     WHOLE = "whole_checkpoint_cycles"
     TOO_FEW = "too_few_checkpoint_cycles"
     IRREGULAR = "checkpoint_cycles_irregular"
+    NO_CHECKPOINT = "no_checkpoint_while_measured"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
     whole = count >= CHECKPOINTS and covers
     cycles = Cycles(
         count=count,
+        checkpoints=len(seen),
         begin_s=begin,
         end_s=end,
         measured_s=interval.seconds,
@@ -60,6 +63,16 @@ def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
     )
     whole_interval = replace(interval, begin=begin, end=end) if whole else interval
     return replace(whole_interval, cycles=cycles)
+
+
+def no_checkpoint(interval: Interval, state: ServerState | None) -> Finding | None:
+    """Return a caution if no checkpoint was counted in the interval, so that its writes are of a part of a cycle; None
+    if checkpoints are unknown, or the server wrote pages for them all the time."""
+    if interval.cycles is None or interval.cycles.checkpoints:
+        return None
+    if state and (state.checkpoint_pages_per_s or state.background_pages_per_s):
+        return None
+    return caution(CycleKind.NO_CHECKPOINT, measured_s=interval.seconds)
 
 
 def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float | None, covers: bool) -> Finding:

@@ -1,10 +1,12 @@
-"""The tables of SQL Server's detailed counters: by file, volume, wait, duration of an I/O, and procedure."""
+"""The tables of the server's detailed counters: PostgreSQL's by process, and SQL Server's by file, volume, wait,
+duration of an I/O, and procedure."""
 
 from collections.abc import Callable, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.read.process_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, LogState, ServerState
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
@@ -50,6 +52,33 @@ def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | N
     each = size_bytes / count / 1024 if count else None
     rates = (count / io.seconds, size_bytes / io.seconds / 1e6, each, mean_ms)
     return [format.number(value) for value in rates]
+
+
+_PROCESSES = {"client backend": "sessions", AUTOVACUUM: "autovacuum"}
+
+
+def processes(experiment: ExperimentSummary) -> Table | None:
+    """Return the I/O on data files by process; None for servers that do not tell them apart."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            labels[step.key],
+            _PROCESSES.get(one.process, one.process),
+            *(format.count(one.reads), format.share(one.read_share)),
+            *(format.count(one.writes), format.share(one.write_share)),
+        ]
+        for step in experiment.steps
+        for one in step.server.processes or []
+    ]
+    if not rows:
+        return None
+    return Table(
+        ["step", "process", *("count", "share") * 2],
+        rows,
+        frozenset({0, 1}),
+        [words.PROCESSES],
+        [("", 2), ("Reads", 2), ("Writes", 2)],
+    )
 
 
 def volumes(experiment: ExperimentSummary) -> Table | None:

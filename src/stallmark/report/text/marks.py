@@ -3,6 +3,7 @@
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import SteadyKind
 from stallmark.analysis.validity.kinds import GateKind, ValidityKind
 from stallmark.report.text import device
@@ -21,6 +22,7 @@ _WORDS: dict[Kind, str] = {
     SteadyKind.TREND: "never steady",
     SteadyKind.LEVEL_CHANGED: "never steady",
     SteadyKind.STEADY_LATE: "steady late",
+    CycleKind.NO_CHECKPOINT: "writes partial",
 }
 
 

@@ -49,8 +49,9 @@ def columns(primary: str | None, missing_percentile: bool) -> str:
         )
     return (
         f"{rate} to ended, retries included. Reads and read time: data files as the server counts them; the time is "
-        "volume-weighted (stall ÷ reads). MB/s is 10⁶ bytes, reads and writes. Hits: block requests answered by the "
-        f"pool. Busy: the host’s CPUs, and the data device’s time. {NONE}: not measured."
+        "volume-weighted (stall ÷ reads). Writes: extensions of files included. MB/s is 10⁶ bytes, reads and writes. "
+        "Hits: block requests answered by the pool. Busy: the host’s CPUs, and the data device’s time. "
+        f"{NONE}: not measured."
         f"{f' {percentile_missing()}' if missing_percentile else ''}"
     )
 

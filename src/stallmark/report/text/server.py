@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stallmark.analysis.server_cautions import ServerKind
-from stallmark.format import listed, percent
+from stallmark.format import listed, percent, share
 from stallmark.report.text import says
 from stallmark.report.text.terms import named
 
@@ -73,11 +73,25 @@ def _(steps: list[str] | None, statistics: list[str]) -> str:
     )
 
 
+@says(ServerKind.AUTOVACUUM)
+def _(steps: list[str] | None, read_share: float, write_share: float) -> str:
+    return (
+        f"In {named(steps)} autovacuum did up to {share(write_share)} of the writes and {share(read_share)} of the "
+        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
+        "matter of which tables were due: measure for longer, or raise their thresholds."
+    )
+
+
 # How to read the tables of the server’s counters. -------------------------------------------------------------
 
 FILES = (
     "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds and with "
     "the wait for a CPU in them: below 1 ms they say little."
+)
+PROCESSES = (
+    "Reads and writes of data files by the process that did them, extensions of files among the writes. Sessions: of "
+    "users, and of all others. Autovacuum hands in its counts table by table, each when it is done with it: a step has "
+    "the work of the vacuums that ended in it."
 )
 MEMORY = (
     "Page life: the least seen of the server’s estimate of how long a page stays, also by NUMA node if there are "

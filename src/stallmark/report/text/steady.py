@@ -77,6 +77,14 @@ def _(cycles: int, measured_s: int, needed: int) -> str:
     )
 
 
+@says(CycleKind.NO_CHECKPOINT)
+def _(measured_s: int) -> str:
+    return (
+        f"No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
+        "of part of a checkpoint cycle, and a longer interval would have others."
+    )
+
+
 @says(CycleKind.IRREGULAR)
 def _(cycles: int, measured_s: int, covered_s: int) -> str:
     return (
