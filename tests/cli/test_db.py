@@ -78,6 +78,13 @@ def test_each_of_two_workloads_in_one_folder_is_listed(made: Path):
     assert "bank, branches 1; warehouse, factor 0.2; " in said and said.count(made.name) == 2  # and its folder
 
 
+def test_a_brokerage_is_listed_with_the_depth_of_its_history(made: Path):
+    note_content(made, {"workload": "brokerage", "scale": {"customers": 1000, "days": 2.5}, "seed": 1})
+    bank, brokerage = listed()[0]["holds"]
+    assert brokerage["trades_per_account"] == pytest.approx(28.8) and "trades_per_account" not in bank
+    assert "brokerage, customers 1,000, days 2.5, trades per account 28.8; " in stallmark("db", "list").stdout
+
+
 def test_what_a_version_before_noted_is_read(made: Path):
     (made / "content.json").write_text(json.dumps(HELD))
     assert listed()[0]["holds"] == [HELD]

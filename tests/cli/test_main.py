@@ -90,7 +90,21 @@ def test_list_names_every_scenario_and_what_it_answers():
 def test_list_for_machines():
     listed = json.loads(stallmark("list", "--json").stdout)
     assert [each["name"] for each in listed] == shipped()
-    assert all(each.keys() == {"name", "title", "answers", "needs", "takes", "takes_s"} for each in listed)
+    depth = {"history", "trades_per_account"}
+    assert all(each.keys() - depth == {"name", "title", "answers", "needs", "takes", "takes_s"} for each in listed)
+    deep = {each["name"] for each in listed if each.keys() >= depth}
+    assert deep > {"demo", "buffer-pool"} and not deep & {"mail", "ceiling-emulated"}
+
+
+def test_list_tells_the_depth_of_a_brokerage(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
+    mine = tmp_path / "mine.yaml"
+    brokerage = "{name: brokerage, scale: {customers: 2000, days: 40}}"
+    mine.write_text(f"{{name: mine, workload: {brokerage}, users: 1, measure: 2h, variants: [{{name: a}}]}}")
+    [listed] = json.loads(stallmark("list", str(mine), "--json").stdout)
+    assert listed["trades_per_account"] == pytest.approx(460.8)
+    assert listed["history"] == "2,000 customers, 40 initial trade days (461 trades per account)"
+    assert listed["history"] in " ".join(stallmark("list", str(mine)).stdout.split())
 
 
 def test_list_estimates_a_file_of_ones_own(tmp_path: Path, monkeypatch):
@@ -99,6 +113,7 @@ def test_list_estimates_a_file_of_ones_own(tmp_path: Path, monkeypatch):
     bank = "{name: bank, scale: {branches: 9}}"
     mine.write_text(f"{{name: mine, workload: {bank}, users: 1, measure: 2h, variants: [{{name: a}}, {{name: b}}]}}")
     [listed] = json.loads(stallmark("list", str(mine), "--json").stdout)
+    assert not listed.keys() & {"history", "trades_per_account"}
     assert listed["name"] == "mine" and listed["takes"].startswith("about 4 hours") and listed["takes_s"] > 4 * 3600
     assert "to load the database" in stallmark("list", str(mine)).stdout
     assert stallmark("list", "no-such").exit_code == 3

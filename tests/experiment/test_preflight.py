@@ -25,7 +25,13 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import preflight
 from stallmark.experiment.manifest import Place, PreparedStorage
-from stallmark.experiment.preflight import advice, advice_on_pools, refuse_pool_sizes, refuse_what_cannot_be
+from stallmark.experiment.preflight import (
+    advice,
+    advice_on_history,
+    advice_on_pools,
+    refuse_pool_sizes,
+    refuse_what_cannot_be,
+)
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
@@ -219,6 +225,34 @@ def test_the_bank_has_a_branch_for_everybody_or_not():
 def test_a_locality_of_one_machine(machines, words):
     found = said(1, {"name": "brokerage", "locality": 0.5}, machines)
     assert [sentence.startswith(words) for sentence in found] == ([True] if words else [])
+
+
+DISKS = {"spindles": 4, "read_ms": 4, "write_ms": 4, "sync_ms": 1, "mb_per_s": 100}
+POOLS = [{"name": size, "buffer_pool": size} for size in ("64MiB", "1GiB")]
+CURVE = {"buffer_pool": {"curve": "auto", "from": "10 %", "to": "100 %"}, "variants": [{"name": "only"}]}
+FLASH = [{"name": kind, "emulated_array": {"data": DISKS | {kind: {"size": "10 %"}}}} for kind in ("cache", "tier")]
+ARRAYS = [{"name": "without"}, {"name": "with", "array": {"flash_cache": "800GB"}}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "varied"),
+    [
+        ({"variants": POOLS}, "memory is"), (CURVE, "memory is"), ({"variants": FLASH}, "flash is"),
+        ({"variants": ARRAYS}, "flash is"), ({"variants": [POOLS[0], *FLASH]}, "memory and flash are"),
+        ({"variants": [{"name": "a"}, {"name": "b"}]}, None), ({"variants": [FLASH[0]]}, None),
+    ],
+)  # fmt: skip
+def test_a_history_too_short_for_what_differs_is_said_before_the_load(changes, varied):
+    engine: Any = SimpleNamespace(identity=lambda: SimpleNamespace(product="PostgreSQL"))
+
+    def advised(**workload: Any) -> list[str]:
+        scenario = Scenario.model_validate(SCENARIO | {"users": 1, "workload": workload} | changes)
+        return advice_on_history(scenario, engine)
+
+    found = advised(name="brokerage", scale={"customers": 5_000, "days": 5})
+    assert len(found) == bool(varied) and all(f"{varied} judged wrongly" in one for one in found)
+    assert not advised(name="brokerage", scale={"customers": 1_000, "days": 10})
+    assert not advised(name="bank", scale={"branches": 1})
 
 
 def having(**memory: int) -> Any:

@@ -4,15 +4,19 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.comparisons import with_manifest
 from support.html_page import Page
 from support.steps import changed_step
 from support.terminal import show
 
 from stallmark import format
+from stallmark.analysis.cautions import cautions
 from stallmark.analysis.marks import doubtful
+from stallmark.analysis.shallow_history import HistoryKind
 from stallmark.report import columns
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import figure_groups, render
-from stallmark.report.sections import timeline, transactions, validity
+from stallmark.report.sections import environment, timeline, transactions, validity
 from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
 
@@ -107,3 +111,15 @@ def test_the_limits_compare_the_steps(brokerage_runs):
     ]
     assert row[2].kind == "bad" and not hasattr(row[3], "kind")
     assert not any(row[0] == "Data-Maintenance" for row in found.rows)
+
+
+def test_the_facts_have_the_depth_of_the_history_though_an_older_record_leaves_it_to_the_scale(brokerage_runs):
+    [workload] = [dict(group.pairs) for group in environment.facts(brokerage_runs) if group.title == "Workload"]
+    assert workload["scale days"] == "1" and workload["trades per account"] == "11.52"
+    [run, _] = experiment_in_json(brokerage_runs)["runs"]
+    assert run["manifest"]["workload"]["trades_per_account"] == 11.52
+    assert not [one for one in brokerage_runs.cautions if one.kind is HistoryKind.SHALLOW]
+    sizes = [with_manifest(run, variant={"buffer_pool": f"{size}GiB"}) for size, run in enumerate(brokerage_runs.runs)]
+    [found] = [one for one in cautions(sizes) if one.kind is HistoryKind.SHALLOW]
+    text = Page(render(replace(brokerage_runs, runs=sizes, cautions=[found]))).text
+    assert " ".join(sentence(found).split()) in text

@@ -8,6 +8,7 @@ from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
+from stallmark.analysis.shallow_history import shallow_histories
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.course import Collector
@@ -45,6 +46,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
     return [
         *ends(run.manifest for run in runs),
         *_emulation(runs),
+        *shallow_histories([run.manifest for run in runs]),
         *array_cautions(runs),
         *server_cautions(runs),
         *statistics,

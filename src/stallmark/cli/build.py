@@ -26,6 +26,8 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     from stallmark.experiment.placing import arrangement
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
+    from stallmark.record.trade_history import trade_history
+    from stallmark.report.text.scale import depth
     from stallmark.transactions import find_workload
 
     share = BatchShare.parse(part) if part else None
@@ -40,10 +42,15 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
                 progress=progress,
             )  # fmt: skip
         ratio = entry.compressibility if (entry := ledger.read(engine)) else None
+    history = trade_history(choice.name, choice.scale)
     if as_json:
-        click.echo(json.dumps(vars(result) | {"compressibility": ratio}))
+        trades = {"trades_per_account": history.trades_per_account} if history else {}
+        click.echo(json.dumps(vars(result) | {"compressibility": ratio, "scale": choice.scale} | trades))
     else:
         rest = "" if result.complete else " Other parts are still to be loaded."
         pages = f" Its pages are compressible {ratio:.1f} to 1 (LZ4)." if ratio else ""
+        deep = f" Its history: {depth(history.days, history.trades_per_account)}." if history else ""
         slow = f" {escape(result.caution)}" if result.caution else ""
-        tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}{slow}")
+        tell(
+            out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}{deep}{slow}"
+        )

@@ -3,6 +3,7 @@
 import difflib
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,11 +121,19 @@ def _facts(found: "FoundDatabase") -> dict[str, Any]:
         "name": found.name,
         "folder": found.folder,
         "wal_folder": found.wal_folder,
-        "holds": found.holds,
+        "holds": list(map(_with_depth, found.holds)),
         "bytes": found.bytes,
         "used": found.used.isoformat(timespec="seconds"),
         "in_use_by": found.in_use_by,
     }
+
+
+def _with_depth(holds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a database holds, with the depth of a brokerage's history."""
+    from stallmark.record.trade_history import trade_history
+
+    history = trade_history(holds.get("workload"), holds.get("scale"))
+    return dict(holds) | ({"trades_per_account": history.trades_per_account} if history else {})
 
 
 def _in_server(engine: "Engine") -> dict[str, Any] | None:
@@ -133,11 +142,10 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
     entry = ledger.read(engine)
     if entry is None:
         return None
+    holds = {"workload": entry.identity.workload, "scale": dict(entry.identity.scale), "seed": entry.identity.seed}
     return {
         "name": entry.identity.workload,
-        "holds": [
-            {"workload": entry.identity.workload, "scale": dict(entry.identity.scale), "seed": entry.identity.seed}
-        ],
+        "holds": [_with_depth(holds)],
         "bytes": engine.bytes_used(),
         "complete": entry.complete,
         "driven": entry.driven,
@@ -146,7 +154,7 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
 
 def _in_words(each: dict[str, Any]) -> str:
     said = [
-        f"{one['workload']}, {', '.join(f'{name} {value:,g}' for name, value in one['scale'].items())}"
+        f"{one['workload']}, {', '.join(f'{name} {value:,g}' for name, value in _measures(one).items())}"
         for one in each["holds"]
     ] or ["content not noted by the version that built it"]
     said.append(format.size(each["bytes"]))
@@ -157,6 +165,11 @@ def _in_words(each: dict[str, Any]) -> str:
         said.append(f"in use by process {each['in_use_by']}" if each["in_use_by"] else f"used {_minute(each['used'])}")
         said.append(f"in {each['folder']}")
     return "; ".join(said)
+
+
+def _measures(holds: Mapping[str, Any]) -> dict[str, float]:
+    trades = holds.get("trades_per_account")
+    return holds["scale"] | ({"trades per account": trades} if trades else {})
 
 
 def _minute(moment: str) -> str:

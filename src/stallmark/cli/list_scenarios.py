@@ -21,15 +21,31 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 
     here = pace(Path("stallmark-runs"))
     known = [read_any_scenario(name) for name in scenarios or shipped()]
-    words = [{k: getattr(s, k) for k in ("name", "title", "answers", "needs")} | _takes(s, here) for s in known]
+    words = [
+        {k: getattr(s, k) for k in ("name", "title", "answers", "needs")} | _history(s) | _takes(s, here) for s in known
+    ]
     if as_json:
         click.echo(json.dumps(words))
         return
     for one in words:
         tell(out, f"[bold]{one['name']}[/]  {escape(one['title'])}")
-        for label in ("answers", "needs", "takes"):
-            if one[label]:
+        for label in ("answers", "needs", "history", "takes"):
+            if one.get(label):
                 item(f"    {label:8}", escape(one[label]))
+
+
+def _history(scenario) -> dict[str, str | float]:
+    """Return the depth of the brokerage's history; nothing for a scenario without a brokerage."""
+    from stallmark.record.trade_history import trade_history
+    from stallmark.report.text.scale import history_line
+    from stallmark.scenarios.model import ProbeScenario
+
+    if isinstance(scenario, ProbeScenario):
+        return {}
+    history = trade_history(scenario.contents.name, scenario.contents.scale)
+    if history is None:
+        return {}
+    return {"history": history_line(history), "trades_per_account": history.trades_per_account}
 
 
 def _takes(scenario, pace: float) -> dict[str, str | float]:

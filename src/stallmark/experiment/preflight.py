@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from stallmark.analysis.shallow_history import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import Ability, Missing, required
@@ -18,9 +19,12 @@ from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
+from stallmark.record.trade_history import trade_history
+from stallmark.report.text import sentence
 from stallmark.scenarios.load import UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
 from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.variant import Variant
 from stallmark.transactions import find_workload
 
 _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
@@ -99,6 +103,27 @@ def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | N
         f"{', '.join(map(repr, scarce))}: a cap below {scarce_bytes // 1024**2:,} MiB is of the whole server, which "
         "needs most of it for itself: few pages of data fit, and calls may fail for want of memory (701, 802)."
     ]
+
+
+def advice_on_history(scenario: AnyScenario, engine: Engine) -> list[str]:
+    """Return the caution of the report on a history too short for what the variants differ in. The record needs no note
+    of it: the report has it from the scale."""
+    contents, variants = scenario.contents, scenario.variants
+    varied: list[Varied] = []
+    if scenario.curve or len(set(map(scenario.pool_of, variants))) > 1:
+        varied.append("memory")
+    if len({_flash(scenario, variant) for variant in variants}) > 1:
+        varied.append("flash")
+    found = shallow_history(trade_history(contents.name, contents.scale), varied, engine.identity().product)
+    return [sentence(found)] if found else []
+
+
+def _flash(scenario: AnyScenario, variant: Variant) -> tuple[int | None, ...]:
+    """Return the sizes of the cache and the tier before the data's disks; shares as of some database."""
+    if model := (scenario.emulated_arrays_of(variant) or {}).get("data"):
+        return tuple(part.size if part else None for part in (model.cache, model.tier))
+    array = scenario.array_of(variant)
+    return (array.flash_cache, array.flash_tier) if array else (None, None)
 
 
 def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:

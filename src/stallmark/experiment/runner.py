@@ -23,6 +23,7 @@ from stallmark.experiment.pace import pace
 from stallmark.experiment.placing import arrangement
 from stallmark.experiment.preflight import (
     advice,
+    advice_on_history,
     advice_on_pools,
     refuse_driven,
     refuse_impossible_devices,
@@ -116,7 +117,9 @@ class Runner:
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
         said = advice(self._scenario, machines)
-        for sentence in (*locations(self._engine, self._scenario), *said):
+        for sentence in (
+            *locations(self._engine, self._scenario), *said, *advice_on_history(self._scenario, self._engine),
+        ):  # fmt: skip
             self._show.say(sentence)
         several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()

@@ -2,8 +2,11 @@
 
 from typing import Any, Literal
 
+from pydantic import model_validator
+
 from stallmark.record.manifest.part import ManifestPart, RunSecond
 from stallmark.record.manifest.search import LevelSeen
+from stallmark.record.trade_history import trade_history
 
 
 class Waited(ManifestPart):
@@ -99,11 +102,13 @@ class Counted(ManifestPart):
 
 
 class Workload(ManifestPart):
-    """The workload of a run. `scale` is in the workload's own measures; `background_sessions` execute what no virtual
-    user starts."""
+    """The workload of a run. `scale` is in the workload's own measures; `trades_per_account`: the depth of the
+    brokerage's history, on average; `background_sessions` execute what no virtual user starts. `version`: of the rows,
+    the inputs and the procedures."""
 
     name: str = ""
     scale: dict[str, int | float] = {}
+    trades_per_account: float | None = None
     seed: int | None = None
     mix: dict[str, float] | None = None
     locality: float = 0.0
@@ -114,6 +119,15 @@ class Workload(ManifestPart):
     background_sessions: int = 0
     opening: Opening | None = None
     counted: dict[str, Counted] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_depth(cls, given: Any) -> Any:
+        """Add the depth of the history, which older records leave to the scale."""
+        if not isinstance(given, dict) or given.get("trades_per_account") is not None:
+            return given
+        history = trade_history(given.get("name"), given.get("scale"))
+        return given | {"trades_per_account": history.trades_per_account} if history else given
 
 
 class Queries(ManifestPart):

@@ -7,9 +7,11 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.storage import StorageKind
 from stallmark.analysis.ends import EndKind
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.shallow_history import HistoryKind
 from stallmark.errors import as_reason
 from stallmark.format import duration, listed, number, percent, quoted, size
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.scale import depth
 from stallmark.report.text.terms import named
 from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
@@ -106,6 +108,20 @@ def _(loads: list[str], steps: list[str] | None, sampled: bool) -> str:
     return (
         f"In {named(steps)} other loads ran as well ({listed(loads)}): I/O, waits that the server counts, CPU and the "
         f"device’s counters are of all of them together; {listed(own)} are this load’s own."
+    )
+
+
+@says(HistoryKind.SHALLOW)
+def _(
+    customers: int, days: float, trades_per_account: float, varied: list[str], least_days: int, with_customers: int,
+    least_bytes: int | None,
+) -> str:  # fmt: skip
+    judged = f"{listed(varied)} {'are' if len(varied) > 1 else 'is'} judged wrongly"
+    least = f": with {with_customers:,} customers about {size(least_bytes)}" if least_bytes else ""
+    return (
+        f"A brokerage of {customers:,} customers with {depth(days, trades_per_account)} has too short a history: the "
+        f"latest trades of an account are a large part of it, so too much of the data is hot and {judged}. Use at "
+        f"least {least_days} days{least}."
     )
 
 
