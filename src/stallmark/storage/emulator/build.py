@@ -81,8 +81,9 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, check=False)
         if done.returncode != 0:
             raise NoCompiler(
-                f"The library for an emulated array or a trace could not be compiled with {compiler} ({_first_error(done.stderr)}); "
-                "install a working C compiler (Debian and Ubuntu: apt install gcc libc6-dev)."
+                f"The library for an emulated array or a trace could not be compiled with {compiler} "
+                f"({_first_error(done.stderr)}); install a working C compiler (Debian and Ubuntu: apt install gcc "
+                "libc6-dev)."
             )
         # Another process may be building, or already running, the same library.
         with (Path(scratch) / target.name).open("rb") as built, replacing(target) as file:
