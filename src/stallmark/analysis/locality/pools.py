@@ -1,7 +1,7 @@
 """Reads per transaction over the size of the pool: measured in runs, estimated from a trace, and the slope of both."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,8 +9,10 @@ from stallmark.analysis.locality.traced import Traced
 from stallmark.analysis.points import group, mean_of
 from stallmark.analysis.step_summary import StepSummary
 
-SLOPE_FROM, SLOPE_TO, LEAST_SIZES = 0.0199, 0.3201, 3
-"""The shares of the data between which the slope is fitted, with room for a pool that is a block short of 2 or 32 %."""
+SLOPE_FROM, SLOPE_TO, LEAST_SIZES = 0.0195, 0.33, 3
+"""The shares of the data between which the slope is fitted: 2 and 32 %, and pools that are whole MiB near these."""
+ALIKE = 0.05
+"""Relative difference of pools that are taken for the same size: one alone is shown."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,16 @@ class Slope:
 def reads_over_pools(steps: Sequence[StepSummary], traced: Traced | None) -> list[PoolReads]:
     """Return the sizes of the pool, ascending: those of the steps, and those beyond the traced one that its trace gives
     an estimate for."""
-    found = {round(one.share, 4): one for one in _measured(steps)}
-    if traced and traced.pool_share and (base := found.get(round(traced.pool_share, 4))):
-        for flash in traced.flash:
-            if base.measured is None or flash.least is None or flash.most is None or flash.share <= base.share * 1.01:
-                continue
-            near = next((share for share in found if abs(share / flash.share - 1) < 0.03), round(flash.share, 4))
-            known = found.get(near, PoolReads(flash.share, flash.size_bytes, 0, None))
-            ends = [base.measured * (1 - hits) for hits in (flash.most, flash.least)]
-            found[near] = PoolReads(known.share, known.size_bytes, known.transactions, known.measured, *ends)
+    found = {one.share: one for one in _measured(steps)}
+    base = next((one for one in found.values() if traced and traced.pool_share == one.share), None)
+    if not traced or not base or not base.measured:
+        return [found[share] for share in sorted(found)]
+    apart = [one for one in traced.flash if all(abs(one.share / share - 1) > ALIKE for share in found)]
+    for flash in [*traced.as_large_as_pools, *apart]:
+        if flash.least is not None and flash.most is not None and flash.share > base.share:
+            known = found.get(flash.share, PoolReads(flash.share, flash.size_bytes, 0, None))
+            ends = {"least": base.measured * (1 - flash.most), "most": base.measured * (1 - flash.least)}
+            found[flash.share] = replace(known, **ends)
     return [found[share] for share in sorted(found)]
 
 
@@ -76,7 +79,7 @@ def _measured(steps: Sequence[StepSummary]) -> list[PoolReads]:
             sum(one.throughput.committed for one in same),
             mean_of([one.storage.reads_per_transaction for one in same]),
         )
-        for same in group(known, lambda one: round(one.buffer_pool_share or 0.0, 4))
+        for same in group(known, lambda one: one.buffer_pool_share)
     ]
 
 

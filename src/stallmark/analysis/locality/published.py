@@ -32,18 +32,14 @@ class Published:
 _HITS = ((0.027, 0.334), (0.059, 0.44), (0.076, 0.53), (0.083, 0.56), (0.088, 0.59), (0.53, 0.999))
 
 OF_BROKERAGE = (
-    Published(
-        Quantity.SLOPE, "ten production databases", "Hsu, Smith, Young: ACM TODS 26 (2001), abstract", -0.5, -0.5
-    ),
+    Published(Quantity.SLOPE, "ten production databases", "Hsu, Smith, Young: ACM TODS 26 (2001)", -0.5, -0.5),
     Published(
         Quantity.MISSES,
-        "DBT-5 with the TPC's generator, PostgreSQL 18.4, 300 days; 98 % of its reads are one weak plan",
+        "DBT-5, PostgreSQL 18.4, 300 days",
         "github.com/markwkm/dbt5-sizing-exercise",
         points=tuple((pool, round(1 - hits, 3)) for pool, hits in _HITS),
     ),
-    Published(
-        Quantity.READ_WRITE, "TPC-E", "Chen et al.: TPC-E vs. TPC-C, SIGMOD Record 39 (2010), abstract", 9.7, 9.7
-    ),
+    Published(Quantity.READ_WRITE, "TPC-E", "Chen et al.: SIGMOD Record 39 (2010)", 9.7, 9.7),
     Published(Quantity.READ_BYTES, "a TPC-E-like load", "Demartek for HPE", 8100, 8200),
 )
 

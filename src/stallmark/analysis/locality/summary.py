@@ -60,7 +60,8 @@ def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSumm
     data_bytes = manifest.database.bytes_before or 0
     traced = None
     if step.run in traced_runs and data_bytes:
-        traced = figures_of_trace(read_trace(traced_runs[step.run]), step, data_bytes)
+        others = {one.buffer_pool_share for one in steps if one.buffer_pool_share} - {step.buffer_pool_share}
+        traced = figures_of_trace(read_trace(traced_runs[step.run]), step, data_bytes, sorted(others))
     pools = reads_over_pools(steps, traced)
     found = Locality(
         workload=manifest.workload.name or "",

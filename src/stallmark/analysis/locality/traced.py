@@ -26,10 +26,6 @@ class FlashSize:
     least: float | None
     most: float | None
 
-    @property
-    def middle(self) -> float | None:
-        return None if self.least is None or self.most is None else (self.least + self.most) / 2
-
 
 @dataclass(frozen=True)
 class Skew:
@@ -70,10 +66,11 @@ class Traced:
     writes: int
     write_bytes: int
     lost: int
-    counted_reads: int | None  # by the server itself
+    counted_reads: int | None  # by the server itself, in as much time
     warmed_by: int  # pages read before those that the hits are of
     judged_by: int  # pages read that the hits are of
-    flash: list[FlashSize]
+    flash: list[FlashSize]  # FLASH_SHARES
+    as_large_as_pools: list[FlashSize]  # as large as the pools of other runs
     footprint: list[tuple[float, int]]  # seconds, bytes that were read at least once by then
     footprint_share: float  # of the data at the end
     once_share: float | None  # of the pages read, those that were read once
@@ -83,9 +80,10 @@ class Traced:
     sequential_share: float | None  # of the reads, those that begin where the last one of the process ended
 
 
-def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int) -> Traced:
-    """Return the figures over the measured interval of a step. I/Os before it warm the flash."""
-    begin, end = step.interval.begin_s, step.interval.end_s
+def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Sequence[float] = ()) -> Traced:
+    """Return the figures over the measured interval of a step. I/Os before it warm the flash. `pools` are those of
+    other runs, as shares of the data."""
+    begin, end, io = step.interval.begin_s, step.interval.end_s, step.storage.data
     pages, read_of = trace.pages()
     page_s = trace.read_s[read_of]
     until = page_s < end
@@ -103,6 +101,7 @@ def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int) -> Traced
     touched, count = np.unique(within, return_counts=True)
     size, of_size = np.unique(trace.read_bytes[mine], return_counts=True)
     total = int(mine.sum())
+    flash = _flash(pages, later, data_bytes, [*FLASH_SHARES, *pools])
     halves = within[within_s < (begin + end) / 2], within[within_s >= (begin + end) / 2]
     return Traced(
         run=step.run,
@@ -112,10 +111,11 @@ def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int) -> Traced
         writes=int(written.sum()),
         write_bytes=int(trace.write_bytes[written].sum()),
         lost=trace.lost,
-        counted_reads=step.storage.data.reads if step.storage.data else None,
+        counted_reads=round(io.reads * (end - begin) / io.seconds) if io and io.seconds else None,
         warmed_by=int((~later).sum()),
         judged_by=int(later.sum()),
-        flash=_flash(pages, later, data_bytes),
+        flash=flash[: len(FLASH_SHARES)],
+        as_large_as_pools=flash[len(FLASH_SHARES) :],
         footprint=[(float(at - begin), int(by)) for at, by in zip(times, footprint, strict=True)],
         footprint_share=len(touched) * PAGE_BYTES / data_bytes,
         once_share=share(int((count == 1).sum()), len(touched)),
@@ -136,16 +136,16 @@ def share(part: int, whole: int) -> float | None:
     return part / whole if whole >= SHARE_SAMPLES else None
 
 
-def _flash(pages: np.ndarray, judged: np.ndarray, data_bytes: int) -> list[FlashSize]:
-    """Return what LRU flash answers of the `judged` accesses, after all before them. A page that was not read before in
-    the trace is surely not on flash once as many others were read as it holds."""
+def _flash(pages: np.ndarray, judged: np.ndarray, data_bytes: int, shares: Sequence[float]) -> list[FlashSize]:
+    """Return what LRU flash of these shares of the data answers of the `judged` accesses, after all before them. A page
+    that was not read before in the trace is surely not on flash once as many others were read as it holds."""
     distance = stack_distances(pages)
     cold = distance == COLD
     others = np.cumsum(cold) - cold
     warm, unknown = np.sort(distance[judged & ~cold]), np.sort(others[judged & cold])
     count = int(judged.sum())
     found = []
-    for part in FLASH_SHARES:
+    for part in shares:
         holds = round(part * data_bytes / PAGE_BYTES)
         hits = int(np.searchsorted(warm, holds, "right"))
         doubtful = int(np.searchsorted(unknown, holds))

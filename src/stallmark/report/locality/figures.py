@@ -86,7 +86,7 @@ def _pools(found: Locality) -> Figure:
     )
     note(made, "reads per transaction", yshift=6)
     return _figure(
-        found, "pools", "Reads per transaction over the size of the pool", "reads", made, tables.pools(found),
+        found, "pools", "Reads per transaction over pool sizes", "reads", made, tables.pools(found),
         summary=", ".join(f"{format.portion(round(one.share, 3))}: {format.number(one.value)}" for one in known),
         method=words.METHOD_POOLS, key=key, reading=words.POOLS, wide=True,
     )  # fmt: skip
@@ -103,7 +103,7 @@ def _flash(found: Locality, traced: Traced) -> Figure:
     band = [(one.share, one.least, one.most) for one in traced.flash if one.least is not None and one.most is not None]
     made.add_traces(_band(band, OURS, format.share, "lines+markers"))
     made.update_layout(xaxis=_shares("flash, share of the data", 0.01), yaxis=_percent())
-    note(made, "share of the page reads that it answers", yshift=6)
+    note(made, words.ANSWERED, yshift=6)
     return _figure(
         found, "flash", "LRU flash behind the pool", "share", made, tables.flash(found),
         summary=", ".join(f"{format.portion(x)}: {words.share_band(low, high)}" for x, low, high in band),
@@ -119,7 +119,7 @@ def _footprint(found: Locality, traced: Traced) -> Figure:
     made.update_layout(
         xaxis={"title": {"text": "seconds measured"}}, yaxis={"range": from_zero(max(shares)), "tickformat": ".0%"}
     )
-    note(made, "read at least once, share of the data", yshift=6)
+    note(made, words.READ_ONCE, yshift=6)
     rows: list[Sequence[str | Cell]] = [
         [format.number(at), format.size(size), format.share(part)]
         for at, size, part in list(zip(times, sizes, shares, strict=True))[::6]
