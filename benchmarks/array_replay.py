@@ -12,12 +12,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.io_trace import READ, Process
 
+from stallmark.record.reader import Record
 from stallmark.storage.emulator import ArrayModel
+from stallmark.storage.io_trace import READ
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.array_oracle import STRIPE, Oracle
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process's I/Os in order, as arrays of equal length. Times are seconds since the run's start."""
+
+    begun: np.ndarray
+    ended: np.ndarray
+    file: np.ndarray  # inode
+    offset: np.ndarray
+    size: np.ndarray
+    operation: np.ndarray
+
+
+def processes(record: Record, end_s: float) -> list[Process]:
+    """Return the traced I/Os of a run that began before `end_s`, of every process that did any."""
+    table = record.table("io_trace")
+    begun, took, file, offset, size, pid, operation, lost = (
+        table[name].to_numpy() for name in ("begun_us", "took_us", "file", "offset", "bytes", "pid", "op", "lost")
+    )
+    if lost.sum():
+        sys.exit(f"The trace of {record.folder} lost {lost.sum()} I/Os: nothing can be predicted from it.")
+    order = np.lexsort((begun, pid))
+    order = order[(begun[order] >= 0) & (begun[order] < end_s * 1e6)]
+    parts = np.split(order, np.flatnonzero(np.diff(pid[order])) + 1)
+    return [
+        Process(begun[one] / 1e6, (begun[one] + took[one]) / 1e6, file[one], offset[one], size[one], operation[one])
+        for one in parts
+        if len(one)
+    ]
 
 
 @dataclass(frozen=True)
@@ -34,19 +65,19 @@ STILL_AT_WORK_S = 1.0
 
 
 class Replay:
-    """The replay of one run on one array. Times are seconds since `begin` of the load (of the trace's clock).
+    """The replay of one run on one array. Times are seconds since the run's start.
 
     A process that is faster here than recorded runs out of recorded I/Os before the load's end. With fewer processes at
     work the array would be faster, so the replay ends there.
     """
 
-    def __init__(self, model: ArrayModel, processes: Sequence[Process], begin: float, end: float, seed: int):
+    def __init__(self, model: ArrayModel, processes: Sequence[Process], end: float, seed: int):
         self._oracle, self._end = Oracle(model, seed), end
         self._reads: list[tuple[float, float, bool]] = []  # ended, took, by flash
         unit = max(STRIPE, model.tier.extent_bytes if model.tier else 0)
         places = _places(processes, unit, random.Random(seed))
         for process in processes:
-            gaps = process.begun - np.concatenate([[begin], process.ended[:-1]])
+            gaps = process.begun - np.concatenate([[0.0], process.ended[:-1]])
             base = np.array([places[file] for file in process.file.tolist()], dtype=np.int64)
             job = zip(
                 gaps.tolist(),
@@ -55,7 +86,7 @@ class Replay:
                 process.size.tolist(),
                 strict=True,
             )
-            last = float(process.ended[-1]) - begin
+            last = float(process.ended[-1])
             out_of_work = self._stop if last > end - STILL_AT_WORK_S else lambda: None
             _Replayed(self._oracle, job, self._note, out_of_work).go_on()
 

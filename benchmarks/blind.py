@@ -11,18 +11,17 @@ model, the scenario. What is left is what there is of an array that nobody can l
 come the order of the arrays, their read times in 95 % intervals over rounds, the reads per transaction, and the cause.
 
 Only then the truth is revealed. It is a prediction from the drawn parameters: a simulation that shares no code with the
-emulation is given what every process of the server asked for, in which order and where, and how
-long it did something else in between, which has its waits for locks, the log and what others were just reading in it
-(io_trace.py); how long each I/O takes, what flash holds by then, and with both the rest of the load, is predicted
-(array_replay.py). Where on an array's disks the data lie nobody knows from outside: a prediction is the mean over many
-such chances. The emulated array draws another for every round, as the database's files are made anew; so the scatter
-of the rounds is all the doubt there is. A read time is recovered if the interval of recovered / predicted has 1 in it
+emulation is given what every process of the server asked for, in which order and where, and how long it did something
+else in between, which has its waits for locks, the log and what others were just reading in it (`observe: [io_trace]`);
+how long each I/O takes, what flash holds by then, and with both the rest of the load, is predicted (array_replay.py).
+Where on an array's disks the data lie nobody knows from outside: a prediction is the mean over many such chances. The
+emulated array draws another for every round, as the database's files are made anew; so the scatter of the rounds is all
+the doubt there is. A read time is recovered if the interval of recovered / predicted has 1 in it
 and reaches no further than a tenth.
 """
 
 import argparse
 import json
-import os
 import secrets
 import shutil
 import subprocess
@@ -30,15 +29,13 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.array_replay import Predicted, Replay
-from benchmarks.io_trace import FOLDER, Process, read_trace
+from benchmarks.array_replay import Predicted, Process, Replay, processes
 from scipy import stats
 
 from stallmark.analysis.cause.summary import Storage
@@ -50,7 +47,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import listed, number
 from stallmark.record.manifest.storage import Devices
 from stallmark.record.manifest_file import read_manifest, write_manifest
-from stallmark.record.reader import find_records
+from stallmark.record.reader import Record, find_records
 from stallmark.report.text import sentence
 from stallmark.scenarios.emulated_array import EmulatedArray
 from stallmark.stats.thresholds import REPLICATES
@@ -67,6 +64,9 @@ REACH = 0.10
 
 CHANCES = 20
 """Predictions of each round, every one with another chance of where the data lie."""
+
+UNSEEN = ("device", "io_trace", "io_files")
+"""The tables that tell what nobody can see of an array."""
 
 FLASH_MS = 0.5, 1.5
 """Drawn from: what is shorter than a process needs to wake up cannot be emulated by letting it sleep."""
@@ -114,6 +114,7 @@ def scenario(truth: dict[str, Any], rounds: int) -> dict[str, Any]:
         **{"name": "blind", "title": "Blind", "answers": "Which?", "needs": "-", "takes": "-"},
         **LOADS[truth["load"]],
         **{"users": 30, "ramp": "1s", "buffer_pool": "6 %", "start_cache": "prefilled", "reset": "restore"},
+        "observe": ["io_trace"],
         **{"repeats": rounds, "order": "abba"},
         "variants": [
             {"name": name, "emulated_array": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
@@ -125,9 +126,9 @@ def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
     """Run the experiment; return the truth, which stays sealed in the folder until all was judged. A finished run is
     not repeated."""
     folder.mkdir(parents=True, exist_ok=True)
-    sealed, traces = folder / "sealed.json", folder / "traces"
+    sealed, whole = folder / "sealed.json", folder / "whole"
     if sealed.exists():
-        if not (traces / "all").is_dir():
+        if not whole.exists():
             sys.exit(f"The rounds in {folder} did not come to their end: name another folder.")
         print(f"Judging again what was run in {folder}.")
         truth: dict[str, Any] = json.loads(sealed.read_text())
@@ -136,17 +137,12 @@ def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
     sealed.write_text(json.dumps(truth))
     document = folder / "blind.yaml"
     document.write_text(json.dumps(scenario(truth, rounds)))
-    command = [sys.executable, "-m", "benchmarks.io_trace", "run", str(document)]
-    finished = subprocess.run(
-        [*command, "--out", str(folder / "runs")],
-        env=os.environ | {FOLDER: str(traces / "new")},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "stallmark.cli.main", "run", str(document), "--out", str(folder / "runs")]
+    finished = subprocess.run(command, capture_output=True, text=True)
     document.unlink()
     if finished.returncode:
         sys.exit(f"The rounds failed:\n{finished.stderr}")
-    (traces / "new").rename(traces / "all")
+    whole.touch()
     return truth
 
 
@@ -162,10 +158,10 @@ def redacted(folder: Path) -> Path:
         place = target / record.parent.relative_to(folder / "runs")
         place.mkdir(parents=True)
         for table in record.parent.glob("*.parquet"):
-            if table.stem != "device":
+            if table.stem not in UNSEEN:
                 shutil.copy(table, place)
         manifest = read_manifest(record.parent)
-        collectors = {name: one for name, one in manifest.collectors.items() if name != "device"}
+        collectors = {name: one for name, one in manifest.collectors.items() if name not in UNSEEN}
         write_manifest(
             place,
             manifest.changed(
@@ -199,11 +195,10 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
     for path in manifests(folder):
         manifest = read_manifest(path.parent)
         letter, [step] = manifest.variant.name, manifest.steps
-        began = datetime.fromisoformat(manifest.started).timestamp()
-        load = read_trace(folder / "traces" / "all", began, began + step.end_s)
+        load = processes(Record(path.parent), step.end_s)
         array = EmulatedArray.model_validate(truth["arrays"][letter])
         model = array.resolve(manifest.database.bytes_before or 0)
-        replay = partial(_replayed, model, load, began, step.measure_s, step.end_s)
+        replay = partial(_replayed, model, load, step.measure_s, step.end_s)
         with ProcessPoolExecutor() as pool:
             one = list(pool.map(replay, range(CHANCES)))
         logs = np.log([each.read_ms for each in one])
@@ -218,10 +213,8 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
     return found
 
 
-def _replayed(
-    model: ArrayModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
-) -> Predicted:
-    return Replay(model, load, began, end, chance).predict(measure)
+def _replayed(model: ArrayModel, load: Sequence[Process], measure: float, end: float, chance: int) -> Predicted:
+    return Replay(model, load, end, chance).predict(measure)
 
 
 def of_variant(runs: Sequence[RunSummary]) -> dict[str, list[StepSummary]]:

@@ -23,7 +23,7 @@ from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
-Observation = Literal["query_store", "io_latency"]
+Observation = Literal["query_store", "io_latency", "io_trace"]
 
 
 class AnyScenario(Titled):

@@ -65,7 +65,7 @@ WRONG = [
     ("order:", "arrivals: {kind: fixed, rate: 0}\norder:", ", line 5: arrivals.rate must be more than 0, not 0."),
     ("order:", "arrivals: {kind: fixed, rate: .inf}\norder:", ", line 5: arrivals.rate must be a number, not inf."),
     ("order:", "arrivals: {kind: fixd, rate: 1}\norder:", ", line 5: arrivals.kind must be fixed or poisson, not"),
-    ("order:", "observe: [io]\norder:", ", line 5: observe.0 must be query_store or io_latency, not 'io'."),
+    ("order:", "observe: [io]\norder:", ", line 5: observe.0 must be query_store, io_latency or io_trace, not 'io'."),
     ("order:", "observe: io_latency\norder:", ", line 5: observe must be a list (a line beginning with"),
     ("order:", "observe: [io_latency, io_latency]\norder:", ": observe names io_latency twice: name it once."),
     ("order:", "arrivals: open\norder:", ", line 5: arrivals must be closed or {kind: …, rate: …}, not 'open'."),

@@ -167,7 +167,7 @@ def workload_options(command: Callable) -> Callable:
         from stallmark.transactions import WORKLOADS
 
         if set(parts_of(workload)) <= set(WORKLOADS):
-            return command(choice=_choice(workload, scale, seed), scenario=None, **others)
+            return command(choice=choice_of(workload, scale, seed), scenario=None, **others)
         given = click.get_current_context().get_parameter_source
         if scale or given("seed") is ParameterSource.COMMANDLINE:
             near = difflib.get_close_matches(workload, WORKLOADS, 1)
@@ -183,7 +183,8 @@ def workload_options(command: Callable) -> Callable:
     return with_choice
 
 
-def _choice(workload: str, scale: str, seed: int):
+def choice_of(workload: str, scale: str, seed: int):
+    """Return the choice of a workload with the scale that `--scale` names. Raise StallmarkError if it cannot be."""
     from pydantic import ValidationError
 
     from stallmark.loaders.find import loader_for

@@ -7,6 +7,7 @@ import click
 from stallmark.cli.array import array
 from stallmark.cli.attach import attach
 from stallmark.cli.build import build
+from stallmark.cli.characterise import characterise
 from stallmark.cli.check import check
 from stallmark.cli.common import Group
 from stallmark.cli.compare import compare
@@ -36,7 +37,7 @@ from stallmark.stopping import listen
 
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, db, build, check),
-    "Measure": (run, status, live, probe, profile, attach),
+    "Measure": (run, characterise, status, live, probe, profile, attach),
     "Judge": (report, compare, size, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }

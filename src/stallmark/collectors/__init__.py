@@ -30,6 +30,7 @@ from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
+from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -49,7 +50,8 @@ REGISTRY: dict[str, Sequence[type[Collector]]] = {
 """By the engine's dialect."""
 
 ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
-    "mssql": {"query_store": (QueryStore, QueryStoreWaits), "io_latency": (IoLatency,)}
+    "postgresql": {"io_trace": (IoTrace, IoFiles)},
+    "mssql": {"query_store": (QueryStore, QueryStoreWaits), "io_latency": (IoLatency,)},
 }
 """By the engine's dialect, and by what a scenario asks for with `observe`: they cost the server something."""
 

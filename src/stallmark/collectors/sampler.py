@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stallmark.collectors.base import Collector, Row, Sink
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.record.rows import Rows
+from stallmark.record.rows import Columns, Rows
 
 LAST_ANSWER_S = 15.0  # how long a collector that asks a server which hangs is waited for at the end
 _log = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ class _Lane:
     def _store(self, rows: Sequence[Row], began: float, ended: float) -> None:
         if rows and not self._abandoned:
             call = {"t": (began + ended) / 2, "took_s": ended - began}
-            timed = rows.after(**call) if isinstance(rows, Rows) else [call | row for row in rows]
+            timed = rows.after(**call) if isinstance(rows, Rows | Columns) else [call | row for row in rows]
             self._sampler.store(self._collector.name, timed)
 
     def _store_cost(self) -> None:

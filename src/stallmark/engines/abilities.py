@@ -14,6 +14,7 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:  # executors and the conductor, which have none, start in three quarters of the time
     from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+    from stallmark.storage.io_trace import IoTrace
 
 AnyAbility = TypeVar("AnyAbility", bound="Ability")
 
@@ -188,6 +189,19 @@ class Maintenance(Ability, ABC):
     @abstractmethod
     def open(self, what: str) -> MaintenanceWork:
         """Connect for it. `what`: the file of a backup, the table of a rebuild."""
+
+
+class Tracing(Ability, ABC):
+    """The trace of all I/Os of a server of our own."""
+
+    @abstractmethod
+    def use(self) -> None:
+        """Have the server traced until it is closed; it is restarted if it was not."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> "IoTrace | None":
+        """Return the trace; None if the server is not traced."""
 
 
 class ServerArrays(Ability, ABC):

@@ -23,6 +23,7 @@ from stallmark.engines.abilities import (
     Placement,
     Prefill,
     ServerArrays,
+    Tracing,
     VariantSetting,
 )
 from stallmark.engines.examined import Examined
@@ -213,6 +214,7 @@ class Engine(ABC):
     backup: Backup | Missing
     placement: Placement | Missing
     devices: ServerArrays | NoDevices
+    tracing: Tracing | Missing = Missing("the I/Os of the embedded PostgreSQL alone can be traced")
     maintenance: Mapping[str, Maintenance | Missing]
     """Backup, check and rebuild, by these words."""
     variant_settings: Mapping[str, VariantSetting | Missing]

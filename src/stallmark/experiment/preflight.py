@@ -230,6 +230,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         ("start_cache: prefilled", engine.prefill, scenario.start_cache == "prefilled"),
         *(("reset: restore", one.backup, scenario.reset == "restore") for one in engine.databases()),
         ("emulated_array", engine.devices, any(map(scenario.emulates, variants))),
+        ("observe: io_trace", engine.tracing, "io_trace" in scenario.observe),
     ]
     for key, setting in engine.variant_settings.items():
         asked.append((key, setting, any(getattr(variant, key) is not None for variant in variants)))

@@ -148,6 +148,8 @@ class AnyRun(ABC):
             self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
             self._counted[part.name] = counted(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
+        if "io_trace" in scenario.observe:
+            required(engine.tracing).use()
         wanted = None
         if pool := scenario.pool_of(self._variant):
             wanted = pool.resolve(self._loaded.loaded_bytes or 0)

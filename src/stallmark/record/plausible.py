@@ -41,6 +41,8 @@ _NEEDED: Final = {
     "volumes": ("t", "volume", "queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s"),
     "error_log": ("number", "text"),
     "row_locks": ("relation",),
+    "io_trace": ("begun_us", "file", "offset", "bytes", "pid", "op", "lost"),
+    "io_files": ("file", "relation", "table", "kind", "size_bytes"),
 }
 """Columns of collectors' tables that are read by row."""
 _UNKNOWN: Final = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 
@@ -27,7 +28,28 @@ class Rows(Sequence[dict[str, Any]]):
         return Rows([*constants, *self.names], [(*values, *row) for row in self.values])
 
 
+class Columns(Sequence[dict[str, Any]]):
+    """Many rows, as an array for each column."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]):
+        self.arrays = arrays
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values()), ()))
+
+    def __getitem__(self, at: Any) -> Any:
+        found = {name: values[at] for name, values in self.arrays.items()}
+        return Columns(found) if isinstance(at, slice) else found
+
+    def after(self, **constants: Any) -> "Columns":
+        """Return the rows with columns before theirs that are the same in all."""
+        return Columns({name: np.full(len(self), one) for name, one in constants.items()} | dict(self.arrays))
+
+
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows in the columns of a table. What a row does not say is missing."""
+    if isinstance(rows, Columns):
+        arrays = [pa.array(rows.arrays[field.name], from_pandas=False).cast(field.type) for field in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
     values = rows.values if isinstance(rows, Rows) and rows.names == schema.names else list(rows)
     return pa.RecordBatch.from_struct_array(pa.array(values, pa.struct(schema)))

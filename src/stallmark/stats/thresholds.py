@@ -212,6 +212,9 @@ SAMPLES_BEYOND = 10
 """A percentile p is given when 1/(1 − p) · 10 transactions were seen: ten lie beyond it, and their number,
 and with it where the percentile lies, is known to about a third (1/√10)."""
 
+SHARE_SAMPLES = 30
+"""A share of fewer samples is not shown: one half of 30 is known to 18 points (95 %), and less would say little."""
+
 CORRELATION_PAIRS = 10
 """Fewer pairs of seconds and the 95 % interval spans more than half of all possible values."""
 

@@ -1,4 +1,4 @@
-"""Compile the parts of emulated arrays, once for each source and compiler."""
+"""Compile the C parts that go into other processes, once for each source and compiler."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ _HEADERS = ("state.h", "model.h", "files.h", "clock.h", "hold.h")
 
 def interposer(build_dir: Path) -> Path:
     """Return the compiled interposer in `build_dir`, built if missing; raise EmulatedArrayError where it cannot be."""
+    return preloadable("emulated_array", {}, ("interposer.c", "files.c", *MODEL), build_dir)
+
+
+def preloadable(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir: Path) -> Path:
+    """Return a `library` for LD_PRELOAD; raise EmulatedArrayError if that cannot name it or it cannot be built."""
     build_dir = build_dir.resolve()
     if set(" :") & set(str(build_dir)):
         raise EmulatedArrayError(
             f"The build directory {build_dir} has a space or a colon in its path, which LD_PRELOAD cannot "
             "name; choose another one."
         )
-    return library("emulated_array", {}, ("interposer.c", "files.c", *MODEL), build_dir)
+    return library(name, sources, ours, build_dir)
 
 
 def library(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir: Path) -> Path:
@@ -54,7 +59,7 @@ def compiler() -> str:
         if path := shutil.which(name):
             return path
     raise NoCompiler(
-        f"An emulated array needs a C compiler and none of {', '.join(_COMPILERS)} is on the PATH; "
+        f"Emulated arrays and traces of I/O need a C compiler and none of {', '.join(_COMPILERS)} is on the PATH; "
         "install one (Debian and Ubuntu: apt install gcc libc6-dev)."
     )
 
@@ -76,8 +81,9 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, check=False)
         if done.returncode != 0:
             raise NoCompiler(
-                f"The emulated array could not be compiled with {compiler} ({_first_error(done.stderr)}); "
-                "install a working C compiler (Debian and Ubuntu: apt install gcc libc6-dev)."
+                f"The library for an emulated array or a trace could not be compiled with {compiler} "
+                f"({_first_error(done.stderr)}); install a working C compiler (Debian and Ubuntu: apt install gcc "
+                "libc6-dev)."
             )
         # Another process may be building, or already running, the same library.
         with (Path(scratch) / target.name).open("rb") as built, replacing(target) as file:

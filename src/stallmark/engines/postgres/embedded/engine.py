@@ -9,13 +9,14 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Placement, ServerArrays
+from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Placement, ServerArrays, Tracing
 from stallmark.engines.postgres.embedded import placed
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import SYSTEM_DATABASE, PostgresEngine
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+from stallmark.storage.io_trace import IoTrace
 
 
 class EmbeddedMemory(Memory):
@@ -103,6 +104,19 @@ class EmbeddedDevices(ServerArrays):
         self._server.relax_devices()
 
 
+class EmbeddedTracing(Tracing):
+    def __init__(self, server: EmbeddedServer):
+        self._server = server
+
+    @property
+    def trace(self) -> IoTrace | None:
+        return self._server.trace
+
+    def use(self) -> None:
+        self._server.use_trace()
+        self._server.start()
+
+
 class EmbeddedEngine(PostgresEngine):
     """A database on an embedded server."""
 
@@ -117,6 +131,7 @@ class EmbeddedEngine(PostgresEngine):
         self.backup = EmbeddedBackup(server)
         self.placement = Placement()
         self.devices = EmbeddedDevices(server)
+        self.tracing = EmbeddedTracing(server)
         admin = PostgresEngine(server.url(SYSTEM_DATABASE))
         if not admin.has_database(database):
             admin.make_database(database)

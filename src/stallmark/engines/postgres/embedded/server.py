@@ -48,6 +48,7 @@ from stallmark.processes import hang_up, how_ended, killed_by, of_guarded, tell
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+from stallmark.storage.io_trace import IoTrace
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
@@ -88,6 +89,7 @@ class EmbeddedServer:
     sessions: int = 0  # that users and what they need may have at once
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
     devices: EmulatedArrays | None = field(default=None, init=False)
+    trace: IoTrace | None = field(default=None, init=False)
     _placed: Folders | None = field(default=None, init=False)
     _guard: subprocess.Popen | None = field(default=None, init=False)
     _lock: int | None = field(default=None, init=False)
@@ -146,6 +148,8 @@ class EmbeddedServer:
                 self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
             self.relax_devices()
+        if self.trace:
+            environment = self.trace.environment(environment)
         self._launch(environment)
 
     def _claim(self) -> None:
@@ -174,6 +178,13 @@ class EmbeddedServer:
             self._drop_devices()
             self.models = models or None
 
+    def use_trace(self) -> None:
+        """Have the server traced from the next start on; it is stopped if it was not."""
+        if self.trace is None:
+            self.stop()
+            file = SHARED_MEMORY / f"{own_name('trace')}{self.socket_folder.name}"
+            self.trace = IoTrace.create(file, build_dir=self.folder)
+
     def _drop_devices(self) -> None:
         if self.devices is not None:
             self.devices.close()
@@ -194,6 +205,9 @@ class EmbeddedServer:
         self.bring_home()
         self.stop()
         self._drop_devices()
+        if self.trace:
+            self.trace.close()
+            self.trace = None
         if self._lock is not None:
             shutil.rmtree(self.socket_folder, ignore_errors=True)
             os.close(self._lock)

@@ -1,0 +1,206 @@
+"""The figures of a trace: what an LRU flash behind the pool would answer, the footprint, the skew, and the shares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.analysis.locality.trace import EXTENT_PAGES, PAGE_BYTES, Trace
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.stats.stack_distance import COLD, previous_accesses, stack_distances
+from stallmark.stats.thresholds import SHARE_SAMPLES
+
+FLASH_SHARES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+HOTTEST = (0.01, 0.1, 0.2)
+_OVER_TIME = 60
+_OVER_DATA = np.geomspace(0.001, 1, 61)
+
+
+@dataclass(frozen=True)
+class FlashSize:
+    """An LRU flash of a size behind the pool. It answers between `least` and `most` of the pages read: of those between
+    the two the trace does not know when they were last read, as it is too short."""
+
+    share: float  # of the data
+    size_bytes: int
+    least: float | None
+    most: float | None
+
+
+@dataclass(frozen=True)
+class Skew:
+    """The share of the reads that is in the hottest part of the data. `beforehand`: in what was hottest in the first
+    half of the interval, of the second half's reads, which chance cannot make too large; `afterwards`: in what turned
+    out to be hottest, which chance makes too large."""
+
+    unit_bytes: int  # 8 KiB: pages; 1 MiB: extents
+    units: int  # of the data
+    hottest: dict[str, tuple[float | None, float | None]]  # by share of the data: beforehand, afterwards
+    curve: list[tuple[float, float, float]]  # share of the data, beforehand, afterwards
+
+
+@dataclass(frozen=True)
+class TableReads:
+    table: str | None  # None: files that no table was known to have
+    reads: int
+    share: float | None  # of all reads
+    index_share: float | None  # of its own reads
+    data_share: float  # of all data
+
+
+@dataclass(frozen=True)
+class ReadSize:
+    size_bytes: int
+    reads: int
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The figures of a traced step, over its measured interval."""
+
+    run: str
+    pool_share: float | None
+    reads: int
+    read_bytes: int
+    writes: int
+    write_bytes: int
+    lost: int
+    counted_reads: int | None  # by the server itself, in as much time
+    warmed_by: int  # pages read before those that the hits are of
+    judged_by: int  # pages read that the hits are of
+    flash: list[FlashSize]  # FLASH_SHARES
+    as_large_as_pools: list[FlashSize]  # as large as the pools of other runs
+    footprint: list[tuple[float, int]]  # seconds, bytes that were read at least once by then
+    footprint_share: float  # of the data at the end
+    once_share: float | None  # of the pages read, those that were read once
+    skew: list[Skew]
+    tables: list[TableReads]  # most reads first
+    sizes: list[ReadSize]
+    sequential_share: float | None  # of the reads, those that begin where the last one of the process ended
+
+
+def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Sequence[float] = ()) -> Traced:
+    """Return the figures over the measured interval of a step. I/Os before it warm the flash. `pools` are those of
+    other runs, as shares of the data."""
+    begin, end, io = step.interval.begin_s, step.interval.end_s, step.storage.data
+    pages, read_of = trace.pages()
+    page_s = trace.read_s[read_of]
+    until = page_s < end
+    pages, page_s = pages[until], page_s[until]
+    inside = page_s >= begin
+    later = page_s >= (begin + end) / 2
+    mine = (trace.read_s >= begin) & (trace.read_s < end)
+    written = (trace.write_s >= begin) & (trace.write_s < end)
+    sizes = [file.size_bytes for file in trace.data_files]
+    within, within_s = pages[inside], page_s[inside]
+    first = previous_accesses(within) < 0
+    times = np.linspace(begin, end, _OVER_TIME + 1)
+    seen = np.sort(within_s[first])
+    footprint = np.searchsorted(seen, times) * PAGE_BYTES
+    touched, count = np.unique(within, return_counts=True)
+    size, of_size = np.unique(trace.read_bytes[mine], return_counts=True)
+    total = int(mine.sum())
+    flash = _flash(pages, later, data_bytes, [*FLASH_SHARES, *pools])
+    halves = within[within_s < (begin + end) / 2], within[within_s >= (begin + end) / 2]
+    return Traced(
+        run=step.run,
+        pool_share=step.buffer_pool_share,
+        reads=total,
+        read_bytes=int(trace.read_bytes[mine].sum()),
+        writes=int(written.sum()),
+        write_bytes=int(trace.write_bytes[written].sum()),
+        lost=trace.lost,
+        counted_reads=round(io.reads * (end - begin) / io.seconds) if io and io.seconds else None,
+        warmed_by=int((~later).sum()),
+        judged_by=int(later.sum()),
+        flash=flash[: len(FLASH_SHARES)],
+        as_large_as_pools=flash[len(FLASH_SHARES) :],
+        footprint=[(float(at - begin), int(by)) for at, by in zip(times, footprint, strict=True)],
+        footprint_share=len(touched) * PAGE_BYTES / data_bytes,
+        once_share=share(int((count == 1).sum()), len(touched)),
+        skew=[
+            _skew(halves, 1, sum(-(-size // PAGE_BYTES) for size in sizes)),
+            _skew(halves, EXTENT_PAGES, sum(-(-size // (EXTENT_PAGES * PAGE_BYTES)) for size in sizes)),
+        ],
+        tables=_tables(trace, mine),
+        sizes=[
+            ReadSize(int(one), int(reads), share(int(reads), total)) for one, reads in zip(size, of_size, strict=True)
+        ],
+        sequential_share=_sequential(trace, mine),
+    )
+
+
+def share(part: int, whole: int) -> float | None:
+    """Return a share; None if it would be of too few samples."""
+    return part / whole if whole >= SHARE_SAMPLES else None
+
+
+def _flash(pages: np.ndarray, judged: np.ndarray, data_bytes: int, shares: Sequence[float]) -> list[FlashSize]:
+    """Return what LRU flash of these shares of the data answers of the `judged` accesses, after all before them. A page
+    that was not read before in the trace is surely not on flash once as many others were read as it holds."""
+    distance = stack_distances(pages)
+    cold = distance == COLD
+    others = np.cumsum(cold) - cold
+    warm, unknown = np.sort(distance[judged & ~cold]), np.sort(others[judged & cold])
+    count = int(judged.sum())
+    found = []
+    for part in shares:
+        holds = round(part * data_bytes / PAGE_BYTES)
+        hits = int(np.searchsorted(warm, holds, "right"))
+        doubtful = int(np.searchsorted(unknown, holds))
+        size_bytes = holds * PAGE_BYTES
+        found.append(FlashSize(part, size_bytes, share(hits, count), share(hits + doubtful, count)))
+    return found
+
+
+def _skew(halves: Sequence[np.ndarray], pages: int, units: int) -> Skew:
+    """Return the skew over units of so many pages."""
+    ids, half = np.unique(np.concatenate(halves) // pages, return_inverse=True)
+    split = len(halves[0])
+    early, late = (np.bincount(one, minlength=len(ids)) for one in (half[:split], half[split:]))
+    beforehand = np.cumsum(late[np.argsort(-early, kind="stable")] * (np.sort(early)[::-1] > 0))
+    afterwards = np.cumsum(np.sort(early + late)[::-1])
+
+    def within(sums: np.ndarray, part: float) -> float | None:
+        hottest = min(round(part * units), len(sums))
+        return share(
+            int(sums[hottest - 1]) if hottest else 0, int((late if sums is beforehand else early + late).sum())
+        )
+
+    both = {part: (within(beforehand, part), within(afterwards, part)) for part in (*HOTTEST, *_OVER_DATA.tolist())}
+    return Skew(
+        unit_bytes=pages * PAGE_BYTES,
+        units=units,
+        hottest={f"{part:g}": both[part] for part in HOTTEST},
+        curve=[(part, *both[part]) for part in _OVER_DATA.tolist() if None not in both[part]],  # type: ignore[misc]
+    )
+
+
+def _tables(trace: Trace, mine: np.ndarray) -> list[TableReads]:
+    reads = np.bincount(trace.read_file[mine], minlength=len(trace.files)).tolist()
+    data = sum(file.size_bytes for file in trace.data_files) or 1
+    found: dict[str | None, list[int]] = {}  # reads, of them of indexes, bytes
+    for file, count in zip(trace.files, reads, strict=True):
+        sums = found.setdefault(file.table if file else None, [0, 0, 0])
+        sums[0] += count
+        sums[1] += count * bool(file and file.kind == "index")
+        sums[2] += file.size_bytes if file else 0
+    total = sum(reads)
+    tables = [
+        TableReads(table, count, share(count, total), share(index, count), size / data)
+        for table, (count, index, size) in found.items()
+        if count
+    ]
+    return sorted(tables, key=lambda one: -one.reads)
+
+
+def _sequential(trace: Trace, mine: np.ndarray) -> float | None:
+    process, file, offset, size = (
+        one[mine] for one in (trace.read_process, trace.read_file, trace.read_offset, trace.read_bytes)
+    )
+    order = np.lexsort((file, process))  # stable: the reads of each process in each file in their order
+    ends = (offset + size)[order]
+    follows = (offset[order][1:] == ends[:-1]) & (file[order][1:] == file[order][:-1])
+    follows &= process[order][1:] == process[order][:-1]
+    return share(int(follows.sum()), len(order))

@@ -1,0 +1,164 @@
+"""`stallmark characterise`: how does a load read?"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark.cli.common import (
+    CONDITION_BROKEN,
+    INCOMPLETE,
+    Command,
+    as_seconds,
+    choice_of,
+    err,
+    escape,
+    json_option,
+    out,
+    target_options,
+    tell,
+)
+from stallmark.errors import StallmarkError, as_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stallmark.scenarios.model import Scenario
+
+USERS, WARM_UP_S, MEASURE_S = 16, 30.0, 120.0
+POOL_SHARE = 0.02
+
+
+@click.command(cls=Command)
+@click.argument("load", nargs=-1, required=True, metavar="WORKLOAD|SCENARIO|RUN...")
+@click.option("--scale", default="", metavar="MEASURE=N[,…]", help="How large, for example customers=5000,days=5.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="[default: 1]")
+@click.option("--users", type=click.IntRange(1), default=None, help=f"Virtual users [default: {USERS}].")
+@click.option(
+    "--pool", "pools", multiple=True, metavar="SIZE",
+    help="The buffer pool, 2 % of the data or 64MiB; again for more sizes [default: 2 %, at least 8MiB].",
+)  # fmt: skip
+@click.option("--warm-up", callback=as_seconds, metavar="TIME", help=f"[default: {WARM_UP_S:g}s]")
+@click.option("--measure", callback=as_seconds, metavar="TIME", help=f"[default: {MEASURE_S:g}s]")
+@target_options
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+    help="Where the run records go.",
+)  # fmt: skip
+@click.option("--page", type=click.Path(path_type=Path), help="The HTML file [default: locality.html beside the runs].")
+@json_option
+def characterise(
+    load: tuple[str, ...], scale: str, seed: int | None, users: int | None, pools: tuple[str, ...],
+    warm_up: float | None, measure: float | None, target, out_dir: Path, page: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Tell how a load reads: over the size of memory, over the data, by table and by transaction.
+
+    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. RUNs that
+    were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it.
+    """
+    from stallmark.report.file import refuse_target
+
+    if page:
+        refuse_target(page)
+    given: dict[str, int | str] = {} if users is None else {"users": users}
+    given |= {name: f"{one}s" for name, one in (("warm_up", warm_up), ("measure", measure)) if one is not None}
+    records = [Path(one) for one in load]
+    if len(load) > 1 or records[0].is_dir():
+        if scale or seed is not None or pools or given:
+            raise click.UsageError("Runs that were made are as they are: leave the options of a load out.")
+        show(records, page or records[0] / "locality.html", as_json)
+        return
+    if target.url:
+        raise StallmarkError(
+            "Only the embedded PostgreSQL can be traced. Of another server the reads over memory can be had: "
+            "`stallmark run buffer-pool --server …`, then `stallmark characterise` with its records."
+        )
+    scenario = scenario_for(load[0], scale, seed, pools, given)
+    folder, holds = _run(scenario, target, out_dir)
+    show([folder], page or folder / "locality.html", as_json)
+    if not holds:
+        sys.exit(CONDITION_BROKEN)
+
+
+def scenario_for(
+    name: str, scale: str, seed: int | None, pools: "Sequence[str]", given: "Mapping[str, int | str]"
+) -> "Scenario":
+    """Return a scenario that traces a workload, or the load of a scenario, at each size of the pool."""
+    from pydantic import ValidationError
+
+    from stallmark.errors import mistake
+    from stallmark.scenarios.model import Scenario
+    from stallmark.scenarios.read import read_scenario
+    from stallmark.transactions import WORKLOADS
+
+    document: dict = {"users": USERS, "ramp": "1s", "warm_up": f"{WARM_UP_S}s", "measure": f"{MEASURE_S}s"}
+    if name in WORKLOADS:
+        choice = choice_of(name, scale, 1 if seed is None else seed)
+        document["workload"] = choice.model_dump(include={"name", "scale", "seed"})
+    else:
+        base = read_scenario(name)
+        if scale or seed is not None:
+            raise StallmarkError(f"{name} says scale and seed itself: leave --scale and --seed out.")
+        if not isinstance(base, Scenario) or base.search or len(base.counts) > 1:
+            raise StallmarkError(f"{name} is not one load of a fixed number of users: name its workload instead.")
+        choice = base.workload
+        kept = ("workload", "users", "ramp", "warm_up", "measure", "arrivals", "think_time", "pacing")
+        document |= base.model_dump(include=set(kept), exclude_none=True, mode="json")
+    sizes = pools or [_smallest_pool(choice)]
+    document |= dict(given) | {
+        "name": f"characterise-{choice.name}",
+        "title": f"How {choice.name} reads",
+        "start_cache": "prefilled",
+        "observe": ["io_trace"],
+        "variants": [{"name": f"pool {size}", "buffer_pool": size} for size in sizes],
+    }
+    try:
+        return Scenario.model_validate(document)
+    except ValidationError as error:
+        raise StallmarkError(mistake(error.errors()[0])) from None
+
+
+def _smallest_pool(choice) -> str:
+    """Return 2 % of the data, or what the server needs if that is more. Before the build the data are estimated."""
+    from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES
+    from stallmark.loaders.load import expected_bytes
+    from stallmark.transactions import find_workload
+
+    expected = expected_bytes("postgresql", find_workload(choice.name), choice.scale)
+    enough = POOL_SHARE * expected > 1.5 * MINIMUM_POOL_BYTES
+    return f"{POOL_SHARE:.0%}".replace("%", " %") if enough else f"{MINIMUM_POOL_BYTES >> 20}MiB"
+
+
+def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
+    """Run the scenario; return the folder of its records, and whether the data stayed consistent."""
+    from stallmark.experiment.progress import Show
+    from stallmark.experiment.runner import Runner
+
+    show = Show(err)
+    with target.engine(scenario.contents, scenario) as engine:
+        runner = Runner(scenario, engine, out_dir, show)
+        finished = runner.run()
+    if finished.incomplete_because:
+        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(finished.incomplete_because))}")
+        sys.exit(INCOMPLETE)
+    return runner.folder, finished.conditions_hold
+
+
+def show(runs: "Sequence[Path]", page: Path, as_json: bool) -> None:
+    """Write the page of how the load of some records reads, and print its tables, or JSON."""
+    from stallmark.analysis.locality.summary import characterise as summarise
+    from stallmark.cli.summaries import on_all_cores
+    from stallmark.record.reader import find_records
+    from stallmark.report.in_json import dumped
+    from stallmark.report.locality.in_json import locality_in_json
+    from stallmark.report.locality.page import write_locality
+    from stallmark.report.locality.terminal import locality_table
+
+    found = on_all_cores(find_records(runs), summarise)
+    write_locality(found, page)
+    if as_json:
+        click.echo(dumped(locality_in_json(found) | {"page": str(page.resolve())}))
+    else:
+        out.print(locality_table(found))
+        out.print(f"Page: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)

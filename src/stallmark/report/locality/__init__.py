@@ -1,0 +1,1 @@
+"""How a load reads: one page, a terminal and JSON."""

@@ -1,0 +1,181 @@
+"""The wording of how a load reads."""
+
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.locality.kinds import LocalityKind
+from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
+from stallmark.report.text import clause, says
+
+QUESTION = "How much does it read at which size of memory, how large and how hot is what it reads, and who reads it?"
+NO_FINDING = "Nothing is known of the reads of this load."
+POOLS = (
+    "Both axes are logarithmic, so that a power law is a line. Published misses are drawn from where their smallest "
+    "pool meets this load: only their slope compares."
+)
+FLASH = (
+    "The share of the pages read that an LRU read cache of that size would answer, behind the pool that was traced. "
+    "Reads alone fill it. What was traced before the middle of the measured interval warms it, the rest is judged."
+)
+FOOTPRINT = "The pages that were read at least once since measuring began, behind the traced pool."
+SKEW = (
+    "How much of the reads goes to the hottest part of all data. Afterwards: the part that turned out to be hottest, "
+    "which chance makes look hotter. Beforehand: the part that was hottest in the first half of the interval, in the "
+    "second half’s reads. The truth lies between the two."
+)
+TABLES = "Reads of a table with those of its indexes and its TOAST, by the files that were read."
+TRANSACTIONS = "By sessions looked at before and after one transaction in so many; none has a share of fewer than 30."
+SIZES = "Of the data files, without the log."
+PUBLISHED = (
+    "Figures of brokerage loads and of production databases, for comparison. 98 % of the reads of DBT-5 are one weak "
+    "plan, over the heap of trade."
+)
+ANSWERED = "share of the page reads that it answers"
+READ_ONCE = "read at least once, share of the data"
+SLOPE = "power of the pool that reads go with"
+READS_PER_WRITE = "reads per write"
+KB_PER_IO = "KB per I/O"
+METHOD_POOLS = (
+    "Measured: reads of all the server’s processes in data files per commit, by its own counters. Estimated: those of "
+    "the traced pool × (1 − hits of an LRU flash of that size behind it). The line is fitted to the logarithms of the "
+    "sizes from 2 to 32 % of the data."
+)
+METHOD_FLASH = (
+    "From the stack distances of the pages read, in the order in which their reads ended. The least counts a page that "
+    "the trace has not met before as a miss, the most as a hit if flash of that size may still hold it."
+)
+METHOD_SKEW = "Pages of 8 KiB and extents of 1 MiB of all files of the database, also those that nobody read."
+
+
+@says(LocalityKind.READS)
+def _(
+    pool_share: float, reads: float, slope: float | None = None, deviation: float | None = None,
+    between: list[float] | None = None, sizes: int = 0, estimated: int = 0,
+) -> str:  # fmt: skip
+    text = f"With a pool of {portion(round(pool_share, 3))} of the data a transaction reads {number(reads)} times"
+    if slope is None or deviation is None or between is None:
+        return f"{text}."
+    ends = f"{portion(round(between[0], 3))} and {portion(round(between[1], 3))}"
+    of = f"{sizes} sizes, {estimated} of them estimated" if estimated else f"{sizes} sizes"
+    return (
+        f"{text}; between {ends} reads go with the pool to the power {coefficient(slope)} ({of}; none is further than "
+        f"{percent(deviation)} from that line)."
+    )
+
+
+@says(LocalityKind.FLASH)
+def _(pool_share: float | None, shares: list[float], least: list[float], most: list[float]) -> str:
+    behind = f"the pool of {portion(round(pool_share, 3))}" if pool_share else "this pool"
+    each = [
+        f"{portion(one)} of the data answers {_band(*ends)}" for one, *ends in zip(shares, least, most, strict=True)
+    ]
+    return f"Behind {behind}, an LRU flash cache of {listed(each)} of the reads."
+
+
+@says(LocalityKind.SKEW)
+def _(hottest: float, of_pages: list[float], of_extents: list[float]) -> str:
+    return (
+        f"The hottest {portion(hottest)} of all pages have {_band(*of_pages)} of the reads, the hottest "
+        f"{portion(hottest)} of 1 MiB extents {_band(*of_extents)}."
+    )
+
+
+@says(LocalityKind.FOOTPRINT)
+def _(measured_s: float, size_bytes: int, share: float, once_share: float | None) -> str:
+    once = f"; {percent(once_share)} of that was read only once" if once_share is not None else ""
+    return f"In {seconds(measured_s)} it read {size(size_bytes)}, {percent(share)} of the data, at least once{once}."
+
+
+@says(LocalityKind.TABLES)
+def _(tables: list[str], shares: list[float], data_shares: list[float]) -> str:
+    each = [
+        f"{table} has {percent(reads)} of the reads and {percent(data)} of the data"
+        for table, reads, data in zip(tables, shares, data_shares, strict=True)
+    ]
+    return f"{listed(each)}."
+
+
+@says(LocalityKind.NOT_MEASURED)
+def _() -> str:
+    return "Reads per transaction are not known: the server’s counters or the size of its pool are missing."
+
+
+@says(LocalityKind.NO_TRACE)
+def _() -> str:
+    return (
+        "There is no trace of I/Os, which only the embedded PostgreSQL gives: flash, footprint, skew, tables, sizes of "
+        "single I/Os and sequential reads are missing."
+    )
+
+
+@says(LocalityKind.FEW_READS)
+def _(reads: int, least: int) -> str:
+    return f"Only {count(reads)} reads were traced: no share is shown of fewer than {least}."
+
+
+@says(LocalityKind.ESTIMATED)
+def _(pool_share: float | None) -> str:
+    beyond = f"pools larger than {portion(round(pool_share, 3))}" if pool_share else "larger pools"
+    return (
+        f"Reads at {beyond} that were not run are estimated: an LRU cache behind the pool sees only what that missed, "
+        "and replaces otherwise than a pool. Run those sizes to know."
+    )
+
+
+@says(LocalityKind.ERROR)
+def _(sizes: int, error: float, pool_share: float) -> str:
+    at = f"at {portion(round(pool_share, 3))} of the data"
+    if sizes == 1:
+        return f"The estimate was held against a run {at}: it was off by {signed(error)}."
+    return f"The estimate was held against runs at {sizes} sizes: at worst it was off by {signed(error)}, {at}."
+
+
+@says(LocalityKind.SHORT)
+def _(share: float, judged: int) -> str:
+    return (
+        f"The trace is too short for flash of {portion(share)} of the data and more ({count(judged)} page reads were "
+        "judged): what it answers is only known between two ends. Raise --measure."
+    )
+
+
+@says(LocalityKind.LOST)
+def _(lost: int, traced: int) -> str:
+    return (
+        f"{count(lost)} I/Os were lost beside {count(traced)} traced ones, as they came faster than they were "
+        "recorded: hits and footprint are too low."
+    )
+
+
+@says(LocalityKind.UNLIKE_COUNTED)
+def _(traced: int, counted: int) -> str:
+    return (
+        f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time: its "
+        "sessions report up to a second late. Raise --measure."
+    )
+
+
+@says(LocalityKind.FEW_SIZES)
+def _() -> str:
+    return "Reads are known at fewer than three sizes of the pool from 2 to 32 % of the data: there is no slope."
+
+
+@says(LocalityKind.INVALID)
+def _(run: str, why: Finding) -> str:
+    return f"{run} must not be compared with others: {clause(why)}."
+
+
+def _band(least: float, most: float) -> str:
+    """Return a share that lies between two ends."""
+    low, high = sorted((least, most))
+    if high - low < 0.005:
+        return percent((low + high) / 2)
+    return f"{low * 100:.0f} to {percent(high)}"
+
+
+def share_band(least: float | None, most: float | None) -> str:
+    """Return a share that lies between two ends, for a table."""
+    if least is None or most is None:
+        return share(None)
+    return share(least) if abs(most - least) < 0.0005 else f"{share(least)} to {share(most)}"
+
+
+def left_between(small: float, large: float) -> str:
+    return f"reads left of a pool of {portion(small)} with {portion(large)}"
