@@ -39,7 +39,8 @@ class Skew:
         block = np.searchsorted(ends, within, side="right")
         begins = np.where(block, ends[block - 1], 0)
         place = (block + (within - begins) / (ends[block] - begins)) / len(ends)
-        return (period + place) / periods * length
+        # Rounded, the highest would be `length` itself, a trade that is not there.
+        return np.minimum((period + place) / periods * length, np.nextafter(length, 0))
 
 
 @lru_cache

@@ -3,16 +3,19 @@
 import random
 from collections import Counter
 from dataclasses import replace
-from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import islice
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
 from stallmark.schema.brokerage.population import Population, company_key, customer_key
 from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.market_watch import MOST_COMPANIES, MarketWatch, OfAccount, OfIndustry, OfList
+from stallmark.transactions.brokerage.market_watch import days as draw_days
 from stallmark.transactions.workload import Outcome
 
 SINCE = "2004-12-01"
@@ -34,18 +37,47 @@ def test_inputs(engine: Engine, context: Context, rng: random.Random) -> None:
     assert {(of.first, of.last) for of in drawn if isinstance(of, OfIndustry)} == {(company_key(0), company_key(499))}
 
 
-def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, context: Context) -> None:
+def test_days_are_those_of_the_market(engine: Engine, context: Context) -> None:
     watch, rng = MarketWatch(context), random.Random(5)
-    drawn = Counter(watch.inputs(rng).since for _ in range(40_000))
-    [(symbol,)] = engine.query("SELECT MIN(s_symb) FROM brokerage.security")
-    days = sorted(
-        day.isoformat()
-        for (day,) in engine.query(f"SELECT dm_date FROM brokerage.daily_market WHERE dm_s_symb = '{symbol}'")
+    drawn = {watch.inputs(rng).since for _ in range(4_000)}
+    assert drawn <= {day.isoformat() for (day,) in engine.query("SELECT DISTINCT dm_date FROM brokerage.daily_market")}
+    assert len(drawn) > 30
+
+
+def days_drawn(days: float) -> tuple[np.ndarray, int]:
+    """Return how often each day of a market is drawn, and its number of weeks."""
+    population, count = Population(1_000, days), 100_000
+    weeks = population.market_weeks
+    drawn = np.array(list(islice(draw_days(population, random.Random(3)), count)), "datetime64[D]")
+    since_monday = (drawn - (np.datetime64("2004-12-27") - 7 * (weeks - 1))).astype(int)
+    assert set(since_monday % 7) == set(range(5))  # a market has no weekends
+    return np.bincount(since_monday // 7 * 5 + since_monday % 7, minlength=weeks * 5), weeks
+
+
+WEEKDAYS = [0.20, 0.07, 0.06, 0.07, 0.60]
+
+
+def test_days_of_a_market_of_five_years_are_drawn_as_published() -> None:
+    """The number of a week, from the sixth on, has eight bits, each a one three times out of four."""
+    seen, weeks = days_drawn(300)
+    assert weeks == 261 and not seen[:25].any()
+    week = 3.0 ** np.bitwise_count(np.arange(256)) / 4**8
+    expected = np.outer(week, WEEKDAYS).ravel() * seen.sum()
+    often = expected >= 5
+    assert (
+        stats.chisquare([*seen[25:][often], seen[25:][~often].sum()], [*expected[often], expected[~often].sum()]).pvalue
+        > 0.001
     )
-    assert set(drawn) <= set(days) and len(days) == 45
-    weekday = Counter(date.fromisoformat(day).weekday() for day in drawn.elements())
-    assert [weekday[day] / 40_000 for day in range(5)] == pytest.approx([0.20, 0.07, 0.06, 0.07, 0.60], abs=0.01)
-    assert sum(drawn[day] for day in days[-5:]) / 40_000 > 0.5
+    hottest = np.sort(seen)[::-1].cumsum() / seen.sum()
+    assert [hottest[13], hottest[130]] == pytest.approx([0.27, 0.69], abs=0.02)  # 1 and 10 % of all days
+
+
+@pytest.mark.parametrize("days", [0.2, 5, 40])
+def test_days_of_a_short_market_are_skewed_as_much(days: float) -> None:
+    seen, weeks = days_drawn(days)
+    assert seen.reshape(weeks, 5).sum(0) / seen.sum() == pytest.approx(WEEKDAYS, abs=0.01)
+    tenth = np.sort(seen)[::-1][: round(weeks / 2)].sum() / seen.sum()
+    assert tenth == pytest.approx(0.68, abs=0.08)  # evenly drawn days would have 0.1, ramps 0.2
 
 
 def test_an_industry_is_looked_for_among_some_of_many_companies(context: Context) -> None:
