@@ -203,7 +203,7 @@ def said(users: Any, workload: dict[str, Any], machines: int = 1) -> list[str]:
 
 @pytest.mark.parametrize(
     ("customers", "users", "enough"),
-    [(1_000, 10, None), (1_000, 11, "2,000"), (1_000, [1, 30, 5], "3,000"), (5_000, 50, None), (5_000, 501, "51,000")],
+    [(1_000, 30, None), (1_000, 31, "2,000"), (1_000, [1, 90, 5], "3,000"), (5_000, 150, None), (5_000, 501, "17,000")],
 )
 def test_users_who_share_few_brokers(customers, users, enough):
     found = said(users, {"name": "brokerage", "scale": {"customers": customers}})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from stallmark.schema.brokerage.population import UNIT, Population
+from stallmark.schema.brokerage.population import BROKERS, UNIT, Population
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume
 from stallmark.transactions.brokerage.context import Context, open_context
 from stallmark.transactions.brokerage.customer_position import CustomerPosition
@@ -85,14 +85,19 @@ CONDITIONS = (
 CUSTOMERS_PER_RATE = 500
 
 
+# Each Trade-Result updates the row of a broker. With 30 users on 10 brokers, as fast as they could, 0.4 % of their time
+# was waiting for locks, and 1 transaction in 14,000 was tried again.
+USERS_PER_BROKER = 3
+
+
 def _contention(scale: Mapping[str, Any], users: int) -> str | None:
-    """Return a sentence where users outnumber brokers, whose rows each Trade-Result updates; None otherwise."""
+    """Return a sentence if users are many for the brokers, whose rows each Trade-Result updates; else None."""
     brokers = Population.of(scale).brokers
-    if users <= brokers:
+    if users <= USERS_PER_BROKER * brokers:
         return None
-    units = -(-users * scale["customers"] // (brokers * UNIT))
+    units = -(-users // (USERS_PER_BROKER * BROKERS))
     return (
-        f"{users:,} users share {brokers:,} brokers, whose rows are updated by each trade: they wait for each other "
+        f"{users:,} users share {brokers:,} brokers, whose rows are updated by each trade: they may wait for each other "
         f"more than for storage; use at least {units * UNIT:,} customers."
     )
 
