@@ -97,7 +97,7 @@ def _contention(scale: Mapping[str, Any], users: int) -> str | None:
         return None
     units = -(-users // (USERS_PER_BROKER * BROKERS))
     return (
-        f"{users:,} users share {brokers:,} brokers, whose rows are updated by each trade: they may wait for each other "
+        f"{users:,} users share {brokers:,} brokers, whose rows each trade updates: they may wait for each other "
         f"more than for storage; use at least {units * UNIT:,} customers."
     )
 
