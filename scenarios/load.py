@@ -14,7 +14,7 @@ from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.service_level import ServiceLevelChoice, transactions_of
-from stallmark.scenarios.workload import Weight, WorkloadChoice
+from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import background_per_user
 from stallmark.transactions.warehouse.streams import MOST_STREAMS
@@ -161,7 +161,7 @@ class UsersLoad(Users):
 
     workload: str
     """`bank`, `brokerage` or `mail`."""
-    scale: dict[str, int | float] = {}
+    scale: Measures = {}
     """How large its data are, in the workload's own measures; of one cell where there are cells."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
     """Weights of the transactions that users start, or `{read_share: 0.9}`."""

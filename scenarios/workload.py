@@ -1,17 +1,43 @@
 """The `workload:` section of a scenario: which database and transactions, and how large."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import checked_seed
+from stallmark.quantities import parse_size
 from stallmark.scenarios.section import Section
 from stallmark.transactions import WORKLOADS, find_workload, known_name
 from stallmark.transactions.mix import deck_of
 
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+def _with_bytes(given: Any) -> Any:
+    """Return a scale with its size, as in `size: 20GB`, in bytes."""
+    if not isinstance(given, Mapping) or not isinstance(size := given.get("size"), str):
+        return given
+    try:
+        return {**given, "size": parse_size(size, like="20GB or 20GiB")}
+    except ValueError as error:
+        raise ValueError(f"size: {error}") from None
+
+
+_NUMBER = {"anyOf": [{"type": "integer"}, {"type": "number"}]}
+Measures = Annotated[
+    dict[str, int | float],
+    BeforeValidator(_with_bytes),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"size": {"type": ["string", "integer"], "examples": ["20GB"]}},
+            "additionalProperties": _NUMBER,
+        }
+    ),
+]
 
 
 class WorkloadChoice(Section):
@@ -24,9 +50,10 @@ class WorkloadChoice(Section):
 
     name: Annotated[str, WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})]
     """`bank`, `brokerage`, `mail` or `warehouse`."""
-    scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
+    scale: Annotated[Measures, Field(validate_default=True)] = {}
     """How large, in the workload's own measures: `{branches: 100}`, `{customers: 5000, days: 5}`,
-    `{mailboxes: 200}`, `{factor: 1}`."""
+    `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are
+    best for it."""
     seed: Annotated[int, Field(ge=0, strict=True)] = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None

@@ -15,6 +15,7 @@ from stallmark.loaders.brokerage import counts, customers, fixed
 from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
+from stallmark.loaders.brokerage.split import MOST_CUSTOMERS, MOST_DAYS, split
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
@@ -22,19 +23,21 @@ from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_
 from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
 
 CUSTOMERS, DAYS = 5_000, 1.0  # unless the scale says otherwise
-MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
 _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days
 
 
 class BrokerageLoader(Loader):
     example = f"customers={CUSTOMERS},days={DAYS:g}"
-    measures: ClassVar = ("customers", "days", "compressibility")
+    measures: ClassVar = ("customers", "days", "size", "compressibility")
     options: ClassVar = {"words": words.digest()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
+        given = _measured(given)
         wanted = {"customers": CUSTOMERS, "days": DAYS, "compressibility": COMPRESSIBILITY, **given}
         if unknown := set(given) - set(self.measures):
-            raise StallmarkError(f"The brokerage's scale has no {sorted(unknown)[0]!r}: it is `customers: N, days: D`.")
+            raise StallmarkError(
+                f"The brokerage's scale has no {sorted(unknown)[0]!r}: it is `customers: N, days: D`, or `size: 20GB`."
+            )
         number = wanted["customers"]
         if type(number) is not int or number % UNIT or not UNIT <= number <= MOST_CUSTOMERS:
             raise StallmarkError(
@@ -86,6 +89,18 @@ class BrokerageLoader(Loader):
                 return customers.customers(seed, population, unit)
             case _:
                 return fixed.fixed(seed, population)
+
+
+def _measured(given: Scale) -> Scale:
+    """Return the scale with customers and days in place of a size in bytes."""
+    if "size" not in given:
+        return given
+    if others := [name for name in ("customers", "days") if name in given]:
+        raise StallmarkError(f"A size gives customers and days by itself: leave out `size` or `{others[0]}`.")
+    if type(given["size"]) is not int:
+        raise StallmarkError(f"The brokerage's size is one in bytes, not {given['size']!r}: write `size: 20GB`.")
+    customers, days = split(given["size"])
+    return {name: value for name, value in given.items() if name != "size"} | {"customers": customers, "days": days}
 
 
 def market_group(seed: int, population: Population, unit: int, compressibility: float) -> Iterator[Piece]:

@@ -171,6 +171,21 @@ def test_a_scale_that_cannot_be_read_is_answered_in_the_workload_s_own_measures(
     assert result.exit_code == 2 and said in " ".join(result.stderr.split()), result.stderr
 
 
+@pytest.mark.parametrize(
+    ("workload", "scale", "said"),
+    [
+        ("brokerage", "size=20GB", "brokerage (customers 2,000, days 198.2, compressibility 2.0) is absent"),
+        ("bank+brokerage", "size=1GB,branches=1", "(branches 1, customers 1,000, days 16.1, compressibility 2.0) is"),
+        ("brokerage", "size=20", "size: 20 has no unit"), ("brokerage", "size=", "'' is no size"),
+        ("brokerage", "size=20GB,customers=1000", "leave out `size` or `customers`."),
+        ("bank", "size=20GB", "no 'size': it is `branches: N`."), ("bank+mail", "size=20GB", "no measure 'size'"),
+    ],
+)  # fmt: skip
+def test_a_size_stands_for_the_scale_of_a_brokerage(workload, scale, said):
+    result = stallmark("check", workload, "--scale", scale)
+    assert result.exit_code == 3 and said in " ".join(result.stderr.split()), result.stderr
+
+
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_the_scale_that_an_answer_shows_can_be_had(workload):
     result = stallmark("check", workload, "--scale", loader_for(workload).example)

@@ -1,11 +1,13 @@
 """The brokerage on a real server: the same however it was loaded, and what it was said to be."""
 
+import json
 from collections.abc import Iterator
 
 import psutil
 import pytest
 from support.building import loaders_of
 from support.canonical import checksums
+from support.command_line import stallmark
 from support.kept_databases import kept_database
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -116,3 +118,12 @@ def test_a_scale_that_cannot_be_is_refused(given, sentence):
 def test_the_scale_has_defaults():
     assert LOADER.scale({}) == {"customers": 5_000, "days": 1.0, "compressibility": 2.0}
     assert LOADER.scale({"days": 2}) == LOADER.scale({"days": 2.0})
+
+
+def test_a_build_ends_with_the_depth_of_the_history(whole):
+    command = ("build", "brokerage", "--scale", "customers=1000,days=0.02", "--server", whole.spec())
+    done = stallmark(*command)
+    assert done.exit_code == 0, done.output
+    assert "Its history: 0.02 initial trade days (0.230 trades per account)." in " ".join(done.stdout.split())
+    found = json.loads(stallmark(*command, "--json").stdout)
+    assert found["scale"] == SCALE and found["trades_per_account"] == pytest.approx(0.2304)

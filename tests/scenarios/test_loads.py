@@ -83,6 +83,15 @@ def test_cells_are_copies_on_data_of_their_own(read):
     assert {one.scale["branches"] for one in specs if one.name == "bank"} == {9}
 
 
+def test_a_load_of_a_size_is_of_one_cell(read):
+    sized = "loads.bank={workload: brokerage, scale: {size: 2GB}, users: 4}"
+    scenario = read(sized, "cells=[1, 3]")
+    scale = scenario.contents.scale
+    assert (scale["customers"], scale["days"], scale["mailboxes"]) == (3_000, 36.2, 60) and "size" not in scale
+    again = type(scenario).model_validate(scenario.model_dump(mode="json"))  # as a record keeps it
+    assert again.contents == scenario.contents
+
+
 def test_the_database_holds_the_data_of_all(read):
     contents = read().contents
     assert contents.name == "bank+mail+warehouse"

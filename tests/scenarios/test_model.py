@@ -245,3 +245,25 @@ def test_nobody_is_asked_at_the_end(read):
     assert read(sets=("at_end={command: [mail, me]}",)).at_end.command == ["mail", "me"]
     with pytest.raises(StallmarkError, match="at_end"):
         read(sets=("at_end={ask: Ready?}",))
+
+
+def test_a_size_is_a_scale_that_gives_the_same_database_again(read):
+    sized = read(sets=("workload={name: brokerage, scale: {size: 20GB}}",))
+    scale = sized.workload.scale
+    assert scale == {"customers": 2_000, "days": 198.2, "compressibility": 2}
+    assert read(sets=("workload={name: brokerage, scale: {customers: 2000, days: 198.2}}",)).workload == sized.workload
+    again = type(sized).model_validate(sized.model_dump(mode="json"))  # as a record keeps it
+    assert again.contents == sized.contents
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        ("{size: 20}", "it takes from 183"), ("{size: 1MB}", "it takes from 183"),
+        ("{size: large}", "size: 'large' is no size"), ("{size: '20'}", "size: 20 has no unit"),
+        ("{size: 20GB, days: 4}", "leave out `size` or `days`"),
+    ],
+)  # fmt: skip
+def test_a_size_that_cannot_be_is_refused(read, scale, words):
+    with pytest.raises(StallmarkError, match=re.escape(words)):
+        read(sets=(f"workload={{name: brokerage, scale: {scale}}}",))

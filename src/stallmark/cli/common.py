@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -158,7 +159,7 @@ def workload_options(command: Callable) -> Callable:
         "scale",
         default="",
         metavar="MEASURE=N[,…]",
-        help="How large, for example branches=100, or customers=5000,days=1; of several, the measures of all.",
+        help="How large, for example branches=100, customers=5000,days=1, size=20GB; of several, the measures of all.",
     )
     @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
     @wraps(command)
@@ -191,14 +192,14 @@ def choice_of(workload: str, scale: str, seed: int):
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions import known_name
 
-    measures = {}
+    measures: dict[str, Any] = {}
     for part in filter(None, scale.split(",")):
         measure, _, number = (word.strip() for word in part.partition("="))
-        wrong = "is no measure" if not number.replace(".", "", 1).isdecimal() else ""
+        wrong = "is no measure" if measure != "size" and not number.replace(".", "", 1).isdecimal() else ""
         if wrong := wrong or ("is one too many" if measure in measures else ""):
             example = loader_for(known_name(workload)).example
             raise click.BadParameter(f"{part!r} {wrong}: write --scale {example}", param_hint="--scale")
-        measures[measure] = float(number) if "." in number else int(number)
+        measures[measure] = number if measure == "size" else float(number) if "." in number else int(number)
     try:
         return WorkloadChoice(name=workload, scale=measures, seed=seed)
     except ValidationError as error:
