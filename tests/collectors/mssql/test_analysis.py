@@ -1,5 +1,6 @@
 """SQL Server's tables in analysis and report."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -347,7 +348,11 @@ def test_the_report_shows_files_waits_and_procedures(tmp_path):
     assert experiment_in_json(experiment)["runs"][0]["steps"][0]["files"][0]["name"] == "bank/bank"
 
 
-def test_the_report_of_another_server_has_no_such_section(tmp_path):
+def test_the_report_of_another_server_has_its_processes_alone(tmp_path):
     experiment = summary(make_run(tmp_path / "run", Truth(measured_s=10)))
     assert tables.files(experiment) is tables.server_waits(experiment) is tables.procedures(experiment) is None
+    section = render(experiment).split('id="server"')[1].split("</details>")[0]
+    assert re.findall(r"<h3>(.*?)</h3>", section) == ["Processes"]
+    for step in experiment.steps:
+        step.server.processes.clear()
     assert "server" not in Page(render(experiment)).ids
