@@ -46,7 +46,9 @@ def table_bytes(table: sa.Table, rows: int, dialect: str) -> int:
     """Return the bytes of the table's rows, without keys, for `rows` rows."""
     if dialect == "mssql":
         return _pages(rows, 8096, _mssql_row(table.columns) + 2) * PAGE
-    return _pages(rows, PAGE - 24, _aligned(24 + _postgres_data(table.columns)) + 4) * PAGE
+    storage = table.dialect_options["postgresql"]["with"] or {}
+    space = PAGE - 24 - PAGE * (100 - storage.get("fillfactor", 100)) // 100
+    return _pages(rows, space, _aligned(24 + _postgres_data(table.columns)) + 4) * PAGE
 
 
 def index_bytes(table: sa.Table, rows: int, dialect: str) -> int:

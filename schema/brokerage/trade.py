@@ -7,6 +7,7 @@ from stallmark.schema.brokerage.common import (
     METADATA,
     MOMENT,
     RARELY_VACUUMED,
+    UPDATED,
     amount,
     column,
     key,
@@ -49,7 +50,7 @@ TRADE = Table(
     CheckConstraint("t_tax >= 0", name="t_tax"),
     Index(None, "t_ca_id", "t_dts"),  # the latest of an account, or its first from a time on
     Index(None, "t_s_symb", "t_dts"),  # the first of a security from a time on
-    postgresql_with=RARELY_VACUUMED,
+    postgresql_with=UPDATED,
     info=GROWS,
 )
 TRADE_HISTORY = Table(
@@ -87,7 +88,7 @@ SETTLEMENT = Table(
     column("se_cash_due_date", Date),
     amount("se_amt", 10, 8),
     CheckConstraint("se_amt <> 0", name="se_amt"),
-    postgresql_with=RARELY_VACUUMED,
+    postgresql_with=UPDATED,
     info=GROWS,
 )
 CASH_TRANSACTION = Table(
@@ -98,6 +99,6 @@ CASH_TRANSACTION = Table(
     amount("ct_amt", 10, 8),
     text("ct_name", 100, 56),
     CheckConstraint("ct_amt <> 0", name="ct_amt"),
-    postgresql_with=RARELY_VACUUMED,
+    postgresql_with=UPDATED,
     info=GROWS,
 )

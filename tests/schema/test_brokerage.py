@@ -66,6 +66,19 @@ def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
     assert not any(re.search("IDENTITY|SERIAL", text) for text in statements(dialect))
 
 
+def test_large_tables_that_grow_are_rarely_vacuumed_and_small_ones_often() -> None:
+    made = {name: next(text for text in statements(postgresql.dialect()) if f"TABLE brokerage.{name} " in text)
+            for name in (table.name for table in METADATA.tables.values())}  # fmt: skip
+    rarely = {name for name, text in made.items() if "autovacuum_vacuum_insert_threshold = 1000000" in text}
+    assert rarely == {"trade", "trade_history", "settlement", "cash_transaction", "holding", "holding_history"}
+    assert {name for name, text in made.items() if "fillfactor = 95" in text} == {
+        "trade",
+        "settlement",
+        "cash_transaction",
+    }
+    assert not any("autovacuum" in text or "fillfactor" in text for text in statements(mssql.dialect()))
+
+
 def test_news_are_never_compressed() -> None:
     def news(dialect: sa.Dialect) -> str:
         copy = ddl_of(METADATA).tables.tables["brokerage.news_item"]

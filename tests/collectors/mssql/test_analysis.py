@@ -353,6 +353,6 @@ def test_the_report_of_another_server_has_its_processes_alone(tmp_path):
     assert tables.files(experiment) is tables.server_waits(experiment) is tables.procedures(experiment) is None
     section = render(experiment).split('id="server"')[1].split("</details>")[0]
     assert re.findall(r"<h3>(.*?)</h3>", section) == ["Processes"]
-    for step in experiment.steps:
-        step.server.processes.clear()
+    for one in experiment.steps:
+        one.server.processes.clear()
     assert "server" not in Page(render(experiment)).ids
