@@ -10,6 +10,7 @@ from stallmark.analysis.locality.pools import PoolReads, Slope, reads_over_pools
 from stallmark.analysis.locality.published import Published, published_for
 from stallmark.analysis.locality.trace import has_trace, read_trace
 from stallmark.analysis.locality.traced import Traced, figures_of_trace
+from stallmark.analysis.points import group
 from stallmark.analysis.read.server_summary import IoSummary, TransactionReads
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -102,6 +103,9 @@ def _findings(found: Locality) -> Iterator[Finding]:
         yield info(LocalityKind.READS, pool_share=known[0].share, reads=known[0].measured)
     if not (traced := found.traced):
         return
+    if errors := [one for one in found.pools if one.error is not None]:
+        worst = max(errors, key=lambda one: abs(one.error or 0.0))
+        yield info(LocalityKind.ERROR, sizes=len(errors), error=worst.error, pool_share=worst.share)
     sizes = [one for one in traced.flash if one.least is not None and one.share > (traced.pool_share or 0.0)]
     if sizes:
         yield info(
@@ -140,9 +144,6 @@ def _cautions(found: Locality) -> Iterator[Finding]:
             yield caution(LocalityKind.SHORT, share=short[0], judged=traced.judged_by)
         if any(one.measured is None for one in found.pools):
             yield caution(LocalityKind.ESTIMATED, pool_share=traced.pool_share)
-        if errors := [one for one in found.pools if one.error is not None]:
-            worst = max(errors, key=lambda one: abs(one.error or 0.0))
-            yield caution(LocalityKind.ERROR, sizes=len(errors), error=worst.error, pool_share=worst.share)
     if found.slope is None and found.pools:
         yield caution(LocalityKind.FEW_SIZES)
 
@@ -152,7 +153,7 @@ def _band(one) -> float:
 
 
 def _invalid(steps: Sequence[StepSummary]) -> Iterator[Finding]:
-    """Find runs that must not be compared: that holds of their counts too, unless the reason is one of time alone."""
-    for step in steps:
-        for why in step.validity.invalid:
-            yield caution(LocalityKind.INVALID, run=step.run, why=why)
+    """Find runs that must not be compared, those with one kind of reason together."""
+    reasons = [(why, step.run) for step in steps for why in step.validity.invalid]
+    for same in group(reasons, lambda reason: reason[0].kind):
+        yield caution(LocalityKind.INVALID, runs=[run for _, run in same], why=same[0][0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from stallmark.report.text import locality as words
 
 OURS, ESTIMATED, SQUARE_ROOT, DBT5 = COLOURS[0], COLOURS[4], COLOURS[1], COLOURS[3]
 _HEIGHT = 330
-_SHARES = (0.001, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0)
+_DOUBLED, _TENFOLD = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64), (0.001, 0.01, 0.1, 1.0)
 
 
 def figures(found: Locality) -> Iterator[Figure]:
@@ -101,13 +101,13 @@ def _scaled(known: Sequence[PoolReads], points: Sequence[tuple[float, float]]) -
 def _flash(found: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
     band = [(one.share, one.least, one.most) for one in traced.flash if one.least is not None and one.most is not None]
-    made.add_traces(_band(band, OURS, format.share, "lines+markers"))
-    made.update_layout(xaxis=_shares("flash, share of the data", 0.01), yaxis=_percent())
+    made.add_traces(_band(band, OURS, _whole, labelled=True))
+    made.update_layout(xaxis=_shares("flash, share of the data", 0.0085), yaxis=_percent())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
         found, "flash", "LRU flash behind the pool", "share", made, tables.flash(found),
         summary=", ".join(f"{format.portion(x)}: {words.share_band(low, high)}" for x, low, high in band),
-        method=words.METHOD_FLASH,
+        method=words.METHOD_FLASH, reading=words.FLASH,
     )  # fmt: skip
 
 
@@ -127,7 +127,9 @@ def _footprint(found: Locality, traced: Traced) -> Figure:
     table = Table(["seconds", "read at least once", "of the data"], rows)
     return _figure(
         found, "footprint", "Footprint over time", "share", made, table,
-        summary=f"{format.share(shares[-1])} of the data after {format.seconds(times[-1])}", method=words.FOOTPRINT,
+        summary=f"{format.share(shares[-1])} of the data after {format.seconds(times[-1])}",
+        method=words.METHOD_FOOTPRINT,
+        reading=words.FOOTPRINT,
     )  # fmt: skip
 
 
@@ -143,18 +145,18 @@ def _skew(found: Locality, traced: Traced) -> Figure:
     even = np.geomspace(0.001, 1, 40).tolist()
     made.add_trace(_line(even, even, NEUTRAL, "dot"))
     key.append(KeyItem("all alike", NEUTRAL, "dot"))
-    made.update_layout(xaxis=_shares("hottest part of the data", 0.001), yaxis=_percent())
+    made.update_layout(xaxis=_shares("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent())
     note(made, "share of the reads", yshift=6)
     return _figure(
-        found, "skew", "Skew of pages and of 1 MiB extents", "share", made, tables.skew(found),
+        found, "skew", "Skew of pages and extents", "share", made, tables.skew(found),
         summary=", ".join(f"{part}: {words.share_band(*ends)}" for part, ends in traced.skew[0].hottest.items()),
-        method=words.METHOD_SKEW, key=key,
+        method=words.METHOD_SKEW, key=key, reading=words.SKEW,
     )  # fmt: skip
 
 
 def _tables(found: Locality, traced: Traced) -> Figure:
-    shown = [one for one in traced.tables if one.table and one.share is not None][:10][::-1]
-    made = chart(90 + 34 * len(shown))
+    shown = [one for one in traced.tables if one.table and one.share is not None][:8][::-1]
+    made = chart(_HEIGHT if len(shown) > 4 else 80 + 50 * len(shown))
     names = [plain(one.table, 32) for one in shown]
     for values, colour, name in (
         ([one.data_share for one in shown], NEUTRAL, "data"),
@@ -174,26 +176,34 @@ def _tables(found: Locality, traced: Traced) -> Figure:
     return _figure(
         found, "tables", "Reads and data by table", "share", made, tables.tables(found),
         summary=", ".join(f"{one.table}: {format.share(one.share)}" for one in reversed(shown)),
-        method=words.TABLES,
+        method=words.METHOD_TABLES, reading=words.TABLES,
         key=[KeyItem("of the reads", OURS, None, "bar"), KeyItem("of the data", NEUTRAL, None, "bar")],
     )  # fmt: skip
 
 
 def _band(
-    rows: Sequence[tuple[float, float, float]], colour: str, write: Any, mode: str = "lines+markers"
+    rows: Sequence[tuple[float, float, float]], colour: str, write: Callable[[float], str], *, labelled: bool = False
 ) -> list[go.Scatter]:
-    """Return an area between two ends, and the line in its middle."""
+    """Return the line in the middle between two ends, and the area between them if they differ."""
     x = rounded(one for one, _, _ in rows)
-    middle = [(low + high) / 2 for _, low, high in rows]
-    texts = [f"{write(low)}" if low == high else f"{write(low)} to {write(high)}" for _, low, high in rows]
+    texts = [write(low) if low == high else f"{write(low)} to {write(high)}" for _, low, high in rows]
+    middle = go.Scatter(
+        x=x, y=rounded((low + high) / 2 for _, low, high in rows), text=texts, line={"color": colour, "width": 2},
+        marker={"size": 6}, mode="lines+markers+text" if labelled else "lines+markers", textposition="top center",
+        cliponaxis=not labelled,
+    )  # fmt: skip
+    if all(low == high for _, low, high in rows):
+        return [middle]
     hidden: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": x}
     return [
         go.Scatter(y=rounded(low for _, low, _ in rows), **hidden),
         go.Scatter(y=rounded(high for _, _, high in rows), fill="tonexty", fillcolor=_pale(colour), **hidden),
-        go.Scatter(
-            x=x, y=rounded(middle), mode=mode, line={"color": colour, "width": 2}, marker={"size": 6}, text=texts
-        ),
+        middle,
     ]
+
+
+def _whole(share: float) -> str:
+    return f"{share:.0%}"
 
 
 def _pale(colour: str) -> str:
@@ -215,16 +225,15 @@ def _marks(x: Sequence[float], y: Sequence[float], colour: str, symbol: str, siz
     return go.Scatter(mode="markers", x=rounded(x), y=rounded(y), text=texts, marker=marker, cliponaxis=False)
 
 
-def _shares(title: str, least: float) -> dict[str, Any]:
-    """Return a logarithmic axis of shares of the data, from about `least` to all."""
-    ticks = [one for one in _SHARES if one >= least * 0.7]
-    begin = np.log10(min(least, ticks[0]) * 0.9)
-    texts = [format.portion(one) for one in ticks]
+def _shares(title: str, least: float, ticks: Sequence[float] = _DOUBLED) -> dict[str, Any]:
+    """Return a logarithmic axis of shares of the data, from about `least` to the last of its ticks."""
+    shown = [one for one in ticks if one >= least * 0.7]
     return {
-        "type": "log", "range": [begin, np.log10(1.1)], "tickvals": ticks, "ticktext": texts, "tickangle": 0,
+        "type": "log", "range": [np.log10(min(least, shown[0]) * 0.9), np.log10(shown[-1] * 1.12)],
+        "tickvals": shown, "ticktext": [format.portion(one) for one in shown], "tickangle": 0,
         "title": {"text": f"{title}, log scale"},
     }  # fmt: skip
 
 
 def _percent() -> dict[str, Any]:
-    return {"range": [0, 1.02], "tickformat": ".0%", "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]}
+    return {"range": [0, 1.06], "tickformat": ".0%", "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]}

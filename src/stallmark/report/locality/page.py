@@ -11,6 +11,7 @@ from stallmark.report.file import write_whole
 from stallmark.report.locality import tables
 from stallmark.report.locality.figures import figures
 from stallmark.report.page import banner, page
+from stallmark.report.sections import environment
 from stallmark.report.table import Table
 from stallmark.report.text import locality as words
 from stallmark.report.text import sentence
@@ -82,5 +83,6 @@ def render_locality(found: Locality) -> str:
         found=found,
         charts=charts,
         tables=tables,
+        environment=environment,
         words=words,
     )

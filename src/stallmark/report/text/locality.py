@@ -2,27 +2,18 @@
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.locality.kinds import LocalityKind
+from stallmark.analysis.locality.traced import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
 from stallmark.report.text import clause, says
 
 QUESTION = "How much does it read at which size of memory, how large and how hot is what it reads, and who reads it?"
 NO_FINDING = "Nothing is known of the reads of this load."
-POOLS = (
-    "Both axes are logarithmic, so that a power law is a line. Published misses are drawn from where their smallest "
-    "pool meets this load: only their slope compares."
-)
-FLASH = (
-    "The share of the pages read that an LRU read cache of that size would answer, behind the pool that was traced. "
-    "Reads alone fill it. What was traced before the middle of the measured interval warms it, the rest is judged."
-)
-FOOTPRINT = "The pages that were read at least once since measuring began, behind the traced pool."
-SKEW = (
-    "How much of the reads goes to the hottest part of all data. Afterwards: the part that turned out to be hottest, "
-    "which chance makes look hotter. Beforehand: the part that was hottest in the first half of the interval, in the "
-    "second half’s reads. The truth lies between the two."
-)
-TABLES = "Reads of a table with those of its indexes and its TOAST, by the files that were read."
-TRANSACTIONS = "By sessions looked at before and after one transaction in so many; none has a share of fewer than 30."
+POOLS = "Only the slope of published lines and points compares: they begin where this load is."
+FLASH = "What the pool missed, in an LRU read cache. A band: the trace is too short to know."
+FOOTPRINT = "Pages that were read at least once since measuring began."
+SKEW = "Beforehand: hottest in the first half, of the second half’s reads. Afterwards: of all, which chance flatters."
+TABLES = "With the indexes and TOAST of each table."
+TRANSACTIONS = "From sessions looked at before and after a sample of transactions: no share is of fewer than 30."
 SIZES = "Of the data files, without the log."
 PUBLISHED = (
     "Figures of brokerage loads and of production databases, for comparison. 98 % of the reads of DBT-5 are one weak "
@@ -39,10 +30,16 @@ METHOD_POOLS = (
     "sizes from 2 to 32 % of the data."
 )
 METHOD_FLASH = (
-    "From the stack distances of the pages read, in the order in which their reads ended. The least counts a page that "
-    "the trace has not met before as a miss, the most as a hit if flash of that size may still hold it."
+    "From the stack distances of the pages read, in the order in which their reads ended. Reads alone fill the cache; "
+    "those traced before the middle of the measured interval warm it, the later ones are judged. The least counts a "
+    "page that the trace has not met before as a miss, the most as a hit if flash of that size may still hold it."
 )
-METHOD_SKEW = "Pages of 8 KiB and extents of 1 MiB of all files of the database, also those that nobody read."
+METHOD_SKEW = (
+    "Pages of 8 KiB and extents of 1 MiB of all files of the database, also those that nobody read. The truth lies "
+    "between beforehand and afterwards."
+)
+METHOD_FOOTPRINT = "Different pages of 8 KiB, counted at the end of each of 60 parts of the interval."
+METHOD_TABLES = "By the files that were read, and the tables and indexes that had them."
 
 
 @says(LocalityKind.READS)
@@ -56,8 +53,8 @@ def _(
     ends = f"{portion(round(between[0], 3))} and {portion(round(between[1], 3))}"
     of = f"{sizes} sizes, {estimated} of them estimated" if estimated else f"{sizes} sizes"
     return (
-        f"{text}; between {ends} reads go with the pool to the power {coefficient(slope)} ({of}; none is further than "
-        f"{percent(deviation)} from that line)."
+        f"{text}; between {ends} reads go with the pool to the power {coefficient(slope)} ({of}, at most "
+        f"{percent(deviation)} off that line)."
     )
 
 
@@ -158,16 +155,24 @@ def _() -> str:
 
 
 @says(LocalityKind.INVALID)
-def _(run: str, why: Finding) -> str:
-    return f"{run} must not be compared with others: {clause(why)}."
+def _(runs: list[str], why: Finding) -> str:
+    more = f" (and {len(runs) - 1} more, for the same reason)" if len(runs) > 1 else ""
+    return f"{runs[0]} must not be compared with others{more}: {clause(why)}."
 
 
 def _band(least: float, most: float) -> str:
     """Return a share that lies between two ends."""
-    low, high = sorted((least, most))
-    if high - low < 0.005:
-        return percent((low + high) / 2)
-    return f"{low * 100:.0f} to {percent(high)}"
+    low, high = map(percent, sorted((least, most)))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def traced(found: Traced) -> str:
+    """Return what was traced, and where."""
+    behind = f"a pool of {portion(round(found.pool_share, 3))} of the data" if found.pool_share else "the pool"
+    return (
+        f"{count(found.reads)} reads and {count(found.writes)} writes of data files were traced behind {behind} in the "
+        "measured interval."
+    )
 
 
 def share_band(least: float | None, most: float | None) -> str:

@@ -1,0 +1,82 @@
+"""The page, the table and the JSON of how a load reads: everything known is shown, and nothing else."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.html_page import Page
+from support.synthetic import make_run
+from support.terminal import printed
+from support.traces import MIB, TRUTH, make_pools, make_traced, put_samples, put_trace
+
+from stallmark.analysis.locality.summary import characterise
+from stallmark.record.reader import find_records
+from stallmark.report.in_json import dumped
+from stallmark.report.locality.in_json import locality_in_json
+from stallmark.report.locality.page import render_locality
+from stallmark.report.locality.terminal import locality_table
+from stallmark.report.text import sentence
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("locality")
+    make_pools(folder / "pools")
+    put_samples(folder / "pools" / "1", trade_status=60, market_watch=12)
+    make_traced(folder / "one")
+    make_run(folder / "untraced", replace(TRUTH, pool_bytes=16 * MIB))
+    few = make_run(folder / "few", replace(TRUTH, pool_bytes=16 * MIB))
+    put_trace(few, np.linspace(6, 30, 5), np.zeros(5, int), np.arange(5))
+    return {one.name: characterise(find_records([one])) for one in folder.iterdir()}
+
+
+CHARTS = {
+    "pools": {"pools", "flash", "footprint", "skew", "tables"},
+    "one": {"pools", "flash", "footprint", "skew", "tables"},
+    "untraced": set(),
+    "few": {"footprint"},
+}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_page_has_a_chart_of_everything_known_and_every_sentence(made, name):
+    found = made[name]
+    html = render_locality(found)
+    page = Page(html)
+    assert {one for one in CHARTS["one"] if f'id="chart-{one}"' in html} == CHARTS[name]
+    text = " ".join(page.text.split())
+    for one in [*found.findings, *found.cautions]:
+        assert " ".join(sentence(one).split()) in text
+    assert ("Behind the traced pool" in text) is (found.traced is not None)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("width", [50, 80, 160])
+def test_a_terminal_shows_it_at_every_width(made, name, width):
+    text = printed(locality_table(made[name]), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "How brokerage reads" in text and ("Skew" in text) is (made[name].traced is not None)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_json_has_the_same_figures(made, name):
+    found = made[name]
+    said = json.loads(dumped(locality_in_json(found)))
+    assert said["kind"] == "locality" and (said["trace"] is None) is (found.traced is None)
+    assert [one["share"] for one in said["pools"]] == [one.share for one in found.pools]
+    assert len(said["findings"]) == len(found.findings) and all(one["sentence"] for one in said["findings"])
+    assert [one["quantity"] for one in said["published"]] == [one.quantity for one in found.published]
+
+
+def test_figures_that_were_published_stand_beside_those_of_the_load(made):
+    text = printed(locality_table(made["pools"]), 200)
+    assert "ACM TODS" in text and "dbt5-sizing-exercise" in text and "SIGMOD Record" in text and "Demartek" in text
+    left = next(line for line in text.splitlines() if line.startswith("reads left of a pool"))
+    assert "61.6" in left and "55." in left  # (8.8 / 2.7) ** −0.5 is 55.4 %
+
+
+def test_a_type_that_was_sampled_too_rarely_shows_no_share(made):
+    text = printed(locality_table(made["pools"]), 120)
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line.startswith(("Trade-Status", "Market-"))}
+    assert rows["Market-Watch"][-1] == "–" and rows["Trade-Status"][-1] == "%"
