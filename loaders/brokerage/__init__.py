@@ -70,7 +70,7 @@ class BrokerageLoader(Loader):
                 group,
                 1 if group == "fixed" else population.units,
                 _full_names(rows),
-                _full_names({"news_item": population.longest_article // 2} if "news_item" in rows else {}),
+                _full_names(counts.article_bytes(population) if group == "market" else {}),
             )
             for group, rows in counts.rows(population).items()
         ]

@@ -76,6 +76,11 @@ def rows(population: Population) -> dict[str, dict[str, int]]:
     }
 
 
+def article_bytes(population: Population) -> dict[str, int]:
+    """Return the mean length of articles by table."""
+    return {"news_item": population.longest_article // 2}
+
+
 def predicates(population: Population, group: str, load_unit: int) -> dict[str, str]:
     """Return by table the SQL condition that selects exactly the rows of one batch."""
     return _OF_GROUP[group](population, load_unit)

@@ -38,9 +38,11 @@ def split(wanted_bytes: int) -> tuple[int, float]:
 def estimated_bytes(customers: int, days: float) -> int:
     """Return the estimated bytes of the data of such a database on PostgreSQL."""
     from stallmark.schema.brokerage.tables import METADATA  # a loader process starts without SQLAlchemy
-    from stallmark.schema.size import estimate
+    from stallmark.schema.size import estimate, with_article_bytes
 
+    population = Population(customers, days)
     rows: Counter[str] = Counter()
-    for of_group in counts.rows(Population(customers, days)).values():
-        rows.update({f"{METADATA.schema}.{table}": number for table, number in of_group.items()})
-    return estimate(METADATA, rows, "postgresql").data_bytes
+    for rows_by_table in counts.rows(population).values():
+        rows.update({f"{METADATA.schema}.{table}": number for table, number in rows_by_table.items()})
+    articles = {f"{METADATA.schema}.{table}": length for table, length in counts.article_bytes(population).items()}
+    return estimate(with_article_bytes(METADATA, articles), rows, "postgresql").data_bytes

@@ -1,6 +1,5 @@
 """The caution on a history of trades too short to judge memory or flash by."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -8,13 +7,12 @@ from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
 
 from stallmark.analysis.shallow_history import HistoryKind, shallow_histories
-from stallmark.loaders.brokerage import counts
+from stallmark.loaders.load import expected_bytes
 from stallmark.record.manifest import Manifest
 from stallmark.record.trade_history import TRADES_PER_ACCOUNT, trade_history
 from stallmark.schema.brokerage.population import ACCOUNTS, TRADES_PER_DAY, Population
-from stallmark.schema.brokerage.tables import METADATA
-from stallmark.schema.size import estimate
 from stallmark.stats.thresholds import DEEP_BYTES, DEEP_CUSTOMERS, SHALLOW_DAYS
+from stallmark.transactions import find_workload
 
 SHALLOW = {"name": "brokerage", "scale": {"customers": 5_000, "days": 5}}
 SMALL, LARGE = ({"variant": {"name": size, "buffer_pool": size}} for size in ("64 MiB", "1 GiB"))
@@ -102,7 +100,6 @@ def test_the_scale_is_named_with_the_smallest_that_is_deep():
 
 @pytest.mark.parametrize(("product", "dialect"), [("PostgreSQL", "postgresql"), ("SQL Server", "mssql")])
 def test_its_size_is_what_the_loader_estimates(product, dialect):
-    rows: Counter[str] = Counter()
-    for of_group in counts.rows(Population(DEEP_CUSTOMERS, SHALLOW_DAYS)).values():
-        rows.update({f"brokerage.{table}": number for table, number in of_group.items()})
-    assert estimate(METADATA, rows, dialect).data_bytes == pytest.approx(DEEP_BYTES[product], rel=0.05)
+    scale = {"customers": DEEP_CUSTOMERS, "days": SHALLOW_DAYS}
+    expected = expected_bytes(dialect, find_workload("brokerage"), scale)
+    assert expected == pytest.approx(DEEP_BYTES[product], rel=0.05)

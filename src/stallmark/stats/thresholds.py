@@ -74,7 +74,7 @@ SHALLOW_DAYS = 10
 """Initial trade days of a brokerage below which memory and flash are not judged by it. An account then has fewer than
 115 trades, and the 50 latest, which transactions ask for, are most of its history or near half: too much is hot."""
 
-DEEP_BYTES = {"PostgreSQL": 695_000_000, "SQL Server": 467_000_000}
+DEEP_BYTES = {"PostgreSQL": 480_000_000, "SQL Server": 290_000_000}
 """The data of a brokerage of 1,000 customers with SHALLOW_DAYS, as the loader estimates them (a test compares)."""
 DEEP_CUSTOMERS = 1_000
 
