@@ -29,7 +29,7 @@ _ITS_TURN = (
     "WHERE hh_t_id <> hh_h_t_id AND t.t_lifo = {} ORDER BY hh_t_id LIMIT 1)"
 )
 _RATES = "cr_tt_id = 'TMB' AND cr_c_tier = 2 AND cr_ex_id = 'NYSE'"
-_QUARTER = "fi_co_id = 4300000001 AND fi_year = 2002 AND fi_qtr = 2"
+_QUARTER = "fi_co_id = 4300000001 AND fi_year = 2004 AND fi_qtr = 2"
 _FIRST_SECURITY = "s_symb = (SELECT min(s_symb) FROM brokerage.security)"
 _FIRST_LAST_TRADE = "lt_s_symb = (SELECT min(lt_s_symb) FROM brokerage.last_trade)"
 
@@ -111,9 +111,9 @@ INJECTIONS = {
          "(SELECT cx_tx_id FROM {} WHERE cx_c_id = " + _TAXED + ")", "tax"),
     ],
     "daily_market": [
-        ("a day missing", "DELETE FROM {} WHERE dm_date = '2003-03-03' AND dm_s_symb = (SELECT min(dm_s_symb) FROM {})",
+        ("a day missing", "DELETE FROM {} WHERE dm_date = '2004-12-06' AND dm_s_symb = (SELECT min(dm_s_symb) FROM {})",
          "daily_market"),
-        ("a Sunday", "UPDATE {} SET dm_date = '2003-03-02' WHERE dm_date = '2003-03-03' AND dm_s_symb = "
+        ("a Sunday", "UPDATE {} SET dm_date = '2004-12-05' WHERE dm_date = '2004-12-06' AND dm_s_symb = "
          "(SELECT min(dm_s_symb) FROM {})", "daily_market"),
     ],
     "exchange": [

@@ -36,12 +36,12 @@ DRAWN = {
     "brokerage": {
         "trade_order": "4e904e41cee54dbd",
         "trade_status": "1b728f491afa7f90",
-        "market_watch": "e69d9de662a7694e",
-        "security_detail": "40de53cd1d0a229b",
-        "customer_position": "18235058fe807c34",
-        "trade_lookup": "ebb8db868c8bea65",
+        "market_watch": "4847350fc4733302",
+        "security_detail": "a631cfed20bd3d2d",
+        "customer_position": "6e1baf5396e040fd",
+        "trade_lookup": "87207f84bbce0ef0",
         "broker_volume": "2d910cefb8ad39a1",
-        "trade_update": "3424fbbc19f61a7b",
+        "trade_update": "641a27d8f7e54ca2",
         "data_maintenance": "ff461edd9391bfe1",
     },
     "mail": {
