@@ -25,6 +25,11 @@ class Identity:
     seed: int
     options: Mapping[str, Any]
 
+    def is_of_another_version(self, wanted: "Identity") -> bool:
+        """Return whether it is the wanted database by its name, scale and seed, but of another version."""
+        same = all(getattr(self, name) == getattr(wanted, name) for name in ("workload", "scale", "seed"))
+        return same and self.version != wanted.version
+
     def differences(self, wanted: "Identity") -> list[str]:
         """Return the differences from `wanted`, each as "scale is …, asked is …"."""
         return [

@@ -1,5 +1,6 @@
 """Build a workload's database: created, continued where a build stopped, or reused as it is."""
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, c
 from stallmark.schema import deploy, size
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.several import parts_of, versions_in
 
 
 class Buildable(Protocol):
@@ -83,6 +85,12 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
         return Recognition("absent", 0, total)
     if differences := found.identity.differences(wanted):
         data = engine.directories().get("data")
+        if found.identity.is_of_another_version(wanted):
+            remove = f"db remove {shlex.quote(str(data.parent))}" if data else "db remove --yes --server URL"
+            raise StallmarkError(
+                f"The database was built by data version {_versions(found.identity, wanted)}: `stallmark {remove}` "
+                "removes it, and then the same command builds it anew."
+            )
         drop = f"remove {data.parent}" if data else "drop this one"
         asking = "Ask for what it holds, name" if found.identity.version == wanted.version else "Name"
         raise StallmarkError(
@@ -90,6 +98,14 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
             f"{asking} another database, or {drop}."
         )
     return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
+
+
+def _versions(found: Identity, wanted: Identity) -> str:
+    """Return the versions of the first workload whose differ: "2 of the brokerage, and this Stallmark has 3"."""
+    parts = parts_of(found.workload)
+    versions = zip(parts, *(versions_in(one.version, len(parts)) for one in (found, wanted)), strict=True)
+    name, theirs, ours = next(each for each in versions if each[1] != each[2])
+    return f"{theirs} of the {name}, and this Stallmark has {ours}"
 
 
 def of_others(engine: Engine, workload: Buildable) -> str | None:

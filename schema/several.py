@@ -21,6 +21,11 @@ def joined(parts: Iterable[str], *, apart: bool = False) -> str:
     return (APART if apart else TOGETHER).join(sorted(parts))
 
 
+def versions_in(version: int, parts: int) -> list[int]:
+    """Return the versions of so many workloads, of which `version_of` made one."""
+    return [version // 100**place % 100 for place in reversed(range(parts))]
+
+
 def version_of(parts: Sequence[int]) -> int:
     """Return the one version of workloads with these: it changes with each."""
     version = 0

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from stallmark.engines import open_engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.ownership import claim
+from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
+from stallmark.scenarios.model import WorkloadChoice
 from stallmark.transactions.bank import WORKLOAD
 
 SCALE = {"branches": 1}
@@ -178,3 +182,22 @@ def test_a_view_of_the_user_keeps_a_table_from_being_dropped(database: EmbeddedE
 def test_a_build_notes_what_it_holds(home: Path):
     assert stallmark("db", "build", "bank", "--scale", "branches=1").exit_code == 0
     assert [one["holds"] for one in listed()] == [[HELD]]
+
+
+@pytest.mark.server
+def test_one_of_an_older_data_version_is_refused_with_the_command_that_helps(home: Path):
+    command = ("build", "bank", "--scale", "branches=1")
+    assert stallmark(*command).exit_code == 0
+    choice = WorkloadChoice(name="bank", scale=SCALE)
+    with Target().engine(choice) as engine:
+        engine.execute("UPDATE stallmark.database SET version = 0")
+    done = stallmark(*command)
+    said = " ".join(done.stderr.split())
+    assert done.exit_code == 3 and said.count("Error:") == 1
+    folder = Target().folder(choice)
+    assert (
+        f"built by data version 0 of the bank, and this Stallmark has {WORKLOAD.version}: `stallmark db remove" in said
+    )
+    [helps] = re.findall(r"`stallmark (db remove .*?)` removes it", said)
+    assert stallmark(*shlex.split(helps), "--yes").exit_code == 0 and not folder.exists()
+    assert "created" in stallmark(*command).stdout

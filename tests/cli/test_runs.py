@@ -56,6 +56,18 @@ def test_one_scenario_over_time_marks_what_was_run_otherwise(out: Path, monkeypa
     assert len(last.split()) == 2 + 2  # date and minute, a figure for each variant
 
 
+def test_an_experiment_on_an_older_data_version_is_marked(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("stallmark.cli.runs.out", Console(width=140))
+    for day, version in ((1, 1), (2, 2)):
+        sweep(tmp_path / f"2026010{day}-sweep")
+        for run in (tmp_path / f"2026010{day}-sweep").iterdir():
+            changed(run, workload={"name": "bank", "version": version})
+    lines = [
+        line for line in listed("sweep", "--out", str(tmp_path)).splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)
+    ]
+    assert ["other data version" in line for line in lines] == [True, False]
+
+
 def test_a_folder_without_experiments_is_refused(tmp_path: Path):
     assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path)]).exit_code == 3
     assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path / "none")]).exit_code == 2

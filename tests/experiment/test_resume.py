@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.manifests import a_manifest
@@ -21,6 +22,7 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_any_scenario, shipped
 from stallmark.scenarios.variant import PlaceChoice
+from stallmark.transactions import find_workload
 
 SERVER = {"product": "PostgreSQL", "version": "18.4"}
 
@@ -107,6 +109,22 @@ def test_another_server_or_another_stallmark_is_refused(read, tmp_path, version,
             begun.refuse_another_server(engine)  # type: ignore[arg-type]
     else:
         begun.refuse_another_server(engine)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("version", "refused"), [(0, True), (find_workload("bank").version, False), (None, False)])
+def test_data_of_another_version_are_refused_with_the_reason(read, tmp_path, version, refused):
+    """A version that the record does not name is not held against it."""
+    begun = EarlierExperiment.read(runs(tmp_path / "x", read, None))
+    last = begun.last.changed(workload={"name": "bank", "version": version})
+    begun = replace(begun, last=last.changed(stallmark=stallmark.__version__, server=SERVER))
+    engine: Any = SimpleNamespace(identity=lambda: SimpleNamespace(product="PostgreSQL", version_text="18.4"))
+    if not refused:
+        begun.refuse_another_server(engine)
+        return
+    with pytest.raises(
+        StallmarkError, match=r"was begun on data version 0 of the bank, .*: run the experiment anew\.$"
+    ):
+        begun.refuse_another_server(engine)
 
 
 def test_data_in_another_place_is_refused(read, tmp_path):

@@ -119,8 +119,9 @@ def test_a_database_of_another_version_is_refused_and_stays(prepare, engine):
     finally:
         engine.execute("UPDATE stallmark.database SET version = version + 1")
     assert str(refused.value) == (
-        f"The database holds another one than asked for: its version is {version - 1}, asked is {version}. "
-        f"Name another database, or remove {engine.directories()['data'].parent}."
+        f"The database was built by data version {version - 1} of the bank, and this Stallmark has {version}: "
+        f"`stallmark db remove {engine.directories()['data'].parent}` removes it, and then the same command builds it "
+        "anew."
     )
     assert "history" in tables(engine)
 

@@ -121,11 +121,18 @@ def test_another_database_is_refused_with_the_difference(built: Built) -> None:
     for workload, scale, seed, said in [
         (WORKLOAD, {"branches": 4}, SEED, "its scale is branches 1, asked is branches 4. Ask for what it holds, name"),
         (WORKLOAD, SCALE, 8, "its seed is 7, asked is 8. Ask for what it holds, name"),
-        (newer, SCALE, SEED, "its version is 1, asked is 2. Name"),
     ]:
         with pytest.raises(StallmarkError) as refusal:
             build(built.engine, workload, scale, seed, workers=1)
         assert f"another one than asked for: {said} another database, or remove" in str(refusal.value)
+    with pytest.raises(
+        StallmarkError, match=r"by data version 1 of the bank, and this Stallmark has 2: `stallmark db rem"
+    ):
+        build(built.engine, newer, SCALE, SEED, workers=1)
+    with pytest.raises(
+        StallmarkError, match=r"its version is 1, asked is 2; its scale .*Name another database, or remove"
+    ):
+        recognise(built.engine, newer, {"branches": 4}, SEED)
     with pytest.raises(StallmarkError, match=r"its scale .*; its seed "):
         recognise(built.engine, WORKLOAD, {"branches": 4}, 8)
 

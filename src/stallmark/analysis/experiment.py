@@ -14,6 +14,7 @@ from stallmark.analysis.compare.storage import drifts
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.points import group
 from stallmark.analysis.pool_curve.curve import pool_curves
@@ -102,12 +103,14 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     questions = _questions(runs)
     judged = None if questions else comparison_within(runs)
     levels = ceilings(runs)
-    curves = [] if compared or questions else pool_curves(runs)
-    findings = (
-        list(query_findings(compared, runs))
-        if compared
-        else conclusions(axis, runs, judged is not None, curves, levels)
-    )
+    mixed = mixed_versions(run.manifest for run in runs)
+    curves = [] if compared or questions or mixed else pool_curves(runs)
+    if mixed:
+        findings = [mixed]
+    elif compared:
+        findings = list(query_findings(compared, runs))
+    else:
+        findings = conclusions(axis, runs, judged is not None, curves, levels)
     return ExperimentSummary(
         scenario=scenario.name,
         title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,

@@ -18,12 +18,12 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     With the probability of 80 % (power), by the test at 5 %, two-sided, that `compare` uses for such runs.
     """
     from stallmark.analysis.compare.plan import plan_runs
-    from stallmark.cli.summaries import of_each, summarise_each
+    from stallmark.cli.summaries import of_each, summarise_each_alike
     from stallmark.report.comparison.terminal import planned
     from stallmark.report.in_json import dumped, in_json
 
     wanted = _share(difference)
-    plans, failed = of_each(summarise_each(runs), lambda one: plan_runs(one.runs, wanted))
+    plans, failed = of_each(summarise_each_alike(runs), lambda one: plan_runs(one.runs, wanted))
     for name, error in failed.items():
         tell(err, escape(f"{name}: {error}"))
     if as_json:

@@ -10,10 +10,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.loads.summary import has_loads, summarise_each_load
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
+from stallmark.report.text import sentence
 
 T = TypeVar("T")
 
@@ -30,6 +32,15 @@ def summarise_each(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
     empty name."""
     records = find_records(folders)
     return on_all_cores(records, summarise_each_load) if has_loads(records) else {"": summarise_records(records)}
+
+
+def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary]:
+    """Summarise the records as `summarise_each` does. Raise StallmarkError if their data are of several versions."""
+    experiments = summarise_each(folders)
+    for experiment in experiments.values():
+        if mixed := mixed_versions(run.manifest for run in experiment.runs):
+            raise StallmarkError(sentence(mixed))
+    return experiments
 
 
 def of_each(

@@ -23,13 +23,13 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     """
     from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS
     from stallmark.analysis.what_if import what_if
-    from stallmark.cli.summaries import summarise_each
+    from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.in_json import dumped, in_json
     from stallmark.report.terminal_what_if import what_ifs
     from stallmark.report.text import sentence
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
-    all_found = {name: what_if(one.steps, times_ms) for name, one in summarise_each(runs).items()}
+    all_found = {name: what_if(one.steps, times_ms) for name, one in summarise_each_alike(runs).items()}
     if not any(found.found for found in all_found.values()):
         left_out = [sentence(one) for found in all_found.values() for one in found.left_out]
         raise StallmarkError(" ".join(dict.fromkeys(left_out)))

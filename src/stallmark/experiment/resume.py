@@ -19,7 +19,9 @@ from stallmark.record.files import sweep
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import FILE, write_manifest
 from stallmark.record.reader import Record, find_records, recorded_seconds
+from stallmark.report.text.data_versions import changes
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, WorkloadChoice, model_for
+from stallmark.transactions import find_workload
 
 INTERRUPTED = "interrupted"
 """The folder in an experiment's own that keeps its incomplete runs, out of sight of reports."""
@@ -55,13 +57,22 @@ class EarlierExperiment:
         return cls(folder, scenario, last, whole)
 
     def refuse_another_server(self, engine: Engine) -> None:
-        """Refuse a server, or a Stallmark, of another version than the runs that are there were made with."""
+        """Refuse a server, data, or a Stallmark, of another version than the runs that are there were made with."""
         here, there = engine.identity(), self.last.server
         if (here.product, here.version_text) != (there.product, there.version):
             raise StallmarkError(
                 f"{self.folder} was begun on {there.product} {there.version}, and this is {here.product} "
                 f"{here.version_text}: runs on both would not compare. Name the server it was begun on."
             )
+        versions = {one.name: one.version for one in find_workload(self.scenario.contents.name).parts}
+        for made in [load.workload for load in self.last.loads if load.workload] or [self.last.workload]:
+            ours = versions.get(made.name)
+            if made.version is not None and ours is not None and made.version != ours:
+                changed = changes(made.name, (made.version, ours))
+                raise StallmarkError(
+                    f"{self.folder} was begun on data version {made.version} of the {made.name}, and this Stallmark "
+                    f"has version {ours}, with {changed}: run the experiment anew."
+                )
         if self.last.stallmark != stallmark.__version__:
             raise StallmarkError(
                 f"{self.folder} was begun with Stallmark {self.last.stallmark}, and this is {stallmark.__version__}: "

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from stallmark import format
 from stallmark.analysis.compare.settings import same_load
+from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import labels, points
 from stallmark.analysis.thresholds import over_steps
 from stallmark.format import plural
+from stallmark.record.manifest import Manifest
 from stallmark.report.columns import primary_of
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
@@ -48,16 +50,16 @@ def trend(past: Sequence[Past]) -> Table:
     per second. Rows whose settings are not those of the last one are marked."""
     some = [one for one in past if one.summary and one.summary.steps]
     found = [points(one.summary.steps) for one in some if one.summary]
-    scenarios = [one.summary.runs[0].manifest.scenario for one in some if one.summary]
+    manifests = [one.summary.runs[0].manifest for one in some if one.summary]
     names = [dict(zip(labels(each, each), each, strict=True)) for each in found]
     columns = list(dict.fromkeys(name for each in names for name in each))
     rows: list[Sequence[str | Cell]] = [
         [
             format.minute(one.begun),
             *(format.number(each[column].tps if column in each else None) for column in columns),
-            Cell("" if same_load(scenario, scenarios[-1]) else "other settings", "apart"),
+            Cell(_unlike(manifest, manifests[-1]), "apart"),
         ]
-        for one, each, scenario in zip(some, names, scenarios, strict=True)
+        for one, each, manifest in zip(some, names, manifests, strict=True)
     ]
     last = some[-1].summary if some else None
     primary = primary_of(last) if last else None
@@ -65,3 +67,10 @@ def trend(past: Sequence[Past]) -> Table:
     return Table(
         ["begun (UTC)", *(f"{column}\n{unit}" for column in columns), ""], rows, words=frozenset({0, len(columns) + 1})
     )
+
+
+def _unlike(one: Manifest, last: Manifest) -> str:
+    """Return the mark of a row that does not belong in one column with the last."""
+    if mixed_versions([one, last]):
+        return "other data version"
+    return "" if same_load(one.scenario, last.scenario) else "other settings"

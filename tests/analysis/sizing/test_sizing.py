@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.findings import kinds_of, of_kind
+from support.manifests import changed
 from support.profiles import GIB
 from support.sizings import OLTP, a_demand, a_replay, write_sizing_of, write_stand_in
 
@@ -17,6 +18,7 @@ from stallmark.analysis.sizing.summary import size, summarise_candidate
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.manifest_file import read_manifest
 from stallmark.record.sizing.folder import read_sizing, write_sizing
 from stallmark.record.sizing.manifest import Replay
 
@@ -230,6 +232,20 @@ def test_unlike_service_levels_are_refused_unless_one_is_given(tmp_path, profile
     with pytest.raises(StallmarkError, match="--slo"):
         size(profile, [a, b])
     assert len(size(profile, [a, b], other=READS_10MS).candidates) == 2
+
+
+def test_stand_ins_on_data_of_several_versions_are_refused(tmp_path, profile):
+    a, b, c = (write_sizing_of(tmp_path / name, profile, stand_in=(1.25, 1.38)) for name in "abc")
+    alone = write_sizing_of(tmp_path / "alone", profile)
+    for run in (b / "ceiling").iterdir():
+        loads = read_manifest(run).loads
+        changed(run, loads=[one.changed(workload=one.workload.changed(version=9)) for one in loads if one.workload])
+    for candidates, today in (([a, b], None), ([a, c], b), ([alone, a, b], None)):
+        with pytest.raises(
+            StallmarkError, match=r"ran on data version 1 and 9 of the bank, .*: run the older one again"
+        ):
+            size(profile, candidates, today=today)
+    assert len(size(profile, [alone, b]).candidates) == 2 and len(size(profile, [a, c]).candidates) == 2
 
 
 def test_other_windows_of_the_profile_are_refused(tmp_path, profile):

@@ -12,7 +12,7 @@ from stallmark.analysis.finding import Finding, Kind, info, invalid
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.scenario import Scenario
-from stallmark.record.manifest.workload import Step
+from stallmark.record.manifest.workload import Step, Workload
 from stallmark.stats.thresholds import POOL_REACHED
 
 WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory (MB)")
@@ -43,7 +43,8 @@ class IntentKind(Kind):
 
 
 class DifferenceKind(Kind):
-    """Differences between runs that must be alike. Facts: `a` and `b`, None where a record does not say."""
+    """Differences between runs that must be alike. Facts: `a` and `b`, None where a record does not say; of a version
+    of the data also the workload."""
 
     WORKLOAD = "other_workload"
     WORKLOAD_VERSION = "other_workload_version"
@@ -105,6 +106,7 @@ def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
         # What a record does not say is not held against it.
         if left != right and left is not None and right is not None:
             yield invalid(kind, a=left, b=right)
+    yield from _versions(a.workload, b.workload)
     yield from _steps(a.steps, b.steps)
     pool = one_pool(a, b)
     declared = set() if pool else set(WITH_THE_POOL)
@@ -119,7 +121,6 @@ def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
 
 _SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
     DifferenceKind.WORKLOAD: lambda one: one.workload.name or None,
-    DifferenceKind.WORKLOAD_VERSION: lambda one: one.workload.version,
     DifferenceKind.SCALE: lambda one: one.workload.scale or None,
     DifferenceKind.SEED: lambda one: one.workload.seed,
     DifferenceKind.MIX: lambda one: one.workload.mix,
@@ -135,6 +136,11 @@ _SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
     DifferenceKind.CORES: lambda one: one.machine.cores,
     DifferenceKind.MEMORY: lambda one: one.machine.memory_bytes,
 }
+
+
+def _versions(a: Workload, b: Workload) -> Iterator[Finding]:
+    if a.name == b.name and a.version != b.version and a.version is not None and b.version is not None:
+        yield invalid(DifferenceKind.WORKLOAD_VERSION, workload=a.name, a=a.version, b=b.version)
 
 
 def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Finding]:

@@ -28,12 +28,16 @@ def conclusions(
     cost: Sequence[Penalty],
     cells: Sequence[CellsStep],
     views: Mapping[str, ExperimentSummary],
+    mixed: Finding | None = None,
 ) -> Iterator[Finding]:
-    """Yield what follows from the loads beside each other."""
+    """Yield what follows from the loads beside each other. `mixed`: the reason not to compare the runs at all."""
     if broken := next((one for view in views.values() for one in view.findings if _is_broken(one)), None):
         yield broken
     if not points:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
+        return
+    if mixed:
+        yield mixed
         return
     yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, CeilingKind))
     yield from _together(cost)

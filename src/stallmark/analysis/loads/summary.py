@@ -7,6 +7,7 @@ from pathlib import Path
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.storage import drifts
+from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary, calls_of, summarise
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.loads.cells import CellsStep, cells_steps
@@ -99,7 +100,8 @@ def summarise_loads(
         of_all += whole_steps(record, measured)
     points, steps = load_points(of_loads), whole_points(of_all)
     cost, cells = penalties(points), cells_steps(points, steps)
-    found = list(conclusions(points, steps, cost, cells, made))
+    mixed = mixed_versions(run.manifest for run in runs)
+    found = list(conclusions(points, steps, cost, cells, made, mixed))
     whole = ExperimentSummary(
         scenario=scenario.name,
         title=scenario.title or scenario.name,

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.demand import mark_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
@@ -15,6 +17,7 @@ from stallmark.analysis.sizing.need import Need, need_of
 from stallmark.analysis.sizing.today import against_today
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.reader import find_records
 from stallmark.record.sizing.folder import read_sizing
 from stallmark.record.sizing.manifest import Demand, Sizing
 
@@ -89,6 +92,18 @@ def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObje
         if [len(each.pieces) for each in one.demand.windows] != [len(each.pieces) for each in sizing.demand.windows]:
             raise StallmarkError(
                 f"{first} and {folder} were measured with other windows of the profile: run one of them again."
+            )
+    made = {
+        folder: [record.manifest for record in find_records([folder / each.stand_in.ceiling])]
+        for folder, each in every
+        if each.stand_in and each.stand_in.ceiling
+    }
+    for (one_folder, left), (other_folder, right) in pairwise(made.items()):
+        if mixed := mixed_versions([*left, *right]):
+            versions = " and ".join(map(str, mixed.facts["versions"]))
+            raise StallmarkError(
+                f"The stand-ins of {one_folder} and {other_folder} ran on data version {versions} of the "
+                f"{mixed.facts['workload']}, with other rows, inputs or procedures: run the older one again."
             )
 
 

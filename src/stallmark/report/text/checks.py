@@ -12,6 +12,7 @@ from stallmark.format import listed, per_transaction, percent, size
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import during
+from stallmark.report.text.data_versions import changes
 from stallmark.report.text.device import labelled
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import AGAIN, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
@@ -310,7 +311,6 @@ def _(device: str | None, emulated: Mapping[str, Any] | None) -> str:
 
 _DIFFERENCES = {
     DifferenceKind.WORKLOAD: "workload",
-    DifferenceKind.WORKLOAD_VERSION: "version of the workload",
     DifferenceKind.SCALE: "scale",
     DifferenceKind.SEED: "seed",
     DifferenceKind.MIX: "mix",
@@ -338,6 +338,11 @@ def _against(title: str) -> Callable[..., str]:
 
 for _kind, _title in _DIFFERENCES.items():
     says(_kind)(_against(_title))
+
+
+@says(DifferenceKind.WORKLOAD_VERSION)
+def _(workload: str, a: int, b: int) -> str:
+    return f"built by data version {a} and {b}, with {changes(workload, (a, b))}"
 
 
 @says(DifferenceKind.SETTING)
