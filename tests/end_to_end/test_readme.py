@@ -39,6 +39,7 @@ SHORT = {
         *("--set", "workload={name: bank, scale: {branches: 1}}", "--set", "buffer_pool=16MiB", "--set", "repeats=1"),
         *("--set", "think_time={mean: 20ms}", "--set", "ramp=0s", "--set", "warm_up=0s", "--set", "measure=1s"),
     ),
+    "characterise": (),
     "probe": ("--size", "64MiB", "--seconds", "1", "--pattern", "8k-random-read", "--outstanding", "1"),
 }
 """The options added to commands that take minutes."""
@@ -50,8 +51,9 @@ SHORTER = {
     "user-ramp": ("--set", "users=[1, 2]"),
     "ceiling": ("--set", "search={of: users, from: 1, to: 2}", "--set", "slo={transactions: [p50 < 10s]}"),
     "two-devices": ("--set", "users=2"),
+    "bank": ("--users", "2", "--warm-up", "1s", "--measure", "1s"),
 }
-"""The options added besides, by the name of the scenario."""
+"""The options added besides, by the name of the scenario or workload."""
 SMALLER = {"branches=20": "branches=1"}
 
 LONG_S = {"minutes": 60, "days": 86_400}
@@ -155,7 +157,7 @@ def test_the_command_line_takes_it(command: Shell, tool: Tool, monkeypatch: pyte
         scenario = read_any_scenario(context.params["scenario"], context.params["overrides"])
         assert estimate(scenario).total_s > LONG_S[unit[0]], f"{command} is short enough to run"
     elif unit:
-        assert at.name in ("probe", "build", "check") or context.params.get("deep"), command
+        assert at.name in ("probe", "build", "check", "characterise") or context.params.get("deep"), command
     elif at.name == "run" and (named := context.params["scenario"]):
         read_any_scenario(named, context.params["overrides"])
 

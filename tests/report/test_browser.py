@@ -9,14 +9,17 @@ from support.profiles import write_made_profile
 from support.sizings import a_replay, write_sizing_of
 from support.synthetic import Truth, make_run
 from support.synthetic_queries import make_query_run
+from support.traces import make_pools, make_traced
 from support.waiting import TIMEOUT_S
 
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.locality.summary import characterise
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.sizing.summary import size
 from stallmark.record.reader import find_records
 from stallmark.report.comparison.page import write_comparison
+from stallmark.report.locality.page import write_locality
 from stallmark.report.page import write_report
 from stallmark.report.sizing.page import write_sizing_report
 
@@ -50,6 +53,8 @@ def files(tmp_path_factory, brokerage_runs):
     compared = write_comparison(runs, compare_runs(runs.runs), folder / "comparison.html")
     queries = write_report(summarise(find_records([folder / "queries"])), folder / "queries.html")
     sizing = write_sizing_report(sized(folder), folder / "sizing.html")
+    for name, made_runs in (("locality", make_pools(folder / "locality")), ("one pool", make_traced(folder / "one"))):
+        pages[name] = write_locality(characterise(find_records([made_runs])), folder / f"{name}.html").as_uri()
     return pages | {"comparison": compared.as_uri(), "queries": queries.as_uri(), "sizing": sizing.as_uri()}
 
 
@@ -145,7 +150,9 @@ UNREADABLE = """() => [...document.querySelectorAll(".chart, svg.picture")].flat
 })"""
 
 
-@pytest.mark.parametrize("name", ["pool", "ramp", "brokerage", "comparison", "queries", "sizing"])
+@pytest.mark.parametrize(
+    "name", ["pool", "ramp", "brokerage", "comparison", "queries", "sizing", "locality", "one pool"]
+)
 def test_no_words_in_a_chart_are_cut_or_lie_over_others_at_any_width(opened, name):
     for width in (420, 1400):
         page = opened(name, width=width)
@@ -162,6 +169,19 @@ def test_the_page_of_a_sizing_fits_every_width_and_begins_with_the_answer(opened
             s => document.querySelector(s).getBoundingClientRect().top)""")
         assert tops == sorted(tops) and tops[1] < 900
     assert page.evaluate("window.hurt") is None
+
+
+@pytest.mark.parametrize("name", ["locality", "one pool"])
+def test_the_page_of_how_a_load_reads_fits_and_begins_with_the_curve(opened, name):
+    for width in (420, 1400):
+        page = opened(name, width=width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        tops = page.evaluate("""["#answer .answer", "#chart-pools", "#pool table", "#chart-flash"].map(
+            s => document.querySelector(s).getBoundingClientRect().top)""")
+        assert tops == sorted(tops) and tops[1] < 700
+        drawn = page.evaluate("""Object.keys(stallmark.figures).map(
+            id => document.getElementById(id).querySelectorAll(".scatterlayer .trace, .barlayer .trace").length)""")
+        assert len(drawn) == 5 and all(drawn)
 
 
 def test_points_stand_where_their_values_are(opened):

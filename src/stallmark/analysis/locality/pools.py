@@ -65,7 +65,7 @@ def reads_over_pools(steps: Sequence[StepSummary], traced: Traced | None) -> lis
     for flash in [*traced.as_large_as_pools, *apart]:
         if flash.least is not None and flash.most is not None and flash.share > base.share:
             known = found.get(flash.share, PoolReads(flash.share, flash.size_bytes, 0, None))
-            least, most = base.measured * (1 - flash.most), base.measured * (1 - flash.least)
+            least, most = (base.measured * (1 - hits) for hits in (flash.most, flash.least))
             found[flash.share] = replace(known, least=least, most=most)
     return [found[share] for share in sorted(found)]
 

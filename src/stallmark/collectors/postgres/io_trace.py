@@ -19,7 +19,7 @@ class IoTrace(Collector):
     title = "Trace of I/Os"
     help = (
         "Every read, write and sync of the server's data files, as its processes asked for it and waited for it, on "
-        "request (`observe: [io_trace]`). It takes some 50 bytes for each while the run lasts, and 15 afterwards. `t` "
+        "request (`observe: [io_trace]`). It takes some 50 bytes for each while the run lasts, and 10 afterwards. `t` "
         "is when they were taken out of the server's memory."
     )
     columns = pa.schema(

@@ -186,11 +186,11 @@ def _band(
 ) -> list[go.Scatter]:
     """Return the line in the middle between two ends, and the area between them if they differ."""
     x = rounded(one for one, _, _ in rows)
-    texts = [write(low) if low == high else f"{write(low)} to {write(high)}" for _, low, high in rows]
+    texts = [write(low) if low == high else f"{write(low)}–{write(high)}" for _, low, high in rows]
+    labels = {"textposition": ["top center"] * (len(rows) - 1) + ["top left"], "cliponaxis": False} if labelled else {}
     middle = go.Scatter(
-        x=x, y=rounded((low + high) / 2 for _, low, high in rows), text=texts, line={"color": colour, "width": 2},
-        marker={"size": 6}, mode="lines+markers+text" if labelled else "lines+markers", textposition="top center",
-        cliponaxis=not labelled,
+        x=x, y=rounded((low + high) / 2 for _, low, high in rows), text=texts, marker={"size": 6},
+        line={"color": colour, "width": 2}, mode="lines+markers+text" if labelled else "lines+markers", **labels,
     )  # fmt: skip
     if all(low == high for _, low, high in rows):
         return [middle]
