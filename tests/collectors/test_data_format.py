@@ -14,6 +14,7 @@ from stallmark.record.writer import RecordWriter
 PAGE = Path(__file__).parents[2] / "docs" / "data-format.md"
 NUMBERS = {  # names, numbers of something, and a value whose unit is in another column
     "machine", "executor", "cell", "stream", "position", "pid", "type", "record", "file", "number", "value",
+    "op", "segment",
 }  # fmt: skip
 
 

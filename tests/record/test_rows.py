@@ -4,12 +4,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.record.rows import Rows, batch_of
+from stallmark.record.rows import Columns, Rows, batch_of
 from stallmark.record.schema import column
 from stallmark.record.stream import StreamWriter
 
@@ -112,3 +113,12 @@ def test_a_stream_holds_the_bytes_that_arrow_itself_writes(tmp_path: Path, compr
     ours.close()
     whole = (tmp_path / "arrow.arrows").read_bytes()
     assert (tmp_path / "ours.arrows").read_bytes() == whole.removesuffix(END_OF_STREAM) != whole
+
+
+def test_rows_may_be_an_array_for_each_column():
+    schema = pa.schema([("t", pa.float64()), ("op", pa.int8()), ("size", pa.int32())])
+    rows = Columns({"op": np.array([0, 2], "u4"), "size": np.array([8192, 0])}).after(t=1.5)
+    assert len(rows) == 2 and dict(rows[1]) == {"t": 1.5, "op": 2, "size": 0}
+    assert [dict(one) for one in rows[:1]] == [dict(rows[0])]
+    assert batch_of(rows, schema).to_pylist() == [{"t": 1.5, "op": 0, "size": 8192}, {"t": 1.5, "op": 2, "size": 0}]
+    assert len(Columns({})) == 0

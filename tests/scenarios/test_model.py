@@ -69,11 +69,15 @@ def test_what_can_be_observed_is_what_some_server_has(read):
 
 def test_a_server_without_it_refuses_what_it_is_to_observe(read, tmp_path):
     engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
-    with pytest.raises(StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"):
-        refuse_what_cannot_be(
-            read(sets=("observe=[io_latency]", "emulated_array=null", "start_cache=as it is", "reset=continue",
-                       "variants=[{name: a}]")), engine, tmp_path,
-        )  # fmt: skip
+    for name, message in (
+        ("io_latency", "small asks for `observe: io_latency`, which only SQL Server has"),
+        ("io_trace", "small asks for `observe: io_trace`, but the I/Os of the embedded PostgreSQL alone can be traced"),
+    ):
+        with pytest.raises(StallmarkError, match=message):
+            refuse_what_cannot_be(
+                read(sets=(f"observe=[{name}]", "emulated_array=null", "start_cache=as it is", "reset=continue",
+                           "variants=[{name: a}]")), engine, tmp_path,
+            )  # fmt: skip
 
 
 def test_without_any_device_it_is_the_real_one(read):

@@ -50,8 +50,8 @@ REGISTRY: dict[str, Sequence[type[Collector]]] = {
 """By the engine's dialect."""
 
 ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
-    "postgresql": {"io_trace": (IoTrace, IoFiles)},
     "mssql": {"query_store": (QueryStore, QueryStoreWaits), "io_latency": (IoLatency,)},
+    "postgresql": {"io_trace": (IoTrace, IoFiles)},
 }
 """By the engine's dialect, and by what a scenario asks for with `observe`: they cost the server something."""
 

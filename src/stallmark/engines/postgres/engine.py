@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OLDEST_MAJOR = 16
 SYSTEM_DATABASE = "postgres"  # that every server has
 OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
-OF_EACH_DATABASE = 2  # sessions of collectors whose views show one database alone
+OF_EACH_DATABASE = 3  # sessions of collectors whose views show one database alone
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
