@@ -51,7 +51,7 @@ class WorkloadChoice(Section):
     name: Annotated[str, WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})]
     """`bank`, `brokerage`, `mail` or `warehouse`."""
     scale: Annotated[Measures, Field(validate_default=True)] = {}
-    """How large, in the workload's own measures: `{branches: 100}`, `{customers: 5000, days: 5}`,
+    """How large, in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
     `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are
     best for it."""
     seed: Annotated[int, Field(ge=0, strict=True)] = 1

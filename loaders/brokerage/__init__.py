@@ -22,7 +22,7 @@ from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
 from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
 
-CUSTOMERS, DAYS = 5_000, 1.0  # unless the scale says otherwise
+CUSTOMERS, DAYS = 1_000, 10.0  # unless the scale says otherwise
 _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days
 
 

@@ -192,7 +192,8 @@ def security_of(account_key: Ints, number: Ints, securities: int) -> Ints:
 
 def watched_by(population: Population, customer: Ints) -> Ints:
     """Return the number of securities on the customer's watch list: uniform from the fewest to the most."""
-    return population.fewest_watched + customer * 37 % (population.most_watched - population.fewest_watched + 1)
+    # 103 is prime and above any number of lengths, so lengths are even at every scale.
+    return population.fewest_watched + customer * 103 % (population.most_watched - population.fewest_watched + 1)
 
 
 def broker_of(account_key: Ints) -> Ints:

@@ -22,7 +22,7 @@ def test_a_workload_is_traced_with_the_smallest_pool_by_default():
 def test_every_pool_is_a_variant_and_options_replace_what_a_scenario_says():
     made = scenario_for("memory-curve", "", None, ("4 %", "64MiB"), {"users": 3})
     assert [str(one.buffer_pool) for one in made.variants] == ["4 %", "64MiB"]
-    assert made.counts == [3] and made.workload.scale["customers"] == 5000 and made.warm_up == 28
+    assert made.counts == [3] and made.workload.scale["customers"] == 1000 and made.warm_up == 28
     assert made.repeats == 1 and made.curve is None
 
 

@@ -159,9 +159,9 @@ def test_a_wrong_command_line_ends_with_2(arguments):
     ("workload", "scale", "said"),
     [
         ("bank", "branches=1,branches=2", "'branches=2' is one too many: write --scale branches=10"),
-        ("brokerage", "days=1,days=2", "'days=2' is one too many: write --scale customers=5000,days=1"),
+        ("brokerage", "days=1,days=2", "'days=2' is one too many: write --scale customers=1000,days=10"),
         *(
-            ("brokerage", f"days={value}", f"'days={value}' is no measure: write --scale customers=5000,days=1")
+            ("brokerage", f"days={value}", f"'days={value}' is no measure: write --scale customers=1000,days=10")
             for value in ("nan", "1e9", "-1", "many", "", "²")
         ),
     ],

@@ -251,7 +251,7 @@ def test_a_history_too_short_for_what_differs_is_said_before_the_load(changes, v
 
     found = advised(name="brokerage", scale={"customers": 5_000, "days": 5})
     assert len(found) == bool(varied) and all(f"{varied} judged wrongly" in one for one in found)
-    assert not advised(name="brokerage", scale={"customers": 1_000, "days": 10})
+    assert not advised(name="brokerage", scale={"customers": 1_000, "days": 40})
     assert not advised(name="bank", scale={"branches": 1})
 
 

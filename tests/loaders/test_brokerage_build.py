@@ -117,7 +117,7 @@ def test_a_scale_that_cannot_be_is_refused(given, sentence):
 
 
 def test_the_scale_has_defaults():
-    assert LOADER.scale({}) == {"customers": 5_000, "days": 1.0, "compressibility": 2.0}
+    assert LOADER.scale({}) == {"customers": 1_000, "days": 10.0, "compressibility": 2.0}
     assert LOADER.scale({"days": 2}) == LOADER.scale({"days": 2.0})
 
 

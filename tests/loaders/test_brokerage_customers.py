@@ -17,6 +17,7 @@ from stallmark.schema.brokerage.population import (
     tax_id,
     tax_number,
     tier_of,
+    watched_by,
 )
 
 SEED = 3
@@ -93,6 +94,15 @@ def test_watch_lists_are_in_proportion_to_the_initial_days(days: float, fewest: 
     assert set(counts) == set(tables["brokerage.watch_list"]["wl_id"].to_pylist())
     assert (min(counts.values()), max(counts.values())) == (fewest, most)
     assert sum(counts.values()) / 1_000 == pytest.approx((fewest + most) / 2, rel=0.03)
+
+
+def test_watch_lists_have_every_length_at_every_scale() -> None:
+    customer = np.arange(1_000)
+    for days in range(1, 301):
+        population = Population(1_000, days)
+        lengths = np.bincount(watched_by(population, customer))[population.fewest_watched :]
+        assert len(lengths) == population.most_watched - population.fewest_watched + 1
+        assert lengths.max() - lengths.min() <= 1
 
 
 def test_tax_status() -> None:

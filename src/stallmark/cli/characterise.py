@@ -32,7 +32,7 @@ POOL_SHARE = 0.02
 
 @click.command(cls=Command)
 @click.argument("load", nargs=-1, required=True, metavar="WORKLOAD|SCENARIO|RUN...")
-@click.option("--scale", default="", metavar="MEASURE=N[,…]", help="How large, for example customers=5000,days=5.")
+@click.option("--scale", default="", metavar="MEASURE=N[,…]", help="How large, for example customers=1000,days=40.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="[default: 1]")
 @click.option("--users", type=click.IntRange(1), default=None, help=f"Virtual users [default: {USERS}].")
 @click.option(
@@ -74,7 +74,7 @@ def characterise(
             "Only the embedded PostgreSQL can be traced. Of another server the reads over memory can be had: "
             "`stallmark run buffer-pool --server …`, then `stallmark characterise` with its records."
         )
-    scenario = scenario_for(load[0], scale, seed, pools, given)
+    scenario = scenario_for(load[0], scale, seed, list(dict.fromkeys(pools)), given)
     folder, holds = _run(scenario, target, out_dir)
     show([folder], page or folder / "locality.html", as_json)
     if not holds:

@@ -159,7 +159,7 @@ def workload_options(command: Callable) -> Callable:
         "scale",
         default="",
         metavar="MEASURE=N[,…]",
-        help="How large, for example branches=100, customers=5000,days=1, size=20GB; of several, the measures of all.",
+        help="How large, for example branches=100, customers=1000,days=10, size=20GB; of several, the measures of all.",
     )
     @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
     @wraps(command)

@@ -1,4 +1,5 @@
--- A company has figures of as many quarters as the scale says, three other companies as competitors in its own industry, and two news.
+-- A company has figures of as many quarters as the scale says, three other companies as competitors in its own
+-- industry, and two news.
 SELECT c.co_id, f.quarters, k.competitors, k.elsewhere, n.news
   FROM brokerage.company c
   LEFT JOIN (SELECT fi_co_id, COUNT(*) AS quarters

@@ -6,4 +6,5 @@ SELECT COALESCE(l.wl_id, i.wi_wl_id) AS watch_list, i.items
               GROUP BY wi_wl_id) i ON i.wi_wl_id = l.wl_id
  WHERE l.wl_id IS NULL
     OR i.wi_wl_id IS NULL
-    OR i.items <> :fewest_watched + (l.wl_c_id - CAST(4300000001 AS bigint)) * 37 % (:most_watched - :fewest_watched + 1)
+    OR i.items <> :fewest_watched
+                   + (l.wl_c_id - CAST(4300000001 AS bigint)) * 103 % (:most_watched - :fewest_watched + 1)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.locality.kinds import LocalityKind
@@ -13,10 +14,12 @@ from stallmark.analysis.locality.traced import Traced, figures_of_trace
 from stallmark.analysis.points import group
 from stallmark.analysis.read.server_summary import IoSummary, TransactionReads
 from stallmark.analysis.run import RunSummary
+from stallmark.analysis.shallow_history import shallow_history
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
+from stallmark.record.trade_history import trade_history
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 WIDE_BAND = 0.05
@@ -51,6 +54,12 @@ def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSumm
     """
     if len(names := {record.manifest.workload.name for record in records}) > 1:
         raise StallmarkError(f"These runs are of several loads ({', '.join(sorted(names))}): name those of one.")
+    if mixed_versions(record.manifest for record in records):
+        raise StallmarkError("These runs are on data of several versions, which have other rows: name those of one.")
+    if len({repr(record.manifest.workload.scale) for record in records}) > 1:
+        raise StallmarkError("These runs are on databases of several scales: name those of one.")
+    if len({record.folder.name for record in records}) < len(records):
+        raise StallmarkError("Two of these runs have the same name: name the runs of one experiment.")
     experiment = summarise(records, each)
     traced_runs = {record.folder.name: record for record in records if has_trace(record)}
     steps = sorted(experiment.steps, key=lambda step: step.buffer_pool_share or 0.0)
@@ -80,6 +89,11 @@ def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSumm
     )
     found.findings.extend(_findings(found))
     found.cautions.extend(_cautions(found))
+    if step.storage.writes_partial:
+        found.cautions.append(step.storage.writes_partial)
+    history = trade_history(manifest.workload.name, manifest.workload.scale)
+    if shallow := shallow_history(history, ("memory", "flash"), manifest.server.product):
+        found.cautions.append(shallow)
     return found
 
 

@@ -39,15 +39,17 @@ class IoTrace(Collector):
         return None if self.engine.tracing and self.engine.tracing.trace else "The server was not started traced."
 
     def open(self) -> None:
+        self._lost = 0  # since the last sample that had an I/O to note it at
         self._trace.begin()
 
     def sample(self, now: float) -> Sequence[Row]:
+        began_us = round((time.monotonic() - now) * 1e6)  # the run did, by the clock of the trace
         events, lost = self._trace.read()
+        self._lost += lost
         if not len(events):
             return []
-        began_us = round((time.monotonic() - now) * 1e6)  # the run did, by the clock of the trace
         losses = events["operation"] * 0
-        losses[0] = lost
+        losses[0], self._lost = self._lost, 0
         return Columns(
             {
                 "begun_us": events["begun_us"].astype("i8") - began_us,

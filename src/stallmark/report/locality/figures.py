@@ -26,7 +26,7 @@ _DOUBLED, _TENFOLD = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64), (0.001, 0.01, 0
 
 def figures(found: Locality) -> Iterator[Figure]:
     """Yield a chart of everything that is known."""
-    if len(found.pools) > 1:
+    if sum(bool(pool.value) for pool in found.pools) > 1:
         yield _pools(found)
     if (traced := found.traced) and traced.pool_share is not None:
         if any(one.least is not None for one in traced.flash):
