@@ -14,6 +14,7 @@ from stallmark.loaders.brokerage import counts
 from stallmark.schema.brokerage.population import UNIT, Population
 
 MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
+LEAST_DAYS = 2  # a tenth of a day is more than a twentieth of a smaller database
 _STEPS = 10
 """In one day: finer steps are lost in the estimate."""
 
@@ -22,7 +23,7 @@ _STEPS = 10
 def split(wanted_bytes: int) -> tuple[int, float]:
     """Return customers and days of a database of about that size on PostgreSQL; raise StallmarkError if it is too small
     or too large."""
-    smallest, largest = estimated_bytes(UNIT, 1 / _STEPS), estimated_bytes(MOST_CUSTOMERS, MOST_DAYS)
+    smallest, largest = estimated_bytes(UNIT, LEAST_DAYS), estimated_bytes(MOST_CUSTOMERS, MOST_DAYS)
     if not smallest <= wanted_bytes <= largest:
         raise StallmarkError(
             f"A brokerage of {format.size(wanted_bytes)} cannot be: it takes from {format.size(smallest)} to "
@@ -30,8 +31,8 @@ def split(wanted_bytes: int) -> tuple[int, float]:
         )
     units = range(1, MOST_CUSTOMERS // UNIT)
     customers = UNIT * (1 + bisect_left(units, wanted_bytes, key=lambda each: estimated_bytes(each * UNIT, MOST_DAYS)))
-    steps = range(1, MOST_DAYS * _STEPS)
-    step = 1 + bisect_left(steps, wanted_bytes, key=lambda each: estimated_bytes(customers, each / _STEPS))
+    steps = range(LEAST_DAYS * _STEPS, MOST_DAYS * _STEPS)
+    step = steps.start + bisect_left(steps, wanted_bytes, key=lambda each: estimated_bytes(customers, each / _STEPS))
     return customers, step / _STEPS
 
 

@@ -132,6 +132,7 @@ def run(
         checkpoint=lambda: None,
         buffer_pool_bytes=lambda: None,
         directories=lambda: {},
+        identity=lambda: SimpleNamespace(product="PostgreSQL"),
     )
     engine.databases = lambda: (engine,)
     monkeypatch.setattr(Run, "go", go)

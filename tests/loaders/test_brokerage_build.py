@@ -89,7 +89,8 @@ def test_its_size_is_about_what_was_estimated(whole):
     sizes = estimate(with_article_bytes(METADATA, plan.article_bytes), plan.rows, "postgresql")
     entry = ledger.read(whole)
     log = min(sizes.heap_bytes, 4 * 1024**3)  # the estimate holds room for it
-    assert entry and entry.loaded_bytes == pytest.approx(sizes.loaded_bytes - log, rel=0.1)
+    # Of so few days 12 MB are maps of free space, upper levels and what the server needs for itself.
+    assert entry and entry.loaded_bytes == pytest.approx(sizes.loaded_bytes - log, rel=0.1, abs=12e6)
 
 
 def test_another_one_is_refused_with_the_difference(whole):

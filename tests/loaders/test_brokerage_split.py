@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import LOADER
-from stallmark.loaders.brokerage.split import MOST_CUSTOMERS, MOST_DAYS, estimated_bytes, split
+from stallmark.loaders.brokerage.split import LEAST_DAYS, MOST_CUSTOMERS, MOST_DAYS, estimated_bytes, split
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import expected_bytes
 from stallmark.schema.brokerage.population import UNIT
 from stallmark.transactions import find_workload
 
-LEAST_DAYS = 0.1
 SMALLEST, LARGEST = estimated_bytes(UNIT, LEAST_DAYS), estimated_bytes(MOST_CUSTOMERS, MOST_DAYS)
 SIZES = st.one_of(st.integers(SMALLEST, LARGEST), st.integers(SMALLEST, 100 * 10**9))
 

@@ -263,7 +263,7 @@ def test_a_size_is_a_scale_that_gives_the_same_database_again(read):
 @pytest.mark.parametrize(
     ("scale", "words"),
     [
-        ("{size: 20}", "it takes from 14.4"), ("{size: 1MB}", "it takes from 14.4"),
+        ("{size: 20}", "it takes from 104"), ("{size: 1MB}", "it takes from 104"),
         ("{size: large}", "size: 'large' is no size"), ("{size: '20'}", "size: 20 has no unit"),
         ("{size: 20GB, days: 4}", "leave out `size` or `days`"),
     ],

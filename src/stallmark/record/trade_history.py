@@ -21,7 +21,7 @@ class TradeHistory:
 
     @property
     def trades_per_account(self) -> float:
-        return round(self.days * TRADES_PER_ACCOUNT, 2)
+        return round(self.days * TRADES_PER_ACCOUNT, 4)
 
 
 def trade_history(workload: Any, scale: Any) -> TradeHistory | None:
