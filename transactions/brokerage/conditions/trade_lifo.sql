@@ -8,8 +8,8 @@ SELECT t.t_id, t.t_lifo, t.t_dts, taken.t_id AS taken, taken.t_dts AS taken_sinc
        other.t_dts AS left_since, other.closed
   FROM (SELECT DISTINCT account, symbol
           FROM (SELECT slots.*,
-                       LAG(hh_h_t_id) OVER (PARTITION BY account, symbol, slot ORDER BY turn) AS found,
-                       LAG(hh_after_qty) OVER (PARTITION BY account, symbol, slot ORDER BY turn) AS found_qty
+                       LAG(hh_h_t_id) OVER (PARTITION BY account, symbol, slot ORDER BY turn) AS last_changed,
+                       LAG(hh_after_qty) OVER (PARTITION BY account, symbol, slot ORDER BY turn) AS last_qty
                   FROM (SELECT ends.*,
                                CASE WHEN hh_before_qty <> 0 AND lifo = 0 THEN gone + 1 - closes
                                     ELSE last_one + lifo * closes END AS slot
@@ -36,7 +36,8 @@ SELECT t.t_id, t.t_lifo, t.t_dts, taken.t_id AS taken, taken.t_dts AS taken_sinc
                                           JOIN brokerage.trade taken ON taken.t_id = h.hh_h_t_id) AS changes) AS ends
                        ) AS slots) AS replayed
          WHERE (hh_before_qty = 0 AND hh_h_t_id <> hh_t_id)
-            OR (hh_before_qty <> 0 AND (found IS NULL OR found <> hh_h_t_id OR found_qty <> hh_before_qty))) AS odd
+            OR (hh_before_qty <> 0
+                AND (last_changed IS NULL OR last_changed <> hh_h_t_id OR last_qty <> hh_before_qty))) AS odd
   JOIN brokerage.trade t ON t.t_ca_id = odd.account AND t.t_s_symb = odd.symbol
   JOIN brokerage.holding_history h ON h.hh_t_id = t.t_id
   JOIN brokerage.trade taken ON taken.t_id = h.hh_h_t_id
