@@ -56,7 +56,7 @@ def _block_ends(width: int, bits: int) -> Floats:
 
 
 def _bit_share(width: int, bits: int) -> float:
-    """Return how often each of `bits` is 1, if they stand for `width` bits that are 1 three times out of four."""
+    """Return the share of draws in which each of `bits` is 1, standing for `width` bits with the published share."""
     if bits == width:
         return _PUBLISHED_SHARE
     wanted = width * _information(_PUBLISHED_SHARE) / bits
@@ -68,5 +68,5 @@ def _bit_share(width: int, bits: int) -> float:
 
 
 def _information(share: float) -> float:
-    """Return how far a bit that is 1 with this share is from a fair one, in bits."""
+    """Return the distance of a bit with this share of ones from a fair bit, in bits of information."""
     return 1 + share * log2(share) + (1 - share) * log2(1 - share)
