@@ -97,3 +97,12 @@ def test_where_a_process_does_not_show_what_it_maps_nothing_is_taken_for_left(me
 
     monkeypatch.setattr(Path, "read_text", hidden)
     assert list(of_postgres.segments()) == []
+
+
+def test_the_sockets_of_a_server_that_is_about_to_start_are_left_alone(memory):
+    """A file has its name before its content, and another command can look in between."""
+    sockets = Path(tempfile.gettempdir()) / f"stallmark-{os.getuid()}-0123456789ab"
+    sockets.mkdir(mode=0o700)
+    (sockets / "database").touch()
+    assert list(of_postgres.servers()) == [] and not Path("lock").exists()
+    assert stallmark("list", "--json").exit_code == 0 and sockets.exists()

@@ -41,9 +41,10 @@ def _end(sockets: Path) -> None:
 
 
 def _free(sockets: Path) -> int | None:
-    """Return the lock of the database whose sockets these are; None where somebody has it, or it is gone."""
+    """Return the lock of the database whose sockets these are; None if somebody has it, it is gone or not yet named."""
     with suppress(OSError, ValueError):
-        return hold(Path((sockets / DATABASE).read_text()))
+        folder = Path((sockets / DATABASE).read_text())
+        return hold(folder) if folder.is_absolute() else None  # empty: a server that starts is about to write it
     return None
 
 
