@@ -16,11 +16,13 @@ from stallmark.analysis.sizing.need import need_of
 from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
 from stallmark.analysis.sizing.summary import size, summarise_candidate
 from stallmark.errors import StallmarkError
+from stallmark.format import number
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.sizing.folder import read_sizing, write_sizing
 from stallmark.record.sizing.manifest import Replay
+from stallmark.report.text import sentence
 
 NEAR = 0.015
 """A stand-in's levels are the I/Os that were counted: samples do not end where steps do."""
@@ -199,6 +201,19 @@ def test_the_need_is_growth_times_a_percentile_over_the_busiest_window(profile):
     p90 = need_of(found, demand, "p90", 1.5)  # 15 of 150 minutes are the busy ones: ninety per cent are not
     assert p90.multiple == pytest.approx(0.5, rel=0.01) and p90.minutes == 150
     assert need_of(found, demand, "max", 1.0).multiple == pytest.approx(1.0, rel=0.01)
+
+
+@pytest.mark.parametrize("percentile", [None, "p90"])
+@pytest.mark.parametrize("growth", [1.0, 1.5, 0.5])
+def test_growth_is_applied_once_and_stated_once(sized, percentile, growth):
+    found = sized(percentile=percentile, growth=growth)
+    [need] = [one for one in found.findings if one.kind in (SizingKind.NEED, SizingKind.NEED_BY_WINDOW)]
+    base = need.facts["minutes_per_s" if percentile else "window_per_s"]
+    assert need.facts["per_s"] == pytest.approx(growth * base)
+    assert found.need.per_s == pytest.approx(found.need.multiple * found.need.window_per_s)
+    text = sentence(need)
+    assert text.startswith(f"The need is {number(need.facts['per_s'])} I/Os per second")
+    assert text.count("growth") == (growth != 1) and text.count(f"{growth:g}×") <= 1
 
 
 def test_a_percentile_of_too_few_minutes_gives_way_to_the_busiest_window(sized):

@@ -11,23 +11,34 @@ from stallmark.record.sizing.manifest import Demand
 
 @dataclass(frozen=True)
 class Need:
-    """The need. `percentile` is the one that was asked for, None where the busiest window counts; `minutes_per_s`: its
-    I/Os per second, None where there are too few `minutes` for it, and the busiest window counts in its place."""
+    """The need: `multiple` times the I/Os of the busiest window, `window_per_s`; growth is part of it. `percentile` is
+    the one that was asked for, None if the busiest window counts; `minutes_per_s`: its I/Os per second, None if there
+    are too few `minutes` for it, and the busiest window counts in its place."""
 
     multiple: float
+    window_per_s: float
     growth: float = 1.0
     percentile: str | None = None
     minutes: int = 0
     minutes_per_s: float | None = None
-    window_per_s: float | None = None
+
+    @property
+    def per_s(self) -> float:
+        """The need in I/Os per second, growth included."""
+        return self.multiple * self.window_per_s
 
 
 def need_of(found: ProfileSummary, demand: Demand, percentile: str | None, growth: float) -> Need:
     """Return `growth` × the I/Os per second of a percentile of the minutes, as a multiple of the busiest window."""
-    window_per_s = sum(demand.windows[0].mean(name) for name in ("reads", "writes", "log_writes"))
+    window_per_s = busiest_per_s(demand)
     if percentile is None or not window_per_s:
-        return Need(growth, growth, window_per_s=window_per_s)
+        return Need(growth, window_per_s, growth)
     minutes = np.sort(ios_of_minutes(found.intervals, found.rates))
     minutes_per_s = percentile_of(minutes, PERCENTILES[percentile])
     multiple = growth * (1.0 if minutes_per_s is None else minutes_per_s / window_per_s)
-    return Need(multiple, growth, percentile, len(minutes), minutes_per_s, window_per_s)
+    return Need(multiple, window_per_s, growth, percentile, len(minutes), minutes_per_s)
+
+
+def busiest_per_s(demand: Demand) -> float:
+    """Return the I/Os per second of the busiest window, writes of the log included."""
+    return sum(demand.windows[0].mean(name) for name in ("reads", "writes", "log_writes"))

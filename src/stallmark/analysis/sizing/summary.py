@@ -13,7 +13,7 @@ from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.analysis.sizing import untested
 from stallmark.analysis.sizing.candidate import CandidateAnswer, answer_of, finding_of
 from stallmark.analysis.sizing.kinds import SizingKind
-from stallmark.analysis.sizing.need import Need, need_of
+from stallmark.analysis.sizing.need import Need, busiest_per_s, need_of
 from stallmark.analysis.sizing.today import against_today
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
@@ -52,7 +52,7 @@ class SizingSummary:
 def summarise_candidate(folder: Path) -> SizingSummary:
     """Summarise the folder of one candidate, whose need is its profile's busiest windows as they were."""
     sizing = read_sizing(folder)
-    return _summary([(folder, sizing)], None, None, Need(1.0), None)
+    return _summary([(folder, sizing)], None, None, Need(1.0, busiest_per_s(sizing.demand)), None)
 
 
 def size(
@@ -171,10 +171,11 @@ def _below(need: Need, demand: Demand) -> Iterator[Finding]:
 
 
 def _need(need: Need, demand: Demand) -> Finding:
-    facts = {"multiple": need.multiple, "growth": need.growth, "window_per_s": need.window_per_s}
+    facts = {"per_s": need.per_s, "growth": need.growth, "window_per_s": need.window_per_s}
     facts |= {"window_s": demand.windows[0].seconds, "begin": demand.windows[0].begin}
     if need.minutes_per_s is not None:
-        return info(SizingKind.NEED, **facts, percentile=need.percentile, minutes_per_s=need.minutes_per_s)
+        of_minutes = {"multiple": need.multiple, "percentile": need.percentile, "minutes_per_s": need.minutes_per_s}
+        return info(SizingKind.NEED, **facts, **of_minutes)
     return info(SizingKind.NEED_BY_WINDOW, **facts, percentile=need.percentile, minutes=need.minutes)
 
 

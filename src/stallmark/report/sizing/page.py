@@ -61,7 +61,7 @@ def headline(found: SizingSummary) -> list[str]:
         text
         for text in (
             words.service_level(level),
-            f"need {words.in_times(found.need.multiple)} the busiest window",
+            words.need(found.need.per_s, found.need.multiple),
             f"profile of {format.duration(found.profile.end - found.profile.begin)}" if found.profile else "",
         )
         if text

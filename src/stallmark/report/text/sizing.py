@@ -164,29 +164,35 @@ def _(candidate: str) -> str:
     return f"Nothing is known of {quoted([candidate])}: neither replay nor stand-in came to an answer."
 
 
+def need(per_s: float, multiple: float) -> str:
+    """Write the need in its unit, and as the multiple that all windows are played at to meet it."""
+    return f"need {number(per_s)} I/Os per s, {in_times(multiple)} the busiest window"
+
+
 @says(SizingKind.NEED)
 def _(
-    multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str,
+    per_s: float, multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str,
     minutes_per_s: float,
 ) -> str:  # fmt: skip
     which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
     return (
-        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: {which} had "
-        f"{number(minutes_per_s)} I/Os per second against their {number(window_per_s)}{_grown(growth)}."
+        f"The need is {number(per_s)} I/Os per second: {_base(minutes_per_s, growth)} {which}. It is "
+        f"{in_times(multiple)} the {number(window_per_s)} of the busiest {roughly(window_s)}, which began at "
+        f"{at(begin)}."
     )
 
 
 @says(SizingKind.NEED_BY_WINDOW)
 def _(
-    multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
+    per_s: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
     minutes: int,
 ) -> str:  # fmt: skip
     why = ""
     if percentile is not None:
         why = f" They count because {minutes} minutes are too few for {percentile}."
     return (
-        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: "
-        f"{number(window_per_s)} I/Os per second{_grown(growth)}.{why}"
+        f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
+        f"which began at {at(begin)}.{why}"
     )
 
 
@@ -198,8 +204,9 @@ def _(percentile: str, times: float, window_s: float) -> str:
     )
 
 
-def _grown(growth: float) -> str:
-    return "" if growth == 1 else f", and growth of {in_times(growth)} on top"
+def _base(per_s: float, growth: float) -> str:
+    """Write the base of the need, with the growth over it: growth is part of the need, and stated here alone."""
+    return "those of" if growth == 1 else f"growth of {in_times(growth)} over the {number(per_s)} of"
 
 
 @says(SizingKind.METHODS)
