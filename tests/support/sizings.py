@@ -16,6 +16,7 @@ from stallmark.record.sizing.folder import write_sizing
 from stallmark.record.sizing.manifest import (
     Demand,
     Matched,
+    Peak,
     Piece,
     Replay,
     ReplayLevel,
@@ -29,6 +30,7 @@ from support.synthetic_loads import QUIET, LoadsStep, make_loads_run
 
 GIB = 1 << 30
 PER_S = {"reads": 1000.0, "writes": 200.0, "log": 300.0}
+PEAKS = {"ios_per_s": 1500.0, "reads_per_s": 1000.0, "read_bytes_per_s": 8.192e6}
 STARTED = "2026-03-04T08:00:00+00:00"
 OLTP = ServiceLevelObjective(name="oltp", read_ms=20, ideal_ms=10, percentile="p95")
 Ends = tuple[float | None, float | None]
@@ -41,7 +43,15 @@ def a_demand(profile: str = "0" * 16, **fields: Any) -> Demand:
     piece = Piece(seconds=15, reads=1000, read_bytes=8.192e6, writes=200, write_bytes=3.2768e6, log_writes=300,
                   log_bytes=2.4e6)  # fmt: skip
     window = Window(begin=1_772_464_200, because="ios_per_s", pieces=(piece,) * 60)
-    known = {"transactions": 400.0, "cpu_cores": 3.0, "cores": 8, "pool_bytes": 20 * GIB, "database_bytes": 100 * GIB}
+    peaks = tuple(Peak(measure=name, begin=window.begin, per_s=per_s, played=per_s) for name, per_s in PEAKS.items())
+    known = {
+        "peaks": peaks,
+        "transactions": 400.0,
+        "cpu_cores": 3.0,
+        "cores": 8,
+        "pool_bytes": 20 * GIB,
+        "database_bytes": 100 * GIB,
+    }
     return Demand(**{"profile": profile, "windows": (window,), "read_ms": 6.0} | known | fields)
 
 

@@ -39,7 +39,8 @@ def run_sizing(
         command()  # of the generator of their data: before I/O is replayed for nothing
     demand = demand_of(profile, window_s=scenario.replay.window)
     show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
-    expects = estimate(scenario, to_build=float(target.is_absent(scenario.contents)))
+    absent = float(target.is_absent(scenario.contents))
+    expects = estimate(scenario, to_build=absent, windows=len(demand.windows))
     show.say(f"It takes {takes.takes(expects.total_s, expects.build_s, at_most=True)}.")
     runner = None
     try:

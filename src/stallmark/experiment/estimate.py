@@ -59,13 +59,15 @@ def estimate(
     to_build: float = 1.0,
     to_copy: bool = True,
     pace: float = 1.0,
+    windows: int = 1,
 ) -> Estimate:
     """Estimate an experiment. `to_build`: the share of its database that is still to be loaded; `to_copy`: no copy of
-    it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time."""
+    it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time;
+    `windows`: of a profile, that a sizing plays."""
     if isinstance(scenario, ProbeScenario):
         return _of_probe(scenario, pace)
     if isinstance(scenario, SizingScenario):
-        return _of_sizing(scenario, dialect, to_build, to_copy, pace)
+        return _of_sizing(scenario, dialect, to_build, to_copy, pace, windows)
     contents = scenario.contents
     by_part = {
         part.name: expected_bytes(dialect, part, loader_for(part.name).own(contents.scale))
@@ -142,8 +144,10 @@ def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> fl
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
 
 
-def _of_sizing(scenario: SizingScenario, dialect: str, to_build: float, to_copy: bool, pace: float) -> Estimate:
-    """Estimate a sizing as it usually goes: the replay of one window, the loads alone, two trials, and the ceiling."""
+def _of_sizing(
+    scenario: SizingScenario, dialect: str, to_build: float, to_copy: bool, pace: float, windows: int
+) -> Estimate:
+    """Estimate a sizing as it usually goes: the replay of the windows, the loads alone, two trials, and the ceiling."""
     assert scenario.search
     rate = dict.fromkeys(scenario.loads, 1.0)
     parts = [scenario.calibration(None), *2 * [scenario.trial(rate, None)], scenario.ceiling(rate, None)]
@@ -151,7 +155,7 @@ def _of_sizing(scenario: SizingScenario, dialect: str, to_build: float, to_copy:
     runs = [run for part in parts for run in estimate(part, dialect, to_build=0.0, to_copy=False, pace=pace).runs_s]
     choice = scenario.replay
     files_s = pace * (choice.size + choice.log_size) / rates.WRITE_BYTES_PER_S
-    played_s = scenario.search.asked().usual_levels * min(choice.play, choice.window)
+    played_s = scenario.search.asked().usual_levels * windows * min(choice.play, choice.window)
     return Estimate(build_s=built, runs_s=(files_s + played_s, *runs))
 
 

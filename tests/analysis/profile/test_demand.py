@@ -1,11 +1,20 @@
 """The demand of a profile: its windows, what their intervals hold, and what is said where something is not known."""
 
+from math import ceil
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, load
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
+from stallmark.analysis.profile.asked import COLUMNS as MEASURES
+from stallmark.analysis.profile.asked import MORE, MOST_TOGETHER, TOGETHER, Asked
 from stallmark.analysis.profile.demand import demand_of
+from stallmark.analysis.profile.windows import SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.profile.manifest import ProfiledServer
@@ -40,7 +49,7 @@ def test_pieces_are_per_second_and_every_class_but_the_log_is_data(demand):
     assert (found.pool_bytes, found.database_bytes, found.read_ms, found.log_ms) == (20 * GIB, 100 * GIB, 6, 0.5)
 
 
-def test_windows_are_those_that_ask_for_most_and_do_not_overlap(demand):
+def test_windows_are_those_that_ask_for_most_by_each_measure(demand):
     def file_io(n):
         reads, writes, log = (1 + 9 * (begin <= n < begin + 60) for begin in (60, 150, 220))
         data = times(times(DATA, reads, "reads", "read_bytes"), writes, "writes", "write_bytes")
@@ -52,14 +61,88 @@ def test_windows_are_those_that_ask_for_most_and_do_not_overlap(demand):
     assert found[1].mean("writes") == pytest.approx(10 * 50 / 15)
 
 
-def test_a_burst_that_overlaps_the_busiest_window_is_looked_for_outside_it(demand):
+def test_a_burst_that_overlaps_the_busiest_window_is_played_whole(demand):
     def file_io(n):
         data = times(DATA, 1 + 9 * (100 <= n < 160), "reads", "read_bytes")
         return {"data": times(data, 1 + 4 * (150 <= n < 180), "writes", "write_bytes"), "log": LOG}
 
     found = demand(file_io=file_io).windows
     assert [one.because for one in found] == ["ios_per_s", "writes_per_s"]
-    assert from_start(found[0]) == pytest.approx(100, abs=5) and from_start(found[1]) == from_start(found[0]) + 60
+    assert from_start(found[0]) == pytest.approx(100, abs=5) and 120 <= from_start(found[1]) <= 150
+
+
+NIGHT, REBUILD = range(300, 360), range(500, 560)
+
+
+def of_day(n, *, backup=0.0, rebuild=0.0):
+    """An interval of two and a half hours with a busy quarter; a backup reads `backup` MB/s in large pieces, a rebuild
+    of an index writes `rebuild` MB/s of data and of log."""
+    busy = 1 + 2 * (100 <= n < 160)
+    data = times(DATA, busy, "reads", "read_bytes", "writes", "write_bytes")
+    log = times(LOG, busy, "writes", "write_bytes")
+    if n in NIGHT:
+        data = data | {
+            "reads": data["reads"] + backup * LENGTH,
+            "read_bytes": data["read_bytes"] + backup * LENGTH * 1e6,
+        }
+    if n in REBUILD:
+        count, size = rebuild * LENGTH * 2, rebuild * LENGTH * 1e6
+        data = data | {"writes": data["writes"] + count, "write_bytes": data["write_bytes"] + size}
+        log = log | {"writes": log["writes"] + count / 8, "write_bytes": log["write_bytes"] + size}
+    return {"data": data, "log": log}
+
+
+def test_a_backup_at_night_is_a_window_by_bytes_read(demand):
+    found = demand(600, file_io=lambda n: of_day(n, backup=15.0))
+    assert [(one.because, from_start(one)) for one in found.windows] == [("ios_per_s", 100), ("read_bytes_per_s", 300)]
+    peaks = {one.measure: one for one in found.peaks}
+    assert peaks["read_bytes_per_s"].per_s == pytest.approx(15e6, rel=0.01) and len(peaks) == 7
+    assert all(one.played == pytest.approx(one.per_s) for one in found.peaks)
+    assert found.beyond is None, "no other window asks for more of anything"
+
+
+def test_a_rebuild_of_an_index_is_a_window_by_bytes_written(demand):
+    found = demand(600, file_io=lambda n: of_day(n, rebuild=2.0))
+    assert [(one.because, from_start(one)) for one in found.windows] == [("ios_per_s", 100), ("write_bytes_per_s", 500)]
+    assert all(one.played == pytest.approx(one.per_s) for one in found.peaks), "those of the log are in the same window"
+
+
+def test_what_is_only_a_little_more_is_no_window_of_its_own(demand):
+    slightly = (MORE - 0.02) * 150 * 8192 * 3
+    data = lambda n: of_day(n)["data"] | ({"read_bytes": slightly} if n in NIGHT else {})  # noqa: E731
+    found = demand(600, file_io=lambda n: {"data": data(n), "log": LOG})
+    [peak] = [one for one in found.peaks if one.measure == "read_bytes_per_s"]
+    assert len(found.windows) == 1 and peak.per_s == pytest.approx(peak.played * (MORE - 0.02))
+
+
+def test_a_window_that_asks_for_several_things_at_once_is_played_too(demand):
+    """Reads peak in one quarter, bytes written in another; in a third both are high, and none of them highest."""
+
+    def file_io(n):
+        reads = 20 * (60 <= n < 120) + 14 * (300 <= n < 360) + 1
+        large = 20 * (180 <= n < 240) + 14 * (300 <= n < 360) + 1
+        return {"data": times(times(DATA, reads, "reads", "read_bytes"), large, "write_bytes"), "log": LOG}
+
+    found = demand(420, file_io=file_io)
+    windows = [(one.because, from_start(one)) for one in found.windows]
+    assert windows == [("ios_per_s", 60), ("write_bytes_per_s", 180), ("together", 300)] and found.beyond is None
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 100)] * 6), min_size=8, max_size=40), st.integers(2, 5))
+def test_the_peak_of_every_measure_is_played(rows, length):
+    columns = {name: np.array([row[place] for row in rows], dtype=float) for place, name in enumerate(COLUMNS)}
+    seconds = np.arange(len(rows), dtype=float)
+    asked = Asked(SimpleNamespace(start=seconds, end=seconds + 1, seconds=np.ones(len(rows))), columns, length)
+    windows = asked.windows()
+    assert windows[0].because == "ios_per_s" and len(windows) <= len(MEASURES) + MOST_TOGETHER
+    begins = range(len(rows) - ceil(SEEN_SHARE * length) + 1)
+    for peak in asked.peaks(windows):
+        of = sum(columns[name] for name in MEASURES[peak.measure])
+        assert peak.per_s == pytest.approx(max(of[n : n + length].mean() for n in begins))
+        assert peak.per_s <= MORE * peak.played * (1 + 1e-9)
+    together = sum(one.because == "together" for one in windows)
+    beyond = asked.beyond(windows)
+    assert beyond is None or 0 < beyond.share <= (1 if together == MOST_TOGETHER else TOGETHER) + 1e-9
 
 
 def test_a_measure_that_is_highest_in_the_busiest_window_gets_no_other(demand):
@@ -108,7 +191,10 @@ def test_a_log_without_its_bytes_is_among_the_writes_of_data(demand):
 
 @pytest.mark.parametrize(
     ("file_io", "words"),
-    [({"data": {"reads": 150.0, "writes": 50.0}}, "does not tell"), ({"data": {"size_bytes": 1e9}}, "no interval")],
+    [
+        ({"data": {"reads": 150.0, "writes": 50.0}}, "does not tell"),
+        ({"data": {"size_bytes": 1e9}}, "does not tell its reads and writes"),
+    ],
 )
 def test_unknown_io_is_a_sentence(demand, file_io, words):
     with pytest.raises(StallmarkError, match=words):

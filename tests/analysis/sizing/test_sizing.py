@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from support.findings import kinds_of, of_kind
 from support.manifests import changed
-from support.profiles import GIB
+from support.profiles import DATA, GIB, LOG, write_made_profile
 from support.sizings import OLTP, a_demand, a_replay, write_sizing_of, write_stand_in
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
+from stallmark.analysis.profile.asked import MORE, TOGETHER
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.analysis.sizing.kinds import SizingKind
@@ -21,7 +22,7 @@ from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.sizing.folder import read_sizing, write_sizing
-from stallmark.record.sizing.manifest import Replay
+from stallmark.record.sizing.manifest import Beyond, Replay, WindowSeen
 from stallmark.report.text import sentence
 
 NEAR = 0.015
@@ -336,3 +337,93 @@ def test_of_runs_some_of_which_never_broke_the_interval_is_open():
     one: Reach = replay_reach(a_replay((4.0, None), outcome="at_least"))
     assert (one.low, one.high, one.middle) == (4.0, None, None) and one.known
     assert not replace(one, low=0.0).known
+
+
+def with_backup(n):
+    """A busy quarter of an hour, and at another time a backup: few large reads."""
+    data = {name: value * (3 if 100 <= n < 160 else 1) for name, value in DATA.items()}
+    if 400 <= n < 460:
+        data |= {"reads": data["reads"] + 150, "read_bytes": data["read_bytes"] + 150 * 2**20, "read_stall_ms": 9000.0}
+    return {"data": data, "log": LOG}
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory):
+    return write_made_profile(tmp_path_factory.mktemp("night") / "profile", 600, file_io=with_backup)
+
+
+def as_made_before(demand):
+    """The demand as a version made it that looked for windows by I/Os and writes alone."""
+    return demand.changed(windows=demand.windows[:1], peaks=None, beyond=None)
+
+
+def test_a_backup_that_was_not_played_leaves_it_open(tmp_path, night):
+    old = write_sizing_of(tmp_path / "old", as_made_before(demand_of(night)), replay=(1.5, 1.6))
+    found = size(night, [old])
+    assert not found.carried and found.answers[0].kind is SizingKind.OPEN
+    assert found.answers[0].facts["unplayed"] == ["read_bytes_per_s"] and found.answers[0].facts["peaks_known"]
+    [said] = of_kind(found.played, SizingKind.NOT_PLAYED)
+    assert said.facts["measure"] == "read_bytes_per_s" and said.facts["per_s"] > 40 * said.facts["played"]
+    assert of_kind(found.played, SizingKind.OTHER_HOURS)[0].facts["most"] is None
+
+
+def test_a_backup_that_was_played_is_named_and_counts(tmp_path, night):
+    found = size(night, [write_sizing_of(tmp_path / "new", night, replay=(1.5, 1.6), stand_in=(1.6, 1.7))])
+    assert found.carried and not of_kind(found.played, SizingKind.NOT_PLAYED)
+    [said] = of_kind(found.played, SizingKind.OTHER_HOURS)
+    assert [because for because, _ in said.facts["windows"]] == ["ios_per_s", "read_bytes_per_s"]
+    assert 1 <= said.facts["most"] <= MORE and not said.facts["all"]
+    assert of_kind(found.played, SizingKind.STAND_IN_WINDOW)[0].facts["windows"] == 2
+    [need] = of_kind(found.findings, SizingKind.NEED_BY_WINDOW)
+    assert need.facts["others"] == 1
+
+
+def test_without_its_profile_an_old_sizing_does_not_know_what_was_not_played(tmp_path, night):
+    old = write_sizing_of(tmp_path / "old", as_made_before(demand_of(night)), replay=(1.5, 1.6))
+    found = summarise_candidate(old)
+    assert found.answers[0].kind is SizingKind.OPEN and not found.answers[0].facts["peaks_known"]
+    assert of_kind(found.played, SizingKind.PEAKS_NOT_KNOWN)
+    assert not of_kind(summarise_candidate(write_sizing_of(tmp_path / "b", night)).played, SizingKind.PEAKS_NOT_KNOWN)
+
+
+def test_what_lies_beyond_the_windows_is_named_if_it_is_far(tmp_path):
+    for share, said in ((TOGETHER - 0.01, 0), (TOGETHER + 0.01, 1)):
+        beyond = Beyond(begin=0.0, measure="writes_per_s", share=share)
+        found = summarise_candidate(write_sizing_of(tmp_path / f"b{said}", a_demand(beyond=beyond)))
+        assert len(of_kind(found.played, SizingKind.BEYOND_PLAYED)) == said
+
+
+def test_reads_that_are_slow_today_are_said_of_the_window_that_they_are_slow_in(tmp_path, night):
+    found = summarise_candidate(write_sizing_of(tmp_path / "b", night))
+    [slow] = of_kind(found.findings, SizingKind.SLOW_TODAY)
+    assert slow.facts["because"] == "read_bytes_per_s" and slow.facts["read_ms"] == pytest.approx(9000 / 300)
+
+
+def test_what_ends_first_names_its_window():
+    replay = a_replay((1.0, 1.05))
+    last = replay.levels[-1]
+    [limit] = last.limits
+    seen = [
+        WindowSeen(begin=1.0, because="ios_per_s", limits=(limit.changed(value=9.0),)),
+        WindowSeen(begin=2.0, because="read_bytes_per_s", limits=(limit,), behind={"log": 0.2}),
+    ]
+
+    def ends(*windows, **more):
+        levels = (*replay.levels[:-1], last.changed(windows=windows, **more))
+        return replay_reach(replay.changed(levels=levels)).ends.facts
+
+    both = ends(*seen, backlog=True)
+    assert both["slow_in"] == ["read_bytes_per_s", 2.0] and both["read_ms"] == limit.value
+    assert (both["behind"], both["behind_in"], both["late"]) == (["log"], [["read_bytes_per_s", 2.0]], 0.2)
+    alone = ends(seen[1], backlog=True)
+    assert alone["slow_in"] is None and alone["behind_in"] == [], "there is no other that it could be"
+    assert ends(*seen)["behind"] == []
+
+
+def test_the_reads_of_a_level_are_those_of_the_window_that_decides():
+    replay = a_replay((1.0, 1.05))
+    last = replay.levels[-1]
+    seen = [WindowSeen(begin=float(n), because="ios_per_s", limits=last.limits) for n in range(2)]
+    limits = (last.limits[0].changed(value=31.0),)
+    found = replay_reach(replay.changed(levels=(last.changed(windows=seen, limits=limits),)))
+    assert [point.read_ms for point in found.points] == [31.0]

@@ -41,13 +41,7 @@ def test_within_a_tenth_the_stand_in_matches(tmp_path):
 
 
 def test_limits_of_every_sizing_are_said_and_others_only_where_they_hold(sound, sized, tmp_path):
-    always = {
-        SizingKind.OTHER_HOURS,
-        SizingKind.IO_SIZES,
-        SizingKind.CACHES,
-        SizingKind.OTHER_QUERIES,
-        SizingKind.MEAN_READS,
-    }
+    always = {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES, SizingKind.MEAN_READS}
     assert set(kinds_of(sound.untested)) == always
     assert SizingKind.DATA_GROWTH in kinds_of(sized(growth=1.5).untested)
     blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False), replay=None))

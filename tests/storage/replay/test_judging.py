@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from support.replays import READS_20, issued
+from support.replays import READS_20, a_piece, a_window, issued
 
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Decides, ReplayLevel
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.replay.course import WARM_UP_S, Due
+from stallmark.storage.replay.course import WARM_UP_S, Due, spans_of
 from stallmark.storage.replay.judging import judged, nearest
 from stallmark.storage.replay.play import Issued
 
 TRIED = Next(1.25, Why.FIRST)
+SPANS = spans_of([a_window(a_piece(20))], 1.0)
 NONE = issued(Due(np.empty(0), np.empty(0, dtype=np.int64)), np.empty(0))
 
 
@@ -25,7 +26,7 @@ def level(
     *reads: Issued, log: Issued = NONE, asked: ServiceLevelObjective = READS_20, decides: Decides = "mean"
 ) -> ReplayLevel:
     played = [{"reads": one, "writes": NONE, "log": log} for one in reads]
-    return judged(TRIED, played, 20.0, asked, decides, 1.0)  # type: ignore[arg-type]
+    return judged(TRIED, played, SPANS, asked, decides, 1.0)  # type: ignore[arg-type]
 
 
 def around(mean: float, scatter: float = 2.0) -> np.ndarray:
@@ -92,3 +93,38 @@ def test_the_warm_up_does_not_count():
     reads = issued(Due(at, np.full(2200, 8192)), np.where(at < WARM_UP_S, 900.0, 5.0))
     found = level(reads)
     assert found.streams[0].mean_ms == pytest.approx(5) and found.streams[0].wanted == 2000
+
+
+def of_two_windows(reads: Issued, log: Issued = NONE) -> ReplayLevel:
+    """The level of a window of 15 s and one of 5 s."""
+    night = a_window(a_piece(5)).changed(begin=900, because="read_bytes_per_s")
+    spans = spans_of([a_window(a_piece(15)), night], 1.0)
+    return judged(TRIED, [{"reads": reads, "writes": NONE, "log": log}], spans, READS_20, "mean", 1.0)
+
+
+def test_a_window_that_breaks_is_not_hidden_by_another():
+    ms = np.where(np.arange(2000) < 1500, 5.0, 40.0)
+    found = of_two_windows(stream(ms))
+    day, night = found.windows
+    assert found.streams[0].mean_ms < 20 and found.verdict == "broke" and not found.backlog
+    assert (day.limits[0].verdict, night.limits[0].verdict) == ("held", "broke")
+    assert found.limits[0].value == night.limits[0].value == pytest.approx(40)
+    assert (night.begin, night.because, night.limits[0].seen) == (900, "read_bytes_per_s", 500)
+
+
+def test_a_stream_that_falls_behind_in_one_window_breaks_the_level():
+    late_s = np.where((np.arange(2000) >= 1500) & (np.arange(2000) % 6 == 0), 1.5, 0.0)
+    found = of_two_windows(stream(around(5)), log=stream(np.full(2000, 1.0), late_s))
+    assert found.streams[2].late < 0.05 * 2000, "over all of it there is no backlog"
+    assert found.backlog and found.verdict == "broke"
+    assert [one.behind for one in found.windows] == [{}, {"log": pytest.approx(1 / 6, rel=0.02)}]
+
+
+def test_a_window_of_too_few_reads_to_judge_leaves_the_others_to_decide():
+    found = of_two_windows(stream(around(5)[:1501]))
+    assert found.verdict == "held" and found.windows[1].limits[0].value is None
+
+
+def test_a_window_without_reads_has_no_limit_on_them():
+    found = of_two_windows(stream(around(5)[:1500]))
+    assert found.verdict == "held" and [len(one.limits) for one in found.windows] == [2, 0]

@@ -1,31 +1,25 @@
 """The demand of a profile on storage: its busiest windows, interval by interval, as a sizing plays them again."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
-from typing import Final, Literal
 
 import numpy as np
 
+from stallmark.analysis.profile.asked import Asked
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.memory import pool_bytes
 from stallmark.analysis.profile.placed import Placed, is_known
 from stallmark.analysis.profile.rates import MINUTE_S, Counted, Measure, Rates, rates_of
 from stallmark.analysis.profile.totals import class_totals
-from stallmark.analysis.profile.windows import WINDOW_S, Window, busiest
+from stallmark.analysis.profile.windows import SEEN_SHARE, WINDOW_S
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.sizing import manifest as record
-
-_Because = Literal["ios_per_s", "writes_per_s", "log_writes_per_s"]
-_DEMANDING: Final[dict[Measure, _Because]] = {
-    Measure.IOS: "ios_per_s",
-    Measure.WRITES: "writes_per_s",
-    Measure.LOG_WRITES: "log_writes_per_s",
-}
 
 
 def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
@@ -35,20 +29,13 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     """
     manifest, intervals = read_profile(folder), intervals_of(folder)
     placed, rates = Placed(intervals), rates_of(intervals, manifest)
-    if Measure.IOS not in rates.counted:
-        raise StallmarkError(f"The profile in {folder} has no interval with I/O yet: let it run longer.")
     log_known = _log_is_known(placed)
     columns = _columns(placed, log_known)
-    windows = []
-    for because, window in _windows(_of_pieces(rates, columns), window_s):
-        inside = (rates.middle >= window.begin) & (rates.middle < window.end)
-        if pieces := _pieces(columns, placed.seconds, inside):
-            windows.append(record.Window(begin=window.begin, because=because, pieces=pieces))
-    if not windows or windows[0].because != Measure.IOS:
-        raise StallmarkError(
-            f"The profile in {folder} does not tell reads and writes with their bytes in its busiest "
-            f"{window_s / 60:g} minutes, and a sizing plays both: record both, or let it run longer."
-        )
+    if not is_known(columns["reads"] + columns["writes"]):
+        _refuse_without_io(folder, manifest)
+    asked = Asked(placed, columns, window_s)
+    if not (windows := asked.windows()):
+        _refuse_without_windows(folder, manifest, window_s)
     busy = rates.between(windows[0].begin, windows[0].begin + window_s)
     means = {name: one.mean() for name, one in busy.counted.items()}
     cpu_s, known = placed.server("cpu_s"), rates.middle >= windows[0].begin
@@ -56,7 +43,7 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     sizes = [one.size_bytes for one in class_totals(intervals) if one.file_class is FileClass.DATA and one.size_bytes]
     return record.Demand(
         profile=mark_of(manifest, rates),
-        windows=tuple(windows),
+        windows=tuple(one.changed(read_ms=_read_ms(rates, one, window_s)) for one in windows),
         transactions=means.get(Measure.TRANSACTIONS),
         cpu_cores=float(cpu_s[known].sum() / placed.seconds[known].sum()) if known.any() else None,
         cores=manifest.server.cores,
@@ -65,6 +52,51 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
         read_ms=means.get(Measure.READ_MS),
         log_ms=means.get(Measure.LOG_MS),
         log_known=log_known,
+        peaks=asked.peaks(windows),
+        beyond=asked.beyond(windows),
+    )
+
+
+def _read_ms(rates: Rates, window: record.Window, window_s: float) -> float | None:
+    counted = rates.between(window.begin, window.begin + window_s).counted.get(Measure.READ_MS)
+    return counted.mean() if counted else None
+
+
+def with_peaks(demand: record.Demand, intervals: Intervals) -> record.Demand:
+    """Return a demand that was made before peaks were looked for, with those of its profile's intervals."""
+    placed = Placed(intervals)
+    asked = Asked(placed, _columns(placed, demand.log_known), demand.windows[0].seconds)
+    return demand.changed(peaks=asked.peaks(demand.windows), beyond=asked.beyond(demand.windows))
+
+
+def _refuse_without_io(folder: Path, manifest: ProfileManifest) -> None:
+    """Raise StallmarkError: there is nothing to play, and why."""
+    if manifest.source == "server":
+        raise StallmarkError(f"The profile in {folder} has no interval with I/O yet: let it run longer.")
+    why = manifest.missing.get("disk counters", "the files have no I/O of disks")
+    if manifest.source == "sar":
+        raise StallmarkError(
+            f"The profile in {folder} does not tell its reads from its writes ({why}), and a sizing plays both: import "
+            "it without --class, from files that have sar -b as well, or record with iostat -x."
+        )
+    raise StallmarkError(
+        f"The profile in {folder} does not tell its reads and writes ({why}), and a sizing plays both: import files "
+        "that have them."
+    )
+
+
+def _refuse_without_windows(folder: Path, manifest: ProfileManifest, window_s: float) -> None:
+    """Raise StallmarkError: no window can be played, and why."""
+    whole = window_s // manifest.interval_s
+    if whole * manifest.interval_s < SEEN_SHARE * window_s:
+        least_min = ceil((whole + 1) * manifest.interval_s / 60)
+        raise StallmarkError(
+            f"The profile in {folder} has a sample every {manifest.interval_s / 60:.3g} minutes, too few for windows "
+            f"of {window_s / 60:g} minutes: give the scenario longer ones (--set replay.window={least_min}min)."
+        )
+    raise StallmarkError(
+        f"The profile in {folder} does not tell reads and writes with their bytes in its busiest {window_s / 60:g} "
+        "minutes, and a sizing plays both: record both, or let it run longer."
     )
 
 
@@ -90,34 +122,6 @@ def _log_is_known(placed: Placed) -> bool:
     return known and (placed.has(FileClass.LOG) or not placed.has(FileClass.DEVICE))
 
 
-def _of_pieces(rates: Rates, columns: Mapping[str, np.ndarray]) -> Rates:
-    """Return the rates with writes and writes of the log as pieces have them: a write of the log is none of data."""
-    counted = {
-        Measure.WRITES: Counted(columns["writes"], rates.seconds),
-        Measure.LOG_WRITES: Counted(columns["log_writes"], rates.seconds),
-    }
-    return replace(rates, counted={**rates.counted, **counted})
-
-
-def _windows(rates: Rates, window_s: float) -> Iterator[tuple[_Because, Window]]:
-    """Yield the windows that ask for most, by I/Os first. By another measure one follows only where it asks for more
-    than those before it. All of a profile that is no longer than a window is one."""
-    begin, end = float(rates.start[0]), float(rates.end[-1])
-    if end - begin <= window_s:
-        yield "ios_per_s", Window(begin, begin + window_s, float(rates.seconds.sum()), {})
-        return
-    found: list[Window] = []
-    for measure, because in _DEMANDING.items():
-        for window in busiest(rates, measure, window_s, 1, apart=found):
-            if all(_rate(window, measure) > _rate(one, measure) for one in found):
-                found.append(window)
-                yield because, window
-
-
-def _rate(window: Window, measure: Measure) -> float:
-    return window.values.get(measure) or 0.0
-
-
 def _columns(placed: Placed, log_known: bool) -> dict[str, np.ndarray]:
     """Return the columns of a piece in all intervals. Reads of the log are among the reads."""
     apart = FileClass.LOG if log_known else None
@@ -130,12 +134,3 @@ def _columns(placed: Placed, log_known: bool) -> dict[str, np.ndarray]:
         "log_writes": placed.log("writes", "log_flushes") if log_known else nothing,
         "log_bytes": placed.log("write_bytes", "log_bytes") if log_known else nothing,
     }
-
-
-def _pieces(columns: Mapping[str, np.ndarray], seconds: np.ndarray, inside: np.ndarray) -> tuple[record.Piece, ...]:
-    """Return the intervals inside a window in which all is known, per second."""
-    known = inside & np.all([np.isfinite(values) for values in columns.values()], axis=0)
-    return tuple(
-        record.Piece(seconds=seconds[at], **{name: values[at] / seconds[at] for name, values in columns.items()})
-        for at in np.flatnonzero(known)
-    )

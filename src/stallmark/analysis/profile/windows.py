@@ -1,6 +1,6 @@
 """The busiest windows of a profile: where a measure was highest for a quarter of an hour."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,34 +24,37 @@ class Window:
 
 
 def busiest(
-    rates: Rates,
-    measure: Measure = Measure.IOS,
-    length_s: float = WINDOW_S,
-    count: int = WINDOWS,
-    apart: Sequence[Window] = (),
+    rates: Rates, measure: Measure = Measure.IOS, length_s: float = WINDOW_S, count: int = WINDOWS
 ) -> list[Window]:
-    """Return the windows with the highest rate, highest first. No two overlap, nor does one with those of `apart`. A
-    profile shorter than one has none. Each begins where an interval does."""
+    """Return the windows with the highest rate, highest first. No two overlap. A profile shorter than one has none.
+    Each begins where an interval does."""
     if measure not in rates.counted or not len(rates.start):
         return []
     counted = rates.counted[measure]
-    known = np.isfinite(counted.amount) & np.isfinite(counted.base)
-    amount, base, seen = (
-        np.concatenate([[0.0], np.cumsum(np.where(known, one, 0.0))])
-        for one in (counted.amount, counted.base, rates.seconds)
-    )
-    last = np.searchsorted(rates.end, rates.start + length_s + 1e-6, side="right")
-    first = np.arange(len(rates.start))
-    seen_s, over = seen[last] - seen[first], base[last] - base[first]
-    rate = np.divide(amount[last] - amount[first], over, out=np.full(len(first), -np.inf), where=over > 0)
-    rate[seen_s < SEEN_SHARE * length_s] = -np.inf
+    rate, seen_s = sliding(rates.start, rates.end, counted.amount, counted.base, length_s)
+    rate = np.where(np.isnan(rate), -np.inf, rate)
     found: list[Window] = []
     for place in np.argsort(-rate, kind="stable"):
         if len(found) == count or not np.isfinite(rate[place]):
             break
         begin, end = float(rates.start[place]), float(rates.start[place]) + length_s
-        if all(end <= one.begin or begin >= one.end for one in (*apart, *found)):
+        if all(end <= one.begin or begin >= one.end for one in found):
             inside = rates.between(begin, end)
             values = {name: one.mean() for name, one in inside.counted.items()}
             found.append(Window(begin, end, float(seen_s[place]), values))
     return found
+
+
+def sliding(
+    start: np.ndarray, end: np.ndarray, amount: np.ndarray, base: np.ndarray, length_s: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean rate in the window that begins with each interval (n), and the seconds of it in which both are
+    known; the rate is NaN if these are too few."""
+    known = np.isfinite(amount) & np.isfinite(base)
+    of, over, seen = (
+        np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))]) for values in (amount, base, end - start)
+    )
+    last = np.searchsorted(end, start + length_s + 1e-6, side="right")
+    of, over, seen = of[last] - of[:-1], over[last] - over[:-1], seen[last] - seen[:-1]
+    enough = (over > 0) & (seen >= SEEN_SHARE * length_s)
+    return np.divide(of, over, out=np.full(len(start), np.nan), where=enough), seen

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.profile.asked import MORE
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import Need
 from stallmark.analysis.sizing.reach import Method, Reach, replay_reach, stand_in_reach
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing.manifest import Sizing
+from stallmark.record.sizing.manifest import Demand, Peak, Sizing
 
 Standing = Literal["carries", "carries_not", "open", "unknown"]
 
@@ -66,7 +67,8 @@ class CandidateAnswer:
         if self.high is not None and self.high <= 1:
             return "carries_not"
         whole = self.sizing.status == "complete" and not self.without_answer
-        return "carries" if self.low >= 1 and whole else "open"
+        played = self.sizing.demand.peaks is not None and not unplayed(self.sizing.demand)
+        return "carries" if self.low >= 1 and whole and played else "open"
 
     @property
     def emulated(self) -> bool:
@@ -89,6 +91,11 @@ class CandidateAnswer:
     def per_s_of(self, unit: float | None) -> float | None:
         """Return these transactions per unit of cost, watts or height."""
         return self.per_s / unit if self.per_s is not None and unit else None
+
+
+def unplayed(demand: Demand) -> list[Peak]:
+    """Return the peaks of the profile that no window which was played comes near to."""
+    return [one for one in demand.peaks or () if one.per_s > MORE * one.played]
 
 
 def answer_of(
@@ -118,8 +125,9 @@ def finding_of(found: CandidateAnswer) -> Finding:
         case "carries_not":
             return caution(SizingKind.CARRIES_NOT, **facts)
         case "open":
-            return caution(
-                SizingKind.OPEN, **facts, whole=found.sizing.status == "complete", without=found.without_answer
-            )
+            demand = found.sizing.demand
+            facts |= {"whole": found.sizing.status == "complete", "without": found.without_answer}
+            facts |= {"unplayed": [one.measure for one in unplayed(demand)], "peaks_known": demand.peaks is not None}
+            return caution(SizingKind.OPEN, **facts)
         case "unknown":
             return caution(SizingKind.UNKNOWN, candidate=found.name)

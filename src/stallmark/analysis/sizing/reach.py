@@ -16,7 +16,7 @@ from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LevelSeen, LimitSeen, Verdict
 from stallmark.record.reader import find_records
-from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream
+from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream, StreamName
 from stallmark.stats import ceiling_search as search
 
 Method = Literal["replay", "stand_in"]
@@ -121,7 +121,9 @@ def _deciding(level: ReplayLevel, decides: Decides) -> tuple[LimitSeen, ...]:
 
 
 def slower_than(level: ReplayLevel, read_ms: float) -> float | None:
-    """Return the share of the reads of a level that took longer; None where that is not known."""
+    """Return the share of the reads of a level that took longer; None where that is not known of each window."""
+    if len(level.windows) > 1:
+        return None
     counts = [counted for stream in level.streams if stream.name == "reads" for counted in stream.histogram]
     total = sum(count for _, count in counts)
     return sum(count for ms, count in counts if ms > read_ms) / total if total else None
@@ -194,6 +196,9 @@ def _apart(holds: float | None, breaks: float | None, tolerance: float) -> tuple
 
 
 def _reads(level: ReplayLevel) -> float | None:
+    """Return the mean time of the reads; of several windows that of the one that does worst, which decides."""
+    if len(level.windows) > 1:
+        return next((one.value for one in level.limits if one.percentile is None), None)
     return next((one.mean_ms for one in level.streams if one.name == "reads"), None)
 
 
@@ -202,18 +207,36 @@ def _read_ms(seen: LevelSeen) -> float | None:
 
 
 def _ends(level: ReplayLevel) -> Finding:
-    """Return what ends at the level of a replay that broke: a limit that was missed, or streams that fell behind."""
+    """Return what ends at the level of a replay that broke: a limit that was missed, or streams that fell behind. Of
+    several windows those are named in which it does."""
     slow = [one for one in level.limits if one.value is not None and one.value > one.limit]
-    behind = [one for one in level.streams if one.wanted and _late(one) > BEHIND] if level.backlog else []
+    behind = _behind(level) if level.backlog else {}
+    slow_in = [window for window in level.windows for one in window.limits if slow and _is_same(one, slow[0])]
+    behind_in = [window for window in level.windows if behind.keys() & window.behind.keys()]
+    several = len(level.windows) > 1
     return info(
         SizingKind.REPLAY_ENDS,
         level=level.level,
-        read_ms=_reads(level) if slow else None,
+        read_ms=(slow[0].value if slow_in and not slow[0].percentile else _reads(level)) if slow else None,
         slower=slow[0].value if slow and slow[0].percentile else None,
         limit_ms=slow[0].limit_ms if slow else None,
-        behind=[one.name for one in sorted(behind, key=_late, reverse=True)],
-        late=max((_late(one) for one in behind), default=None),
+        slow_in=[slow_in[0].because, slow_in[0].begin] if slow_in and several else None,
+        behind=sorted(behind, key=lambda name: behind[name], reverse=True),
+        behind_in=[[one.because, one.begin] for one in behind_in] if several else [],
+        late=max(behind.values(), default=None),
     )
+
+
+def _behind(level: ReplayLevel) -> dict[StreamName, float]:
+    """Return the streams that fell behind, with the share of their I/Os that were late, in the window where most."""
+    if level.windows:
+        shares = [item for window in level.windows for item in window.behind.items()]
+        return {name: max(share for of, share in shares if of == name) for name, _ in shares}
+    return {one.name: _late(one) for one in level.streams if one.wanted and _late(one) > BEHIND}
+
+
+def _is_same(one: LimitSeen, other: LimitSeen) -> bool:
+    return (one.percentile, one.value) == (other.percentile, other.value)
 
 
 def _late(stream: Stream) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.profile.demand import mark_of
+from stallmark.analysis.profile.demand import mark_of, with_peaks
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.analysis.sizing import untested
 from stallmark.analysis.sizing.candidate import CandidateAnswer, answer_of, finding_of
@@ -25,7 +25,7 @@ from stallmark.record.sizing.manifest import Demand, Sizing
 @dataclass(frozen=True)
 class SizingSummary:
     """A sizing. `answers` has one finding for each candidate, in their order; `profile` is None where only the need of
-    the busiest windows is known."""
+    the busiest windows is known. `played`: what was played of the profile, and what was not."""
 
     need: Need
     demand: Demand
@@ -37,6 +37,7 @@ class SizingSummary:
     findings: Sequence[Finding]
     memory: Sequence[Finding]
     cautions: Sequence[Finding]
+    played: Sequence[Finding]
     untested: Sequence[Finding]
 
     @property
@@ -79,7 +80,14 @@ def size(
             )
     _refuse_unlike(every, other)
     need = need_of(found, read[0][1].demand, percentile, growth)
+    read = [(folder, _with_peaks(sizing, found)) for folder, sizing in read]
     return _summary(read, old, found, need, other)
+
+
+def _with_peaks(sizing: Sizing, found: ProfileSummary) -> Sizing:
+    """Return a sizing with the peaks of its profile, for those that were made before they were looked for."""
+    known = sizing.demand.peaks is not None
+    return sizing if known else sizing.changed(demand=with_peaks(sizing.demand, found.intervals))
 
 
 def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObjective | None) -> None:
@@ -134,6 +142,7 @@ def _summary(
         findings=list(_findings(need, demand, level, candidates, today, profile)),
         memory=[*_memory(candidates), *(profile.memory if profile else ())],
         cautions=[*_below(need, demand), *(one for each in candidates for one in untested.of_candidate(each))],
+        played=list(untested.of_profile(candidates, profile)),
         untested=[*untested.of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
     )
 
@@ -160,8 +169,11 @@ def _findings(
     yield from _cheapest(candidates)
     if today is not None:
         yield from against_today(today, candidates)
-    if demand.read_ms is not None and level.read_ms is not None and demand.read_ms > level.read_ms:
-        yield info(SizingKind.SLOW_TODAY, read_ms=demand.read_ms, limit_ms=level.read_ms)
+    for window in demand.windows:
+        read_ms = demand.read_ms if window is demand.windows[0] else window.read_ms
+        if read_ms is not None and level.read_ms is not None and read_ms > level.read_ms:
+            facts = {"because": window.because, "begin": window.begin}
+            yield info(SizingKind.SLOW_TODAY, **facts, read_ms=read_ms, limit_ms=level.read_ms)
 
 
 def _below(need: Need, demand: Demand) -> Iterator[Finding]:
@@ -173,6 +185,7 @@ def _below(need: Need, demand: Demand) -> Iterator[Finding]:
 def _need(need: Need, demand: Demand) -> Finding:
     facts = {"per_s": need.per_s, "growth": need.growth, "window_per_s": need.window_per_s}
     facts |= {"window_s": demand.windows[0].seconds, "begin": demand.windows[0].begin}
+    facts |= {"others": len(demand.windows) - 1}
     if need.minutes_per_s is not None:
         of_minutes = {"multiple": need.multiple, "percentile": need.percentile, "minutes_per_s": need.minutes_per_s}
         return info(SizingKind.NEED, **facts, **of_minutes)

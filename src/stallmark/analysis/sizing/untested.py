@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.profile.asked import TOGETHER
 from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.analysis.read.query_figures import QUERIES
-from stallmark.analysis.sizing.candidate import CandidateAnswer
+from stallmark.analysis.sizing.candidate import CandidateAnswer, unplayed
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.stats.thresholds import MATCHED_WITHIN
@@ -94,14 +95,36 @@ def _smaller(found: CandidateAnswer, method: Method, own_bytes: int) -> Iterator
         yield caution(SizingKind.SMALLER, candidate=found.name, **facts)
 
 
+def of_profile(candidates: Sequence[CandidateAnswer], profile: ProfileSummary | None) -> Iterator[Finding]:
+    """Yield what was played of the profile, and what was not."""
+    demand = candidates[0].sizing.demand
+    windows = [[one.because, one.begin] for one in demand.windows]
+    lacking = unplayed(demand)
+    ratios = [one.per_s / one.played for one in demand.peaks or () if one.played]
+    yield info(
+        SizingKind.OTHER_HOURS,
+        windows=windows,
+        seconds=sum(one.seconds for one in demand.windows),
+        span_s=None if profile is None else profile.end - profile.begin,
+        most=max([1.0, *ratios]) if demand.peaks is not None and not lacking else None,
+        all=demand.peaks == (),  # of one window: there are no others to have a peak
+    )
+    if demand.peaks is None:
+        yield caution(SizingKind.PEAKS_NOT_KNOWN)
+    for one in lacking:
+        yield caution(SizingKind.NOT_PLAYED, measure=one.measure, begin=one.begin, per_s=one.per_s, played=one.played)
+    if demand.beyond and demand.beyond.share > TOGETHER and not lacking:
+        beyond = {"measure": demand.beyond.measure, "begin": demand.beyond.begin, "share": demand.beyond.share}
+        yield caution(SizingKind.BEYOND_PLAYED, **beyond)
+    if len(windows) > 1 and any(one.stand_in for one in candidates):
+        yield info(SizingKind.STAND_IN_WINDOW, windows=len(windows))
+
+
 def of_all(candidates: Sequence[CandidateAnswer], growth: float, profile: ProfileSummary | None) -> Iterator[Finding]:
     """Yield what was not tested of any candidate."""
     demand = candidates[0].sizing.demand
     if not demand.log_known:
         yield caution(SizingKind.LOG_AMONG_DATA)
-    span_s = None if profile is None else profile.end - profile.begin
-    windows = [one.seconds for one in demand.windows]
-    yield info(SizingKind.OTHER_HOURS, windows=len(windows), seconds=sum(windows), span_s=span_s)
     if growth > 1:
         yield info(SizingKind.DATA_GROWTH, growth=growth)
     if any(one.replay for one in candidates):

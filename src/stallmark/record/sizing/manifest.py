@@ -10,7 +10,7 @@ from pydantic import Field
 
 from stallmark.record.manifest.course import Machine
 from stallmark.record.manifest.part import ManifestPart, Moment
-from stallmark.record.manifest.search import LevelSeen
+from stallmark.record.manifest.search import LevelSeen, LimitSeen
 from stallmark.record.manifest.storage import Devices, ServiceLevelObjective
 
 FORMAT: Final = 1
@@ -32,13 +32,22 @@ class Piece(ManifestPart):
     log_bytes: float
 
 
+Measured = Literal[
+    "ios_per_s", "reads_per_s", "writes_per_s", "log_writes_per_s", "read_bytes_per_s", "write_bytes_per_s",
+    "log_bytes_per_s",
+]  # fmt: skip
+"""A measure of the demand. Writes and their bytes are of data, and `ios_per_s` is all reads, writes and log writes."""
+
+
 class Window(ManifestPart):
     """A busy time of the profile, from `begin` on (seconds since 1970). `because`: the measure by which it is the
-    busiest."""
+    busiest; `together`: it asks for several at once as no other window that is played does. `read_ms`: the mean time
+    of reads of data in production, null if it is not known, or in a record that was made before it was noted."""
 
     begin: float
-    because: Literal["ios_per_s", "writes_per_s", "log_writes_per_s"]
+    because: Measured | Literal["together"]
     pieces: tuple[Piece, ...]
+    read_ms: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -49,10 +58,30 @@ class Window(ManifestPart):
         return sum(piece.seconds * getattr(piece, name) for piece in self.pieces) / self.seconds
 
 
+class Peak(ManifestPart):
+    """The highest mean of a measure in any window of the profile, which begins at `begin` (seconds since 1970).
+    `played`: the highest in a window that is played."""
+
+    measure: Measured
+    begin: float
+    per_s: float
+    played: float
+
+
+class Beyond(ManifestPart):
+    """The window of the profile that lies furthest from all that are played: it asks for more of `measure` than the
+    nearest of these, by `share` of that measure's peak, and no other asks for more beyond them."""
+
+    begin: float
+    measure: Measured
+    share: float
+
+
 class Demand(ManifestPart):
     """The demand of a profile. The first of the `windows` is the one with the most I/Os. What is per second is of that
     window; None is not known. `cpu_cores`: processors that the server kept busy. Where writes of the log are not
-    known apart, `log_known` is false, and they are among those of data."""
+    known apart, `log_known` is false, and they are among those of data. `peaks`: by each measure that is known, null in
+    a record that was made before they were looked for; `beyond` is null if every window is one that is played."""
 
     profile: str
     """A short hash of what the profile is of: its start, its server, and its last interval."""
@@ -65,6 +94,8 @@ class Demand(ManifestPart):
     read_ms: float | None = None
     log_ms: float | None = None
     log_known: bool = True
+    peaks: tuple[Peak, ...] | None = None
+    beyond: Beyond | None = None
 
 
 class Stream(ManifestPart):
@@ -86,13 +117,25 @@ class Stream(ManifestPart):
     behind_ms: float | None = None
 
 
+class WindowSeen(ManifestPart):
+    """One window at one level of the replay. `behind`: the streams that had a backlog in it, with the share of their
+    I/Os that were late."""
+
+    begin: float
+    because: Measured | Literal["together"]
+    limits: tuple[LimitSeen, ...]
+    behind: dict[StreamName, float] = Field(default_factory=dict)
+
+
 class ReplayLevel(LevelSeen):
     """A level of the replay. `seconds`: how long its I/O was issued, all windows together. `backlog`: of a stream, too
-    many I/Os were late. `limits`: reads by their mean, and, where `percentile` is named, by the share that took
-    longer."""
+    many I/Os were late in one of the windows. `limits`: reads by their mean, and, where `percentile` is named, by the
+    share that took longer; each is of the window in which it was nearest to break, or broke most. `windows` is empty in
+    a record whose windows were judged together."""
 
     seconds: float
     streams: tuple[Stream, ...]
+    windows: tuple[WindowSeen, ...] = ()
 
 
 class Replay(ManifestPart):

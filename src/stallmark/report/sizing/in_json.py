@@ -26,6 +26,7 @@ def sizing_in_json(found: SizingSummary) -> dict[str, Any]:
         "findings": in_json(found.findings),
         "memory": in_json(found.memory),
         "cautions": in_json(found.cautions),
+        "played": in_json(found.played),
         "untested": in_json(found.untested),
     }
 

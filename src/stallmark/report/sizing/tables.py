@@ -8,7 +8,7 @@ from stallmark.analysis.sizing.reach import Reach
 from stallmark.analysis.sizing.summary import SizingSummary
 from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import Device
-from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Stream
+from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Stream, Window
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words
@@ -20,6 +20,7 @@ COST = 1000
 _KINDS = {"carries": "good", "carries_not": "bad", "open": "apart", "unknown": "none"}
 _SCALES = {"read_bytes": _MB, "log_bytes": _MB}
 STREAMS = ("reads", "writes", "log")
+_STREAMS = (("reads", "read_bytes"), ("writes", "write_bytes"), ("log_writes", "log_bytes"))
 
 
 def candidates(found: SizingSummary) -> Table:
@@ -75,23 +76,29 @@ def windows(found: SizingSummary) -> Table:
     """Return the windows of the demand: the I/O of each as a mean, and its highest interval."""
     rows: list[Sequence[str | Cell]] = []
     for one in found.demand.windows:
-        mean = one.mean
         peak = max(piece.reads + piece.writes + piece.log_writes for piece in one.pieces)
         rows.append(
             [
                 f"{minute(one.begin)} ({words.BECAUSE[one.because]})",
                 format.seconds(one.seconds),
-                format.number(mean("reads")),
-                _kib(mean("read_bytes"), mean("reads")),
-                format.number(mean("writes")),
-                _kib(mean("write_bytes"), mean("writes")),
-                format.number(mean("log_writes")) if found.demand.log_known else format.NONE,
-                _kib(mean("log_bytes"), mean("log_writes")),
+                *(cell for ios, size in _STREAMS for cell in _stream_of(one, ios, size, found.demand.log_known)),
                 format.number(peak),
+                format.number(found.demand.read_ms if one is found.demand.windows[0] else one.read_ms),
             ]
         )
-    header = ["from, UTC", "seen", "reads/s", "KiB", "writes/s", "KiB", "log writes/s", "KiB", "most I/Os/s"]
-    return Table(header, rows, importance={1: 5, 3: 3, 5: 3, 7: 3, 8: 4})
+    header = ["from, UTC", "seen"]
+    for name in ("reads/s", "writes/s", "log writes/s"):
+        header += [name, "KiB", "MB/s"]
+    importance = {1: 6, 3: 4, 4: 1, 6: 4, 7: 2, 9: 4, 10: 3, 11: 5, 12: 7}
+    return Table([*header, "most I/Os/s", "ms/read then"], rows, importance=importance)
+
+
+def _stream_of(window: Window, ios: str, size: str, log_known: bool) -> list[str]:
+    """Return the I/Os per second, their size and the bytes of a stream in a window."""
+    if ios == "log_writes" and not log_known:
+        return [format.NONE] * 3
+    per_s, bytes_per_s = window.mean(ios), window.mean(size)
+    return [format.number(per_s), _kib(bytes_per_s, per_s), format.number(bytes_per_s / _MB)]
 
 
 def _kib(size: float, ios: float) -> str:

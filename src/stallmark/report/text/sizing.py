@@ -1,7 +1,7 @@
 """The wording of a sizing: the need, how much of it candidates carry, and what was not tested."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.sizing.candidate import Standing
@@ -10,11 +10,12 @@ from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
 from stallmark.format import listed, number, percent, plural, quoted, roughly, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing.manifest import Sizing
+from stallmark.record.sizing.manifest import Measured, Sizing
 from stallmark.report.text import clause, says
 from stallmark.report.text.ceiling import limit_of
 from stallmark.report.text.profile import at
 
+_MB = 1e6
 TITLE = "Will it carry my load?"
 QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
 CANDIDATES = (
@@ -23,9 +24,14 @@ CANDIDATES = (
 )
 CHART = (
     "The load is a multiple of the need: at 1 a candidate gets all that it must carry. Replay: the profile’s I/O as "
-    "raw load. Stand-in: transactions on a database of Stallmark’s, which do as much I/O as the profile’s server did."
+    "raw load, with the reads of the slowest window. Stand-in: transactions on a database of Stallmark’s, which do as "
+    "much I/O as the profile’s server did."
 )
-DEMAND = "The profile’s windows that ask for most, as means over the seconds that were seen in them."
+PLAYED = "What was played of the profile"
+DEMAND = (
+    "The profile’s windows that were played, as means over the seconds that were seen in them. Each is the busiest by "
+    "what stands beside it, and every one must hold by itself."
+)
 MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
 LEVELS = "Every level that the replay tried. I/Os that were due and those that ended, and the time they took."
 NOT_TESTED = "What was not tested"
@@ -49,12 +55,32 @@ QUANTITIES: Mapping[str, str] = {
     "log_bytes": "log MB/s",
     "cpu_cores": "CPU cores busy",
 }
-BECAUSE: Mapping[str, str] = {
+BECAUSE: Mapping[Measured | Literal["together"], str] = {
     "ios_per_s": "most I/Os",
+    "reads_per_s": "most reads",
     "writes_per_s": "most writes",
     "log_writes_per_s": "most log writes",
+    "read_bytes_per_s": "most bytes read",
+    "write_bytes_per_s": "most bytes written",
+    "log_bytes_per_s": "most bytes of the log",
+    "together": "most of several at once",
+}
+"""The reasons why a window is played."""
+MEASURES: Mapping[Measured, str] = {
+    "ios_per_s": "I/Os per s",
+    "reads_per_s": "reads per s",
+    "writes_per_s": "writes of data per s",
+    "log_writes_per_s": "log writes per s",
+    "read_bytes_per_s": "MB/s read",
+    "write_bytes_per_s": "MB/s written to data",
+    "log_bytes_per_s": "MB/s written to the log",
 }
 STREAMS: Mapping[str, str] = {"reads": "reads", "writes": "writes of data", "log": "writes of the log"}
+
+
+def per_second(measure: Measured, value: float) -> str:
+    """Write a measure of the demand: 370 MB/s read."""
+    return f"{number(value / _MB if 'bytes' in measure else value)} {MEASURES[measure]}"
 
 
 def in_times(value: float) -> str:
@@ -95,9 +121,22 @@ def ends_first(ends: Finding | None) -> str:
 
 
 def _replay_ends(facts: Mapping[str, Any]) -> str:
-    slow = [f"reads take longer than {facts['limit_ms']:g} ms"] if facts["limit_ms"] is not None else []
-    behind = [f"{listed([STREAMS[one] for one in facts['behind']])} fall behind"] if facts["behind"] else []
+    slow, behind = [], []
+    if facts["limit_ms"] is not None:
+        slow = [f"reads take longer than {facts['limit_ms']:g} ms{_in_windows([facts['slow_in']])}"]
+    if facts["behind"]:
+        streams = listed([STREAMS[one] for one in facts["behind"]])
+        behind = [f"{streams} fall behind{_in_windows(facts['behind_in'])}"]
     return listed([*slow, *behind])
+
+
+def _in_windows(windows: Sequence[Sequence[Any] | None], *, begin: bool = False) -> str:
+    """Return in which windows something ended, with their begin on request; nothing if there is but one to be in."""
+    known = [one for one in windows if one]
+    if not known:
+        return ""
+    named = [f"{BECAUSE[one[0]]}{f' ({at(one[1])})' if begin else ''}" for one in known]
+    return f" in the window{'s' * (len(named) > 1)} with {listed(named)}"
 
 
 def _stand_in_ends(facts: Mapping[str, Any]) -> str:
@@ -149,8 +188,12 @@ def _(
     ends: Finding | None,
     whole: bool,
     without: Sequence[Method],
+    unplayed: Sequence[Measured],
+    peaks_known: bool,
 ) -> str:
     why = "" if whole else " Its sizing is not finished."
+    why += f" The window with {listed([BECAUSE[one] for one in unplayed])} was not played." if unplayed else ""
+    why += "" if peaks_known else " Whether the window with most bytes was played is not known."
     why += f" Its {METHODS[without[0]]} came to no answer." if without else ""
     name = f"It is open whether {quoted([candidate])} carries it"
     if not low and high is not None:
@@ -172,27 +215,27 @@ def need(per_s: float, multiple: float) -> str:
 @says(SizingKind.NEED)
 def _(
     per_s: float, multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str,
-    minutes_per_s: float,
+    minutes_per_s: float, others: int,
 ) -> str:  # fmt: skip
     which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(minutes_per_s, growth)} {which}. It is "
         f"{in_times(multiple)} the {number(window_per_s)} of the busiest {roughly(window_s)}, which began at "
-        f"{at(begin)}."
+        f"{at(begin)}.{_others(others)}"
     )
 
 
 @says(SizingKind.NEED_BY_WINDOW)
 def _(
     per_s: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
-    minutes: int,
+    minutes: int, others: int,
 ) -> str:  # fmt: skip
     why = ""
     if percentile is not None:
         why = f" They count because {minutes} minutes are too few for {percentile}."
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
-        f"which began at {at(begin)}.{why}"
+        f"which began at {at(begin)}.{why}{_others(others)}"
     )
 
 
@@ -207,6 +250,13 @@ def _(percentile: str, times: float, window_s: float) -> str:
 def _base(per_s: float, growth: float) -> str:
     """Write the base of the need, with the growth over it: growth is part of the need, and stated here alone."""
     return "those of" if growth == 1 else f"growth of {in_times(growth)} over the {number(per_s)} of"
+
+
+def _others(windows: int) -> str:
+    if not windows:
+        return ""
+    which = "other window counts" if windows == 1 else f"other {windows} windows count"
+    return f" The {which} at the same multiple."
 
 
 @says(SizingKind.METHODS)
@@ -229,7 +279,9 @@ def _(
     read_ms: float | None,
     slower: float | None,
     limit_ms: float | None,
+    slow_in: Sequence[Any] | None,
     behind: Sequence[str],
+    behind_in: Sequence[Sequence[Any]],
     late: float | None,
 ) -> str:
     slow, fell = [], []
@@ -237,8 +289,10 @@ def _(
         slow = [f"{percent(slower)} of the reads took longer than {limit_ms:g} ms"]
     elif read_ms is not None:
         slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"]
+    slow = [f"{one}{_in_windows([slow_in], begin=True)}" for one in slow]
     if behind and late is not None:
-        fell = [f"{listed([STREAMS[one] for one in behind])} fell behind: up to {percent(late)} of them came late"]
+        streams = f"{listed([STREAMS[one] for one in behind])} fell behind{_in_windows(behind_in, begin=True)}"
+        fell = [f"{streams}: up to {percent(late)} of them came late"]
     said = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
     return f"In the replay, at {in_times(level)} the busiest windows, {said}."
 
@@ -316,8 +370,8 @@ def _(today: str, high: float, method: Method) -> str:
 
 
 @says(SizingKind.SLOW_TODAY)
-def _(read_ms: float, limit_ms: float) -> str:
+def _(because: Measured | Literal["together"], begin: float, read_ms: float, limit_ms: float) -> str:
     return (
-        f"In the busiest window of the profile reads took {number(read_ms)} ms: the service level of {limit_ms:g} ms "
-        "is not kept today."
+        f"In the profile’s window with {BECAUSE[because]}, from {at(begin)}, reads took {number(read_ms)} ms: the "
+        f"service level of {limit_ms:g} ms is not kept there today."
     )

@@ -1,13 +1,19 @@
 """The wording of what a sizing did not test, or not as it will be."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
 from stallmark.format import listed, number, percent, quoted, roughly, size
+from stallmark.record.sizing.manifest import Measured
 from stallmark.report.text import says
-from stallmark.report.text.sizing import METHODS, in_times
+from stallmark.report.text.profile import at
+from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, in_times, per_second
+
+_VISIBLY = 1.005
+"""Less is 1×, as a multiple is written."""
 
 
 @says(SizingKind.UNFINISHED)
@@ -134,13 +140,48 @@ def _(candidate: str, shares: Sequence[float]) -> str:
 
 
 @says(SizingKind.OTHER_HOURS)
-def _(windows: int, seconds: float, span_s: float | None) -> str:
-    of = f" of a profile of {roughly(span_s)}" if span_s is not None else ""
-    which, stand = ("The busiest window", "stands") if windows == 1 else (f"The {windows} busiest windows", "stand")
+def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, most: float | None, all: bool) -> str:
+    unseen = "What it did not see, such as the end of a month, was not played."
+    if all:
+        return f"All that is known of the profile was played, {roughly(seconds)}. {unseen}"
+    named = listed([f"with {BECAUSE[because]} (from {at(begin)})" for because, begin in windows])
+    of = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
+    which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
+    others = ""
+    if most is not None:
+        more = f"more than {in_times(most)} as much" if most >= _VISIBLY else "more"
+        others = f" No other has {more} of I/Os, reads, writes or bytes."
+    return f"Played were {roughly(seconds)} of {of}: {which}.{others} {unseen}"
+
+
+@says(SizingKind.NOT_PLAYED)
+def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
     return (
-        f"{which}{of} ({roughly(seconds)} in all) {stand} for all hours: backups, reports and the end of a month count "
-        "only if they were among them."
+        f"Not played: the window with {BECAUSE[measure]}, from {at(begin)}, has {per_second(measure, per_s)}; the "
+        f"windows that were played have up to {per_second(measure, played)}."
     )
+
+
+@says(SizingKind.PEAKS_NOT_KNOWN)
+def _() -> str:
+    return (
+        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
+        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
+    )
+
+
+@says(SizingKind.BEYOND_PLAYED)
+def _(measure: Measured, begin: float, share: float) -> str:
+    return (
+        f"Not played: the window from {at(begin)} is the least like those that were. It has more {MEASURES[measure]} "
+        f"than the nearest of them, by {percent(share)} of the highest of the profile."
+    )
+
+
+@says(SizingKind.STAND_IN_WINDOW)
+def _(windows: int) -> str:
+    others = "the other was" if windows == 2 else f"the other {windows - 1} were"
+    return f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone: {others} replayed, and nothing else."
 
 
 @says(SizingKind.DATA_GROWTH)

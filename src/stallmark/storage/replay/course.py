@@ -41,6 +41,24 @@ def pieces_of(windows: Sequence[Window], played: float) -> tuple[Piece, ...]:
     return tuple(piece for window in windows for piece in _joined(window, played))
 
 
+@dataclass(frozen=True)
+class Span:
+    """The time in which a window is played: from `start`, in seconds since the warm-up ended, for `seconds`."""
+
+    window: Window
+    start: float
+    seconds: float
+
+
+def spans_of(windows: Sequence[Window], played: float) -> tuple[Span, ...]:
+    """Return the time in which each window is played."""
+    found: list[Span] = []
+    for window in windows:
+        start = found[-1].start + found[-1].seconds if found else 0.0
+        found.append(Span(window, start, sum(piece.seconds for piece in _joined(window, played))))
+    return tuple(found)
+
+
 def _joined(window: Window, played: float) -> Iterator[Piece]:
     together: list[Piece] = []
     left = window.seconds * played

@@ -1,16 +1,17 @@
 """A level of a replay against the service level, from each of its I/Os."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.probe import coarser
-from stallmark.record.sizing.manifest import Decides, ReplayLevel, Stream, StreamName
+from stallmark.record.sizing.manifest import Decides, ReplayLevel, Stream, StreamName, WindowSeen
 from stallmark.stats.ceiling_search import Next, Verdict
 from stallmark.stats.within_limit import enough, judge
-from stallmark.storage.replay.course import WARM_UP_S
+from stallmark.storage.replay.course import WARM_UP_S, Span
 from stallmark.storage.replay.play import Issued
 
 LATE_S = 1.0
@@ -31,19 +32,21 @@ def has_backlog(played: Sequence[Issued]) -> bool:
 def judged(
     tried: Next,
     played: Sequence[Played],
-    seconds: float,
+    spans: Sequence[Span],
     asked: ServiceLevelObjective,
     decides: Decides,
     grouped: float,
 ) -> ReplayLevel:
-    """Return the level with its verdict. `seconds`: of one play; `grouped`: writes of the log in one.
+    """Return the level with its verdict. `spans`: of the windows in one play; `grouped`: writes of the log in one.
 
-    A backlog of any stream breaks it. Else the reads decide: their mean, or the percentile. Where too little was seen
-    of them, or none is due, it is undecided, or holds.
+    Each window must hold: a mean over all would hide a backup behind the many small reads of the day. A backlog of any
+    stream in any window breaks the level. Else the reads of the window that does worst decide: their mean, or the
+    percentile. Where too little was seen of them, or none is due, it is undecided, or holds.
     """
     of = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
-    limits = () if asked.read_ms is None or not _count(of["reads"]) else _limits(of["reads"], asked)
-    backlog = any(has_backlog(parts) for parts in of.values())
+    windows = [_window(span, of, asked) for span in spans]
+    limits = _worst([one.limits for one in windows])
+    backlog = any(one.behind for one in windows)
     [verdict] = [Verdict(one.verdict) for one in limits if (one.percentile is None) == (decides == "mean")] or [
         Verdict.HELD
     ]
@@ -53,8 +56,32 @@ def judged(
         verdict=(Verdict.BROKE if backlog else verdict).value,
         backlog=backlog,
         limits=limits,
-        seconds=seconds * len(played),
+        seconds=sum(span.seconds for span in spans) * len(played),
         streams=tuple(_stream(name, parts, grouped if name == "log" else 1.0) for name, parts in of.items()),
+        windows=tuple(windows),
+    )
+
+
+def within(span: Span, one: Issued) -> Issued:
+    """Return what is due in a window, as if it were the first."""
+    begin = WARM_UP_S + span.start
+    part = one.part((one.due.at >= begin) & (one.due.at < begin + span.seconds))
+    return replace(part, due=replace(part.due, at=part.due.at - span.start))
+
+
+def _window(span: Span, streams: Mapping[StreamName, Sequence[Issued]], asked: ServiceLevelObjective) -> WindowSeen:
+    of = {name: [within(span, part) for part in parts] for name, parts in streams.items()}
+    limits = () if asked.read_ms is None or not _count(of["reads"]) else _limits(of["reads"], asked)
+    behind = {name: sum(map(_late, parts)) / _count(parts) for name, parts in of.items() if has_backlog(parts)}
+    return WindowSeen(begin=span.window.begin, because=span.window.because, limits=limits, behind=behind)
+
+
+def _worst(windows: Sequence[tuple[LimitSeen, ...]]) -> tuple[LimitSeen, ...]:
+    """Return each limit as it was in the window in which it is nearest to break, or broke most."""
+    order = (Verdict.HELD.value, Verdict.UNDECIDED.value, Verdict.BROKE.value)
+    return tuple(
+        max(same, key=lambda one: (one.value is not None, order.index(one.verdict), one.value or 0.0))
+        for same in zip(*filter(None, windows), strict=True)
     )
 
 

@@ -19,8 +19,8 @@ from stallmark.storage.probe.measurement import beneath, refuse_bare, refuse_mem
 from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import Tool, find_tool
 from stallmark.storage.raw_load.sector import least_direct_bytes
-from stallmark.storage.replay.course import STREAMS, due, length_s, pieces_of
-from stallmark.storage.replay.judging import Played, has_backlog, judged, nearest, without_warm_up
+from stallmark.storage.replay.course import STREAMS, Span, due, length_s, pieces_of, spans_of
+from stallmark.storage.replay.judging import Played, has_backlog, judged, nearest, within, without_warm_up
 from stallmark.storage.replay.play import Player
 
 Progress = Callable[[Next, float], None]
@@ -86,7 +86,8 @@ def replay(
             high=asked.high,
             tolerance=asked.tolerance,
         )
-        levels = _Levels(pieces, player, sector, devices, service_level, decides, progress, seed)
+        spans = spans_of(windows, played)
+        levels = _Levels(pieces, spans, player, sector, devices, service_level, decides, progress, seed)
         while isinstance(then := search(asked, [Seen(one.level, Verdict(one.verdict)) for one in found.levels]), Next):
             found = found.changed(levels=(*found.levels, levels.measure(then)))
             keep(found)
@@ -105,6 +106,7 @@ class _Levels:
     """The levels of a replay, measured one after the other."""
 
     pieces: Sequence[Piece]
+    spans: Sequence[Span]
     player: Player
     sector: int
     devices: EmulatedArrays | None
@@ -118,8 +120,10 @@ class _Levels:
 
     def measure(self, tried: Next) -> ReplayLevel:
         played = [self._play(tried)]
-        if has_backlog([without_warm_up(played[0]["log"])]) and tried.level not in self.flushes:
-            ended = played[0]["log"].ended.sum() / length_s(self.pieces)
+        log = without_warm_up(played[0]["log"])
+        behind = [(part, span.seconds) for span in self.spans if has_backlog([part := within(span, log)])]
+        if behind and tried.level not in self.flushes:
+            ended = max(part.ended.sum() / seconds for part, seconds in behind)
             self.flushes[tried.level] = _GROUPED * max(1.0, ended)
             played = [self._play(tried)]
         level = self._judged(tried, played)
@@ -129,11 +133,10 @@ class _Levels:
         return level
 
     def _judged(self, tried: Next, played: Sequence[Played]) -> ReplayLevel:
-        seconds = sum(piece.seconds for piece in self.pieces)
         wanted = sum(piece.seconds * piece.log_writes for piece in self.pieces) * tried.level
         done = len(without_warm_up(played[0]["log"]).ms)
         grouped = wanted / done if self._most_flushes(tried) < np.inf and done else 1.0
-        return judged(tried, played, seconds, self.service_level, self.decides, max(1.0, grouped))
+        return judged(tried, played, self.spans, self.service_level, self.decides, max(1.0, grouped))
 
     def _most_flushes(self, tried: Next) -> float:
         return min((most for level, most in self.flushes.items() if level <= tried.level), default=np.inf)
