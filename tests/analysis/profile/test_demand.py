@@ -12,9 +12,9 @@ from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.asked import COLUMNS as MEASURES
-from stallmark.analysis.profile.asked import MORE, MOST_TOGETHER, TOGETHER, Asked
+from stallmark.analysis.profile.asked import MOST_TOGETHER, TOGETHER, Asked
 from stallmark.analysis.profile.demand import demand_of
-from stallmark.analysis.profile.windows import SEEN_SHARE
+from stallmark.analysis.profile.windows import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.profile.manifest import ProfiledServer

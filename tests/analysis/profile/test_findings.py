@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.profiles import AT, DATA, GIB, LENGTH, write_made_profile
+from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.analysis.profile.windows import busiest
+from stallmark.analysis.profile.windows import PEAKS, busiest
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import WAITS
 from stallmark.record.profile.manifest import Gap, ProfiledServer
@@ -70,6 +70,31 @@ def test_the_busiest_window_is_found_and_half_a_window_is_none(made):
     assert facts(found.findings, ProfileKind.BUSIEST)["ios_per_s"] == pytest.approx(1550 / 15)
     rates = rates_of(found.intervals, found.manifest)
     assert busiest(rates.between(rates.start[0], rates.start[0] + 600)) == []
+
+
+def test_peaks_are_named_by_every_measure(made):
+    def file_io(n):
+        night = {"read_bytes": 150 * 2**20} if 160 <= n < 220 else {}
+        return {"data": DATA | {"reads": 1500.0 if 60 <= n < 120 else 150.0} | night, "log": LOG}
+
+    found = made(240, file_io=file_io)
+    begins = {name: (one.begin - AT.timestamp()) / LENGTH for name, one in found.peaks.items()}
+    assert set(begins) == set(PEAKS) and (begins[Measure.IOS], begins[Measure.READ_MB]) == (60, 160)
+    [said] = [dict(one.facts) for one in found.findings if one.kind is ProfileKind.OTHER_PEAK]
+    assert said["measure"] == Measure.READ_MB and said["per_s"] > 100 * said["busiest_per_s"]
+
+
+def test_a_peak_in_the_busiest_window_is_no_other(made):
+    busy = lambda n: {name: value * (4 if 60 <= n < 120 else 1) for name, value in DATA.items()}  # noqa: E731
+    found = made(240, file_io=lambda n: {"data": busy(n), "log": LOG})
+    assert len(found.peaks) == len(PEAKS) and facts(found.findings, ProfileKind.OTHER_PEAK) is None
+
+
+def test_a_window_of_which_little_is_known_is_no_peak(made):
+    """The bytes of a few intervals alone are known: they are no quarter of an hour."""
+    few = lambda n: DATA | {"read_bytes": 9e9 if n == 100 else None if 60 <= n < 140 else 9e5}  # noqa: E731
+    found = made(240, file_io=lambda n: {"data": few(n)})
+    assert found.peaks[Measure.READ_MB].values[Measure.READ_MB] == pytest.approx(9e5 / 15e6)
 
 
 def test_a_busy_minute_beside_a_gap_is_no_busy_window(made):

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 
 from stallmark.analysis.profile.placed import Placed, is_known
-from stallmark.analysis.profile.windows import sliding
+from stallmark.analysis.profile.windows import MORE, sliding
 from stallmark.record.sizing.manifest import Beyond, Measured, Peak, Piece, Window
 
 COLUMNS: Final[Mapping[Measured, tuple[str, ...]]] = {
@@ -24,9 +24,6 @@ COLUMNS: Final[Mapping[Measured, tuple[str, ...]]] = {
     "log_bytes_per_s": ("log_bytes",),
 }
 """The columns of a piece that are summed into each measure."""
-MORE = 1.1
-"""A window is played for a measure if it asks for so many times what the windows before it ask for. The levels of a
-search lie about as far apart: it would not show less."""
 TOGETHER = 0.2
 """A window is played for what it asks for together if it asks for more than the nearest that is played, by this share
 of the peak of a measure."""

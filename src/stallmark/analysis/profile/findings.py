@@ -1,12 +1,12 @@
 """The findings of a profile: how much was seen, when the server is busiest, what its I/O is, and what it waits for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure, Rates
 from stallmark.analysis.profile.totals import ClassTotals, WaitTotal
-from stallmark.analysis.profile.windows import WINDOW_S, Window
+from stallmark.analysis.profile.windows import MORE, WINDOW_S, Window
 from stallmark.record.profile.intervals import FileClass
 from stallmark.record.profile.manifest import ProfileManifest
 
@@ -21,6 +21,7 @@ def findings(
     rates: Rates,
     seen_s: float,
     windows: Sequence[Window],
+    peaks: Mapping[Measure, Window],
     classes: Sequence[ClassTotals],
     wait_classes: Sequence[WaitTotal],
     wait_types: Sequence[WaitTotal],
@@ -28,6 +29,7 @@ def findings(
     """Yield what is found, the most important first."""
     span_s = float(rates.end[-1] - rates.start[0])
     yield from _busiest(rates, windows)
+    yield from _other_peaks(windows, peaks)
     yield from _io(classes)
     yield from _waits(manifest, wait_classes, wait_types)
     yield from _log(classes)
@@ -61,6 +63,18 @@ def _busiest(rates: Rates, windows: Sequence[Window]) -> Iterator[Finding]:
         log_ms=first.values.get(Measure.LOG_MS),
         cpu_share=first.values.get(Measure.CPU),
     )
+
+
+def _other_peaks(windows: Sequence[Window], peaks: Mapping[Measure, Window]) -> Iterator[Finding]:
+    """Yield the peaks by other measures, unless a window that was named before has about as much."""
+    named = list(windows[:1])
+    for measure, window in peaks.items():
+        per_s, most = window.values.get(measure), max((one.values.get(measure) or 0.0 for one in named), default=0.0)
+        if named and per_s and per_s > MORE * most:
+            named.append(window)
+            facts = {"measure": measure, "begin": window.begin, "length_s": WINDOW_S, "per_s": per_s}
+            facts |= {"busiest_per_s": windows[0].values.get(measure), "ios_per_s": window.values.get(Measure.IOS)}
+            yield info(ProfileKind.OTHER_PEAK, **facts)
 
 
 def _io(classes: Sequence[ClassTotals]) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from stallmark.analysis.finding import Kind
 class ProfileKind(Kind):
     SEEN = "profile_seen"
     BUSIEST = "profile_busiest"
+    OTHER_PEAK = "profile_peak_by_measure"
     IO_MIX = "profile_io_mix"
     WAITS = "profile_waits"
     WAITS_MET = "profile_waits_met"

@@ -13,7 +13,7 @@ from stallmark.analysis.profile.intervals import intervals_of, samples_of
 from stallmark.analysis.profile.memory import memory
 from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, Measure, Rates, Slots, rates_of
 from stallmark.analysis.profile.totals import ClassTotals, WaitTotal, class_totals, wait_totals
-from stallmark.analysis.profile.windows import Window, busiest
+from stallmark.analysis.profile.windows import Window, busiest, peaks
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.intervals import Intervals
@@ -27,7 +27,7 @@ _SAMPLE_BEYOND = 5
 @dataclass(frozen=True)
 class ProfileSummary:
     """A profile. `begin` and `end` in seconds since 1970; `percentiles`: of the minutes of every measure, None where
-    there are too few of them."""
+    there are too few of them; `peaks`: the busiest window by each measure of what storage is asked for."""
 
     folder: Path
     manifest: ProfileManifest
@@ -41,6 +41,7 @@ class ProfileSummary:
     minutes: Slots
     hours: Slots
     windows: Sequence[Window]
+    peaks: Mapping[Measure, Window]
     classes: Sequence[ClassTotals]
     wait_classes: Sequence[WaitTotal]
     wait_types: Sequence[WaitTotal]
@@ -63,7 +64,7 @@ def summarise_profile(folder: Path) -> ProfileSummary:
     seen_s = float(rates.seconds.sum())
     classes = class_totals(intervals)
     wait_classes, wait_types = wait_totals(intervals, seen_s)
-    windows = busiest(rates)
+    windows, of_measures = busiest(rates), peaks(rates)
     begin, end = float(rates.start[0]), float(rates.end[-1])
     lost = unseen(manifest, rates, samples)
     minutes = rates.by(MINUTE_S)
@@ -80,11 +81,12 @@ def summarise_profile(folder: Path) -> ProfileSummary:
         minutes=minutes,
         hours=rates.by(HOUR_S),
         windows=windows,
+        peaks=of_measures,
         classes=classes,
         wait_classes=wait_classes,
         wait_types=wait_types,
         unseen=lost,
-        findings=list(findings(manifest, rates, seen_s, windows, classes, wait_classes, wait_types)),
+        findings=list(findings(manifest, rates, seen_s, windows, of_measures, classes, wait_classes, wait_types)),
         memory=list(memory(manifest, intervals, rates, classes)),
         cautions=list(cautions(manifest, intervals, rates, lost, samples)),
     )

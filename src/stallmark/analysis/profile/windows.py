@@ -13,6 +13,16 @@ SEEN_SHARE = 0.8
 """The share of a window that must have been seen: one busy minute beside a gap is no busy quarter of an hour."""
 
 
+MORE = 1.1
+"""So many times as much of a measure is a peak of its own: a sizing would not show less, whose levels lie about as far
+apart."""
+PEAKS = (
+    *(Measure.IOS, Measure.READS, Measure.WRITES, Measure.LOG_WRITES),
+    *(Measure.READ_MB, Measure.WRITE_MB, Measure.LOG_MB),
+)
+"""The measures of what storage is asked for."""
+
+
 @dataclass(frozen=True)
 class Window:
     """A window: `begin` and `end` in seconds since 1970, and the measures in it over the seconds seen."""
@@ -43,6 +53,12 @@ def busiest(
             values = {name: one.mean() for name, one in inside.counted.items()}
             found.append(Window(begin, end, float(seen_s[place]), values))
     return found
+
+
+def peaks(rates: Rates) -> dict[Measure, Window]:
+    """Return the busiest window by each measure of what storage is asked for."""
+    found = {measure: busiest(rates, measure, count=1) for measure in PEAKS}
+    return {measure: one[0] for measure, one in found.items() if one}
 
 
 def sliding(

@@ -23,6 +23,10 @@ def profile_in_json(found: ProfileSummary) -> dict[str, Any]:
         "percentiles_of_minutes": in_json(found.percentiles),
         "hours": hours_in_json(found),
         "busiest_windows": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.windows],
+        "peaks": {
+            str(name): in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)}
+            for name, one in found.peaks.items()
+        },
         "files": [in_json(one) | {name: getattr(one, name) for name in _OF_FILES} for one in found.classes],
         "waits": {"classes": in_json(found.wait_classes), "types": in_json(found.wait_types)},
         "unseen": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.unseen],

@@ -50,6 +50,23 @@ def windows(found: ProfileSummary) -> Table:
     return Table(["from, UTC", *(MEASURES[name] for name in shown)], rows, importance=leaves)
 
 
+def peaks(found: ProfileSummary) -> Table:
+    """Return the busiest window by each measure of what storage is asked for."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            MEASURES[measure],
+            value_of(measure, one.values.get(measure)),
+            minute(one.begin),
+            value_of(measure, found.means[measure]),
+            value_of(measure, found.windows[0].values.get(measure)) if found.windows else format.NONE,
+            value_of(Measure.IOS, one.values.get(Measure.IOS)),
+        ]
+        for measure, one in found.peaks.items()
+    ]
+    header = ["measure", "highest", "from, UTC", "mean", "with most I/Os", "I/Os per s then"]
+    return Table(header, rows, words=frozenset({0, 2}), importance={3: 2, 4: 1, 5: 3})
+
+
 def classes(found: ProfileSummary) -> Table:
     """Return the I/O of every class of file: rates, share of reads, sizes and times."""
     rows: list[Sequence[str | Cell]] = [

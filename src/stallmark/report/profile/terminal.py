@@ -22,7 +22,7 @@ def profile_table(found: ProfileSummary) -> RenderableType:
     parts: list[RenderableType] = [Text(title_of(found), style="bold"), Text(about, style="dim"), Text("")]
     parts.append(listed([("•", sentence(one)) for one in [*found.findings, *found.memory]]))
     shown = [tables.percentiles(found), tables.classes(found)]
-    shown += [tables.windows(found)] if found.windows else []
+    shown += [tables.peaks(found), tables.windows(found)] if found.windows else []
     shown += [tables.waits(found.wait_classes)] if found.wait_classes else []
     for one in shown:
         if one.rows:

@@ -20,6 +20,10 @@ PERCENTILES = (
     "Percentiles over minutes, each a mean of its own. A dash: fewer than five minutes would lie beyond it. I/O is of "
     "all files; times are of data files, and of the log where it says so."
 )
+PEAKS = (
+    "The busiest quarter of an hour by each measure. A backup has few I/Os and many bytes: a quarter that is quiet by "
+    "one may be the busiest by another."
+)
 WINDOWS = "The quarters of an hour with the most I/Os, none of which overlap. Ten or more minutes of each were seen."
 CLASSES = (
     "Totals over the time that was seen, divided by it. Sizes and times are means over all I/Os of a class; other: "
@@ -158,6 +162,15 @@ def _(
         f"The busiest {roughly(length_s)} began at {at(begin)}: {number(ios_per_s)} I/Os per second, "
         f"{factor(ios_per_s / mean_ios_per_s)} the mean of {number(mean_ios_per_s)}{then}."
     )
+
+
+@says(ProfileKind.OTHER_PEAK)
+def _(
+    measure: Measure, begin: float, length_s: float, per_s: float, busiest_per_s: float | None, ios_per_s: float | None
+) -> str:
+    against = f", against {number(busiest_per_s)} in the busiest by I/Os" if busiest_per_s is not None else ""
+    ios = f"; their I/Os are {number(ios_per_s)} per second" if ios_per_s is not None else ""
+    return f"The {roughly(length_s)} from {at(begin)} have the most {MEASURES[measure]}: {number(per_s)}{against}{ios}."
 
 
 @says(ProfileKind.IO_MIX)
