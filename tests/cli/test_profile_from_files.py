@@ -37,7 +37,14 @@ def test_a_file_becomes_a_profile_with_its_report(recorded, tmp_path):
 
 @pytest.mark.parametrize(
     "more",
-    [["--for", "24h"], ["--server", "mssql://h/d"], ["--class", "D:"], ["--class", "D:=disk"], ["--timezone", "Mars"]],
+    [
+        ["--for", "24h"],
+        ["--server", "mssql://h/d"],
+        ["--class", "D:"],
+        ["--class", "D:=disk"],
+        ["--timezone", "Mars"],
+        ["--class", "D:=data", "--class", "D:=log"],
+    ],
 )
 def test_options_that_do_not_fit_are_refused_and_nothing_is_written(recorded, tmp_path, more):
     done = run("--from", recorded, "--out", tmp_path / "out", *more)

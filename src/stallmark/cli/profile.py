@@ -97,6 +97,8 @@ def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
         device, _, held = text.rpartition("=")
         if not device or held not in ("data", "log", "tempdb", "other"):
             raise click.BadParameter(f"{text}: write a device and data, log, tempdb or other, as D:=data")
+        if found.get(device, held) != held:
+            raise click.BadParameter(f"{device} is said to hold {found[device]} and {held}: give it one class")
         found[device] = FileClass(held)
     return found
 

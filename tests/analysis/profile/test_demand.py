@@ -1,9 +1,11 @@
 """The demand of a profile: its windows, what their intervals hold, and what is said where something is not known."""
 
 from math import ceil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +19,13 @@ from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.profile.windows import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
+from stallmark.record.imports.build import import_profile
+from stallmark.record.imports.recording import Wanted
+from stallmark.record.profile.folder import read_imported, read_profile, write_imported
+from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfiledServer
 
+SAMPLES = Path(__file__).parents[2] / "record" / "imports" / "samples"
 SERVER = {"transactions": 300.0, "cpu_s": 30.0, "database_pages_bytes": 20 * GIB}
 COLUMNS = ("reads", "read_bytes", "writes", "write_bytes", "log_writes", "log_bytes")
 
@@ -199,6 +206,38 @@ def test_a_log_without_its_bytes_is_among_the_writes_of_data(demand):
 def test_unknown_io_is_a_sentence(demand, file_io, words):
     with pytest.raises(StallmarkError, match=words):
         demand(file_io=lambda n: file_io)
+
+
+def test_a_recording_of_sar_can_be_sized_where_its_reads_are_known(tmp_path):
+    classes = {"vda": FileClass.DATA}
+    import_profile([SAMPLES / "sadf.json"], tmp_path / "one", Wanted(classes=classes))
+    assert demand_of(tmp_path / "one").windows[0].mean("reads") > 0
+    more = tmp_path / "more.json"
+    second = '"disk": [{"disk-device": "vdb", "tps": 9.0, "rkB": 4.0, "wkB": 4.0},'
+    more.write_text((SAMPLES / "sadf.json").read_text().replace('"disk": [', second))
+    import_profile([more], tmp_path / "two", Wanted(classes=classes | {"vdb": FileClass.LOG}))
+    with pytest.raises(StallmarkError, match=r"reads from its writes \(.*sar counts a device.*without --class"):
+        demand_of(tmp_path / "two")
+
+
+def test_samples_too_far_apart_for_a_window_are_refused_with_one_that_is_long_enough(tmp_path):
+    folder = write_made_profile(tmp_path / "p", 240, interval_s=600.0)
+    tables = read_imported(folder)
+    spread = [
+        table.set_column(0, "start", spaced(table["start"])).set_column(1, "end", spaced(table["end"]))
+        for table in (tables.file_io, tables.server)
+    ]
+    manifest = read_profile(folder)
+    write_imported(tmp_path / "q", manifest, Intervals(*spread, tables.waits))
+    with pytest.raises(StallmarkError, match=r"every 10 minutes, too few .* replay\.window=20min"):
+        demand_of(tmp_path / "q")
+    assert len(demand_of(tmp_path / "q", window_s=1200).windows[0].pieces) == 2
+
+
+def spaced(times):
+    """Ten minutes in place of 15 s."""
+    begin = int(AT.timestamp() * 1e6)
+    return pa.array((times.cast(pa.int64()).to_numpy() - begin) * 40 + begin).cast(times.type)
 
 
 def test_a_profile_has_a_mark_that_changes_when_it_goes_on(tmp_path):

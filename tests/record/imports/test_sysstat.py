@@ -232,3 +232,63 @@ def test_rows_of_sadf_say_how_long_they_are(import_texts):
     assert found.io("read_bytes") == [10 * 600 * 1024, 20 * 600 * 1024, 30 * 300 * 1024]
     assert [gap.reason for gap in found.manifest.gaps] == ["the machine was restarted"]
     assert found.manifest.server.cores == 16
+
+
+@pytest.mark.parametrize("name", ["sadf.json", "sadf.csv", "sar.txt"])
+@pytest.mark.parametrize("device", ["vda", "VDA", "/dev/vda"])
+def test_a_machine_of_one_disk_keeps_its_ios_where_it_is_said_what_that_holds(import_texts, name, device):
+    """By device sar does not tell reads from writes; of all disks together (-b) it does."""
+    options = {"zone": "UTC", "dates": "month-first"} if name == "sar.txt" else {}
+    without = import_texts(SAMPLES / name, **options)
+    found = import_texts(SAMPLES / name, **options, classes={device: FileClass.DATA})
+    for column in ("reads", "writes", "read_bytes", "write_bytes"):
+        assert found.io(column, "data") == pytest.approx(without.io(column)) and found.io(column) == []
+    assert "left out" not in "".join(found.manifest.notes)
+
+
+TWO_DISKS = (
+    "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s\n"
+    "sql01;600;2026-03-02 10:10:00 UTC;{0};30.00;10.00;5.00\n"
+    "sql01;600;2026-03-02 10:10:00 UTC;{1};12.00;10.00;5.00\n"
+    "# hostname;interval;timestamp;tps;rtps;wtps;bread/s;bwrtn/s\n"
+    "sql01;600;2026-03-02 10:10:00 UTC;42.00;20.00;22.00;40.00;20.00\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("devices", "classes", "reads"),
+    [
+        (("sda", "sdb"), {"sda": "data", "sdb": "data"}, {"data": [12_000], "log": []}),
+        (("sda", "sdb"), {"sda": "data", "sdb": "log"}, {"data": [None], "log": [None]}),
+        (("sda", "sdb"), {"sda": "data"}, {"data": [None], "log": []}),
+        (("sda", "dm-0"), {"dm-0": "data"}, {"data": [None], "log": []}),
+        (("sda", "dm-0"), {"sda": "data", "dm-0": "data"}, {"data": [None], "log": []}),
+        (("sda", "loop0"), {"sda": "data"}, {"data": [12_000], "log": []}),
+        (("dev8-0", "dev8-16"), {"dev8-0": "log", "DEV8-16": "log"}, {"data": [], "log": [12_000]}),
+    ],
+)
+def test_ios_of_all_disks_belong_to_a_class_only_if_all_disks_do(import_texts, devices, classes, reads):
+    text = TWO_DISKS.format(*devices)
+    found = import_texts(text, classes={name: FileClass(held) for name, held in classes.items()})
+    assert {held: found.io("reads", held) for held in reads} == reads and found.io("reads") == []
+    left_out = any("left out: not all" in note for note in found.manifest.notes)
+    assert left_out == all(counts in ([None], []) for counts in reads.values())
+
+
+def test_the_activities_of_sar_may_be_in_files_of_their_own(import_texts):
+    disks, _, of_all = TWO_DISKS.format("sda", "sdb").partition("# hostname;interval;timestamp;tps")
+    classes = {"sda": FileClass.DATA, "sdb": FileClass.DATA}
+    for texts in (
+        (disks, "# hostname;interval;timestamp;tps" + of_all),
+        ("# hostname;interval;timestamp;tps" + of_all, disks),
+    ):
+        found = import_texts(*texts, classes=classes)
+        assert (found.io("reads", "data"), found.io("read_bytes", "data")) == ([12_000], [20 * 1024 * 600])
+
+
+def test_a_device_that_is_not_there_is_refused_with_those_that_are(import_texts):
+    with pytest.raises(StallmarkError, match="no device vdb: there is vda"):
+        import_texts(SAMPLES / "sadf.json", classes={"vda": FileClass.DATA, "vdb": FileClass.LOG})
+    text = TWO_DISKS.format("dev253-0", "dev253-16")
+    with pytest.raises(StallmarkError, match="there is dev253-0, dev253-16: name it by its numbers, or record with -p"):
+        import_texts(text, classes={"vda": FileClass.DATA})

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import stallmark
 from stallmark.errors import StallmarkError
+from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.formats import format_of
 from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
+from stallmark.record.imports.sar_tables import assign_all_disks
 from stallmark.record.imports.timeline import Timeline, timeline_of
 from stallmark.record.profile.folder import write_imported
 from stallmark.record.profile.intervals import FILE_IO
@@ -41,6 +43,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if source is None:
         raise StallmarkError("There is no file to import: name one with --from.")
     _refuse_unknown_devices(recording, wanted)
+    assign_all_disks(recording, wanted)
     timeline = timeline_of(recording)
     if not len(timeline.start):
         raise StallmarkError(
@@ -55,9 +58,13 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
 def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
     for name in wanted.classes:
         if name not in recording.mapped:
-            there = sorted(recording.devices)
+            there = sorted(recording.devices - {ALL_DISKS})
             some = ", ".join(there[:8]) + (", …" if len(there) > 8 else "")
-            raise StallmarkError(f"There is no device {name}{f': there is {some}' if there else ' in what was read'}.")
+            # sysstat without -p has numbers in place of names.
+            numbers = ": name it by its numbers, or record with -p" if any(map(NUMBERED.match, there)) else ""
+            raise StallmarkError(
+                f"There is no device {name}{f': there is {some}' if there else ' in what was read'}{numbers}."
+            )
 
 
 def _manifest(

@@ -20,7 +20,20 @@ ALL_DISKS = "all disks"
 # sysstat without -p writes dev8-0: major 8 and 65 to 71 are SCSI disks, 259 is NVMe.
 _WHOLE = re.compile(r"(sd|vd|xvd|hd)[a-z]+|nvme\d+(c\d+)?n\d+|mmcblk\d+|dasd[a-z]+|dev(8|6[5-9]|7[01]|259)-\d+")
 _NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+|dev(1|2|7|11)-\d+")
+NUMBERED = re.compile(r"dev\d+-\d+$")
 _PARTITION = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+")
+
+
+def canonical(name: str) -> str:
+    """Return the name of a device as it is compared: sda for /dev/sda, d: for D:\\."""
+    return name.lower().removeprefix("/dev/").rstrip("\\")
+
+
+def whole_disks(names: Iterable[str]) -> set[str]:
+    """Return the disks among devices: those known as whole ones, or else whatever may be one."""
+    names = set(names)
+    whole = {one for one in names if _WHOLE.fullmatch(one)}
+    return whole or {one for one in names if not _NO_DISK.fullmatch(one) and not _PARTITION.fullmatch(one)}
 
 
 class Devices:
@@ -29,7 +42,7 @@ class Devices:
 
     def __init__(self, recording: Recording, wanted: Wanted):
         self._recording, self._wanted = recording, wanted
-        self._given = {name.lower(): (name, held) for name, held in wanted.classes.items()}
+        self._given = {canonical(name): (name, held) for name, held in wanted.classes.items()}
         self.counted: dict[str, FileClass] = {}
         self._left_out: set[str] = set()
         self._seen: set[str] = set()
@@ -49,9 +62,7 @@ class Devices:
             for name in new:
                 self._look_up(name)
             return
-        whole = [one for one in self._seen if _WHOLE.fullmatch(one)]
-        rest = [one for one in self._seen if not _NO_DISK.fullmatch(one) and not _PARTITION.fullmatch(one)]
-        self.counted = dict.fromkeys(sorted(whole or rest), FileClass.DEVICE)
+        self.counted = dict.fromkeys(sorted(whole_disks(self._seen)), FileClass.DEVICE)
         self._left_out = self._seen - self.counted.keys()
 
     def fold(self, present: Mapping[str, Io]) -> dict[str, float | None]:
@@ -95,7 +106,7 @@ class Devices:
 
     def _look_up(self, name: str) -> None:
         """Count a device for what it was said to hold."""
-        if (given := self._given.get(name.lower())) is not None:
+        if (given := self._given.get(canonical(name))) is not None:
             self._recording.mapped.add(given[0])
             self.counted[name] = given[1]
         else:

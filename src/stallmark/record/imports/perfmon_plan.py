@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.record.imports.devices import canonical
 from stallmark.record.imports.perfmon_counters import CHECKPOINTS, DATABASES, DISK, PATH, SQL, SYSTEM_DATABASES
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted, product
 from stallmark.record.profile.intervals import FileClass
@@ -113,8 +114,8 @@ class Plan:
         """Return what was said that disks hold. Raise StallmarkError where one disk is said to hold two things."""
         found: dict[tuple[str, str], tuple[FileClass, str]] = {}
         for name, held in wanted.classes.items():
-            exact = [key for key in disks if key[1].lower() == name.lower()]
-            parts = [key for key in disks if name.lower() in key[1].lower().split()]
+            exact = [key for key in disks if canonical(key[1]) == canonical(name)]
+            parts = [key for key in disks if canonical(name) in key[1].lower().split()]
             for key in sorted(exact or parts)[:1]:
                 if key in found and found[key][0] != held:
                     raise StallmarkError(

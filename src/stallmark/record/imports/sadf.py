@@ -47,7 +47,7 @@ class _Reader:
     def __init__(self, path: Path, recording: Recording, wanted: Wanted, clock: Clock):
         self._path, self._recording, self._clock = path, recording, clock
         self._devices = Devices(recording, wanted)
-        self._machine = Machine(recording, self._devices, mapped=bool(wanted.classes))
+        self._machine = Machine(recording, self._devices)
         self._spans = Stated()
         self._columns: list[str] = []
         self._disks: dict[str, Io] = {}

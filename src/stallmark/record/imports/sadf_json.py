@@ -25,7 +25,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     clock = Clock(path, recording, wanted, order_of(path, (stamp for _, stamp in _stamped(path)), wanted))
     note_host_of_json(path, recording)
     devices, spans = Devices(recording, wanted), Stated()
-    machine = Machine(recording, devices, mapped=bool(wanted.classes))
+    machine = Machine(recording, devices)
     samples = JsonArray(path, ARRAY)
     for sample in samples:
         if (stamp := _stamp(sample)) is None:
