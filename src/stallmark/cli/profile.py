@@ -92,7 +92,7 @@ def _import(
 def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
     from stallmark.record.profile.intervals import FileClass
 
-    found = {}
+    found: dict[str, FileClass] = {}
     for text in said:
         device, _, held = text.rpartition("=")
         if not device or held not in ("data", "log", "tempdb", "other"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.command_line import stallmark
 from support.production import HOUR, Production, direct
+from support.profiles import DATA, LOG, write_made_profile
 from support.synthetic import Truth, make_run
 from support.terminal import printed
 
@@ -48,6 +49,29 @@ def test_the_heat_map_has_the_hours_that_were_seen_and_no_others(summary):
     for _, [(_, hours)] in heat(summary):
         assert [hour for hour, (text, _) in enumerate(hours) if text] == [13, 14]
         assert max(weight for _, weight in hours) == 1.0
+
+
+ZEROS, NO_LOG = dict.fromkeys(DATA, 0.0), dict.fromkeys(LOG, 0.0)
+IDLE = {
+    "data": {"data": ZEROS, "log": LOG},
+    "all": {"data": ZEROS, "log": NO_LOG},
+    "log": {"data": DATA, "log": NO_LOG},
+    "device": {"device": ZEROS},
+    "reads": {"data": DATA | {"reads": 0.0, "read_bytes": 0.0, "read_stall_ms": 0.0}},
+    "unknown": {"data": {"writes": 0.0}},
+    "sizes alone": {"data": {"size_bytes": 1e9}},
+}
+
+
+@pytest.mark.parametrize("idle", IDLE)
+def test_what_was_idle_has_no_times_and_warns_of_nothing(tmp_path, idle):
+    """A RuntimeWarning of numpy is an error here, as in all tests."""
+    server = lambda n: dict.fromkeys(("cpu_s", "transactions", "page_lookups", "pages_read"), 0.0)  # noqa: E731
+    found = summarise_profile(write_made_profile(tmp_path / "p", 300, file_io=lambda n: IDLE[idle], server=server))
+    render_profile(found), printed(profile_table(found), 80), json.dumps(profile_in_json(found))
+    of_time = {"data": {"data_read_ms", "data_write_ms"}, "log": {"log_write_ms"}, "reads": {"data_read_ms"}}
+    assert not of_time.get(idle, {"data_read_ms", "data_write_ms", "log_write_ms"}) & set(map(str, found.means))
+    assert all(one.values[measure] for measure, one in found.peaks.items())
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

@@ -43,8 +43,8 @@ class Counted:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether it is known in any interval."""
-        return bool((np.isfinite(self.amount) & np.isfinite(self.base)).any())
+        """Tell whether it is known in any interval. Of a device that did nothing there is no time per I/O."""
+        return bool((np.isfinite(self.amount) & (self.base > 0)).any())
 
     def over(self, groups: np.ndarray, count: int) -> np.ndarray:
         """Return the quotient in each of `count` groups; NaN where a group has nothing."""

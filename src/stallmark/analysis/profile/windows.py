@@ -56,9 +56,9 @@ def busiest(
 
 
 def peaks(rates: Rates) -> dict[Measure, Window]:
-    """Return the busiest window by each measure of what storage is asked for."""
+    """Return the busiest window by each measure of what storage is asked for, of those that it was asked for."""
     found = {measure: busiest(rates, measure, count=1) for measure in PEAKS}
-    return {measure: one[0] for measure, one in found.items() if one}
+    return {measure: one[0] for measure, one in found.items() if one and one[0].values[measure]}
 
 
 def sliding(
