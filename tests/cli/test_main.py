@@ -36,15 +36,6 @@ def test_help(command):
     assert result.exit_code == 0 and "Usage:" in result.output
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-@pytest.mark.parametrize("asked", ["--help", "--version", "list"])
-def test_output_that_the_disk_has_no_room_for_is_one_sentence(asked):
-    with Path("/dev/full").open("w") as full:
-        command = [Path(sys.executable).with_name("stallmark"), asked]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert ended.returncode == 3 and ended.stderr.count("\n") == 1 and ended.stderr.startswith("Error:")
-
-
 def test_every_command_is_in_a_group_of_the_help():
     text = stallmark("--help").output
     assert all(re.search(rf"^  {name} ", text, re.MULTILINE) for name in main.commands)
@@ -285,15 +276,6 @@ def test_a_signal_that_pydantic_made_an_error_of_is_that_signal(monkeypatch):
     with pytest.raises(SchemaError) as other:
         SchemaValidator(core_schema.literal_schema([]))
     assert stopping.lost_in(other.value) is None
-
-
-def test_output_that_nobody_reads_ends_with_141_and_no_word():
-    nobody, output = os.pipe()
-    os.close(nobody)
-    command = [sys.executable, "-m", "stallmark.cli.entry", "list", "--json"]
-    ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE)
-    os.close(output)
-    assert (ended.returncode, ended.stderr) == (141, b"")
 
 
 def test_a_process_of_ours_that_reads_no_more_is_no_reader_of_the_output(monkeypatch):

@@ -29,6 +29,9 @@ class Terminal(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
+    def on_broken_pipe(self) -> None:
+        raise  # rich would end the process with 1, our code for lost data; `one_sentence` ends it with 141
+
 
 out = Terminal(emoji=False)  # ":x:" in a path is no picture
 err = Terminal(stderr=True, emoji=False)
