@@ -124,7 +124,7 @@ COMMANDS = ["list one.yaml", "list --json one.yaml", "doctor", "--help", "run -h
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, command):
-    """Whether click or rich prints it: rich would end with 1, which is the code of lost data."""
+    """Both what click prints and what rich does, which would end with 1, the code of lost data."""
     prepare(tmp_path)
     ended = started(command, stdout=unread)
     assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")

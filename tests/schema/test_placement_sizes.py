@@ -54,7 +54,10 @@ def test_more_than_a_file_holds_is_refused():
     with pytest.raises(StallmarkError, match=r"/a would need [\d.]+ TiB, and a file holds 16 TiB: name more files\."):
         sized(Design(files=(File("/a", "a"),)), bank.METADATA.tables.values(), rows)
     more = tuple(File(f"/{number}", f"f{number}") for number in range(8))
-    assert sum(file.size_bytes or 0 for file in sized(Design(files=more), bank.METADATA.tables.values(), rows).files) > 16 * TIB
+    assert (
+        sum(file.size_bytes or 0 for file in sized(Design(files=more), bank.METADATA.tables.values(), rows).files)
+        > 16 * TIB
+    )
 
 
 @pytest.mark.parametrize(

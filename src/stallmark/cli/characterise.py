@@ -18,6 +18,7 @@ from stallmark.cli.common import (
     out,
     target_options,
     tell,
+    timezone_option,
 )
 from stallmark.errors import StallmarkError, as_sentence
 
@@ -47,6 +48,7 @@ POOL_SHARE = 0.02
     help="Where the run records go.",
 )  # fmt: skip
 @click.option("--page", type=click.Path(path_type=Path), help="The HTML file [default: locality.html beside the runs].")
+@timezone_option()
 @json_option
 def characterise(
     load: tuple[str, ...], scale: str, seed: int | None, users: int | None, pools: tuple[str, ...],

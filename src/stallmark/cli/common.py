@@ -153,6 +153,26 @@ def as_seconds(context: click.Context, option: click.Parameter, text: str | None
     return seconds
 
 
+def _show_times_in(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """Show times in the zone of that name until the command ends."""
+    if name is None:
+        return None
+    from stallmark import format
+    from stallmark.record.attach.times import find_zone, own_zone_name
+
+    if name.lower() == "local":
+        name = own_zone_name()
+    context.with_resource(format.times_in(find_zone(name)))
+    return name
+
+
+def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]."):
+    """Add the zone that a command shows times in; the command gets it as an argument if that has a name."""
+    return click.option(
+        "--timezone", *name, metavar="ZONE", callback=_show_times_in, expose_value=bool(name), help=help
+    )
+
+
 def workload_options(command: Callable) -> Callable:
     """Give a command a `choice`, and the `scenario` where one was named in place of a workload."""
 

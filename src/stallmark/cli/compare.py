@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell, timezone_option
 from stallmark.errors import StallmarkError
 
 
@@ -24,6 +24,7 @@ from stallmark.errors import StallmarkError
     "--fail-if", "rule", metavar="RULE",
     help="Exit with 5 if a side is “worse”, “worse by 5 %”, “not better” or “not better by 10 %”, or has no verdict.",
 )  # fmt: skip
+@timezone_option()
 @json_option
 def compare(
     runs: tuple[Path, ...], baseline: str | None, between: str | None, target: Path | None, markdown: str | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell, timezone_option
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     metavar="RULE",
     help="Exit with 5 if “enough above 4GiB” (of memory), or “ceiling below 200 users”; also if neither is shown.",
 )
+@timezone_option()
 @json_option
 def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool

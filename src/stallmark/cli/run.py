@@ -17,6 +17,7 @@ from stallmark.cli.common import (
     json_option,
     target_options,
     tell,
+    timezone_option,
     web_option,
 )
 from stallmark.cli.report import show_report
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--master-bind-host", default="*", show_default=True, help="The address that load machines connect to.")
 @click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
+@timezone_option()
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,

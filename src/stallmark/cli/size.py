@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import VERDICT, Command, json_option, out
+from stallmark.cli.common import VERDICT, Command, json_option, out, timezone_option
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
 @click.option(
     "--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: sizing.html in CANDIDATE]."
 )
+@timezone_option()
 @json_option
 def size(
     profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,

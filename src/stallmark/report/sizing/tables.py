@@ -12,7 +12,6 @@ from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Strea
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words
-from stallmark.report.text.profile import minute
 from stallmark.stats.thresholds import MATCHED_WITHIN
 
 _MB = 1e6
@@ -79,7 +78,7 @@ def windows(found: SizingSummary) -> Table:
         peak = max(piece.reads + piece.writes + piece.log_writes for piece in one.pieces)
         rows.append(
             [
-                f"{minute(one.begin)} ({words.BECAUSE[one.because]})",
+                f"{format.minute(one.begin)} ({words.BECAUSE[one.because]})",
                 format.seconds(one.seconds),
                 format.number(mean("reads")),
                 _kib(mean("read_bytes"), mean("reads")),
@@ -90,7 +89,17 @@ def windows(found: SizingSummary) -> Table:
                 format.number(peak),
             ]
         )
-    header = ["from, UTC", "seen", "reads/s", "KiB", "writes/s", "KiB", "log writes/s", "KiB", "most I/Os/s"]
+    header = [
+        f"from, {format.zone()}",
+        "seen",
+        "reads/s",
+        "KiB",
+        "writes/s",
+        "KiB",
+        "log writes/s",
+        "KiB",
+        "most I/Os/s",
+    ]
     return Table(header, rows, importance={1: 5, 3: 3, 5: 3, 7: 3, 8: 4})
 
 
@@ -177,7 +186,7 @@ def _facts(one: CandidateAnswer) -> list[tuple[str, str]]:
     sizing, replay = one.sizing, one.sizing.replay
     data, log = sizing.devices.of("data"), sizing.devices.of("wal")
     pairs = [
-        ("measured", f"{format.minute(sizing.started)} UTC"),
+        ("measured", format.moment(sizing.started)),
         ("engine", sizing.engine),
         ("cores of the load machine", format.count(sizing.machine.cores)),
         ("its memory", format.size(sizing.machine.memory_bytes)),

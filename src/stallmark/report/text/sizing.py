@@ -8,12 +8,11 @@ from stallmark.analysis.sizing.candidate import Standing
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, number, percent, plural, quoted, roughly, size, spoken
+from stallmark.format import listed, moment, number, percent, plural, quoted, roughly, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Sizing
 from stallmark.report.text import clause, says
 from stallmark.report.text.ceiling import limit_of
-from stallmark.report.text.profile import at
 
 TITLE = "Will it carry my load?"
 QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
@@ -171,8 +170,8 @@ def _(
 ) -> str:  # fmt: skip
     which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
     return (
-        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: {which} had "
-        f"{number(minutes_per_s)} I/Os per second against their {number(window_per_s)}{_grown(growth)}."
+        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {moment(begin)}: {which} "
+        f"had {number(minutes_per_s)} I/Os per second against their {number(window_per_s)}{_grown(growth)}."
     )
 
 
@@ -185,7 +184,7 @@ def _(
     if percentile is not None:
         why = f" They count because {minutes} minutes are too few for {percentile}."
     return (
-        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {at(begin)}: "
+        f"The need is {in_times(multiple)} the busiest {roughly(window_s)}, which began at {moment(begin)}: "
         f"{number(window_per_s)} I/Os per second{_grown(growth)}.{why}"
     )
 
