@@ -336,3 +336,17 @@ def test_the_command_line_starts_without_what_only_some_commands_need():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "stallmark.cli.main" in loaded
     assert not {"numpy", "pyarrow", "scipy", "sqlalchemy", "locust"} & set(loaded)
+
+
+@pytest.mark.parametrize("command", ["list", "status"])
+def test_what_only_reads_files_loads_no_driver_and_no_database(command):
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print("LOADED", *sys.modules))
+sys.argv = ["stallmark", "{command}"]
+from stallmark.cli.entry import main
+main()
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.partition("LOADED")[2]
+    assert "stallmark.scenarios.model" in loaded.split()
+    assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & set(loaded.split())

@@ -149,3 +149,10 @@ def test_a_build_takes_more_than_its_tables() -> None:
     assert two.build_bytes - one.build_bytes == size.index_bytes(bank.TELLERS, 100_000, "postgresql")
     large = size.estimate(bank.METADATA.tables.values(), {"bank.accounts": 10_000_000_000}, "postgresql")
     assert large.loaded_bytes < 1.3 * large.heap_bytes, "the log has its limit"
+
+
+def test_only_tables_with_articles_are_copied():
+    tables = brokerage.METADATA.tables
+    found = size.with_article_bytes(brokerage.METADATA, {"brokerage.news_item": 100})
+    assert [one.fullname for one in found if one is not tables[one.fullname]] == ["brokerage.news_item"]
+    assert len(found) == len(tables)
