@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 from support.command_line import stallmark
+from support.profiles import write_made_profile
+from support.sizings import write_sizing_of
 from support.synthetic import Truth, make_run
 
+import stallmark as stallmark_package
+from stallmark.analysis.profile.demand import demand_of
 from stallmark.cli import common
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
@@ -50,6 +54,12 @@ def test_every_command_ends_with_a_code_that_has_a_name():
         for call in ast.walk(ast.parse(file.read_text())):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sys.exit", "SystemExit", "os._exit"):
                 assert not isinstance(call.args[0], ast.Constant), f"{file}:{call.lineno}"
+
+
+def test_only_one_kind_of_console_prints():
+    """rich's own ends with 1 if nobody reads it."""
+    files = Path(stallmark_package.__file__).parent.rglob("*.py")
+    assert [file for file in files if re.search(r"\bConsole\(", file.read_text())] == []
 
 
 def a_run(end: ExperimentEnd) -> Callable[[pytest.MonkeyPatch, Path], None]:
@@ -130,10 +140,19 @@ def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, co
     assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")
 
 
-@pytest.mark.parametrize("command", ["compare", "report", "whatif", "characterise", "plan", "export --csv csv"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compare runs", "compare runs --json", "compare runs --markdown -", "report runs", "report profile",
+        "whatif runs", "characterise runs", "plan runs", "export --csv csv runs", "size profile sizing",
+        "status sizing",
+    ],
+)  # fmt: skip
 def test_tables_that_nobody_reads_end_with_141_and_no_word(tmp_path, unread, command):
     four_runs(None, tmp_path)
-    ended = started(f"{command} runs", stdout=unread)
+    demand = demand_of(write_made_profile(tmp_path / "profile", 300))
+    write_sizing_of(tmp_path / "sizing", demand, "array", replay=(1.25, 1.38))
+    ended = started(command, stdout=unread)
     assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from support.command_line import stallmark
 from support.profiles import write_made_profile
+from support.sizings import write_sizing_of
 from support.synthetic import Truth, make_run
 
 from stallmark import format
+from stallmark.analysis.profile.demand import demand_of
 from stallmark.cli.main import main
 from stallmark.record.profile.folder import read_profile
 
@@ -18,9 +20,10 @@ SHOWN = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}")
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch) -> Path:
-    """A folder with a profile and an experiment of two variants."""
+    """A folder with a profile, a sizing and an experiment of two variants."""
     monkeypatch.chdir(tmp_path)
-    write_made_profile(tmp_path / "profile")
+    demand = demand_of(write_made_profile(tmp_path / "profile", 300))
+    write_sizing_of(tmp_path / "sizing", demand, "array", replay=(1.25, 1.38))
     for number, name in enumerate(("a", "b"), 1):
         make_run(tmp_path / "stallmark-runs" / "one" / name, Truth(variant=name, sequence=number, measured_s=5))
     return tmp_path
@@ -33,6 +36,8 @@ def made(tmp_path: Path, monkeypatch) -> Path:
         ("report stallmark-runs/one", "stallmark-runs/one/report.html"),
         ("compare stallmark-runs/one", "stallmark-runs/one/comparison.html"),
         ("characterise stallmark-runs/one", "stallmark-runs/one/locality.html"),
+        ("size profile sizing", "sizing/sizing.html"),
+        ("status sizing", None),
         ("runs", None),
     ],
 )
