@@ -110,8 +110,8 @@ def _embedded() -> Iterator[Examined]:
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         yield Examined("C compiler", "ok", "emulated arrays and traces of I/O (`stallmark characterise`) can be built.")
     else:
-        why = "none found, so no emulated arrays and no traces of I/O (`stallmark characterise`)"
-        yield Examined("C compiler", "limited", f"{why}: apt-get install gcc libc6-dev.")
+        lost = "no emulated arrays and no traces of I/O (`stallmark characterise`)"
+        yield Examined("C compiler", "limited", f"none found, so {lost}: apt-get install gcc libc6-dev.")
         return
     from stallmark.storage.block_device.needs import missing
 
