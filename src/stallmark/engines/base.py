@@ -339,6 +339,10 @@ class Engine(ABC):
     def note_content(self, content: Mapping[str, Any]) -> None:
         """Note beside a database of ours what it holds, for those who look while its server is stopped."""
 
+    def process(self) -> int | None:
+        """Return the server's first process, or None if it is not seen on this machine."""
+        return None
+
     def gone(self) -> str | None:
         """Return a sentence when a server of ours has ended by itself."""
         return None

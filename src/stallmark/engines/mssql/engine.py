@@ -29,7 +29,7 @@ from stallmark.engines.mssql.versioning import RowVersioning
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.stopping import StopSignal, undisturbed
 
-OWN_SESSIONS = 25  # each collector, the lock of the run, and what is asked in between
+OWN_SESSIONS = 26  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 5  # sessions of collectors whose views show one database alone
 SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there

@@ -160,6 +160,9 @@ class EmbeddedEngine(PostgresEngine):
     def cores(self) -> int:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
+    def process(self) -> int | None:
+        return self.server.process()
+
     def gone(self) -> str | None:
         return self.server.gone()
 
