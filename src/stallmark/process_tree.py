@@ -14,11 +14,11 @@ _NS_PER_S = 1e9
 class Stat:
     """What /proc/PID/stat holds of a process. Its times include those of its ended children."""
 
+    name: str
     parent: int
     user_s: float
     system_s: float
     threads: int
-    started_s: float  # since the start of the machine
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,13 @@ def read_stat(pid: int, proc: Path = PROC) -> Stat | None:
         text = (proc / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    values = text.rpartition(")")[2].split()  # a name may hold spaces and brackets
+    before, _, after = text.rpartition(")")  # a name may hold spaces and brackets
+    values = after.split()
     user, system, user_ended, system_ended = (int(value) / _TICKS_PER_S for value in values[11:15])
     return Stat(
+        name=before.partition("(")[2],
         parent=int(values[1]),
         user_s=user + user_ended,
         system_s=system + system_ended,
         threads=int(values[17]),
-        started_s=int(values[19]) / _TICKS_PER_S,
     )

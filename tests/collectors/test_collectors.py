@@ -394,7 +394,7 @@ def test_the_server_s_cpu_time_holds_that_of_ended_sessions(engine: ClusterEngin
 def test_there_is_a_connection_left_for_each(dialect: str, own: int) -> None:
     """Beside the users'. Two more: the lock of the run, and what is asked in between."""
     requested = [kind for kinds in ON_REQUEST.get(dialect, {}).values() for kind in kinds]
-    names = {kind.name for kind in (*REGISTRY[dialect], *requested)} - {"host", "server_cpu", "device"}
+    names = {kind.name for kind in (*REGISTRY[dialect], *requested)} - {"host", "server_cpu", "kernel_cpu", "device"}
     assert len(names) + 2 <= own
 
 

@@ -41,6 +41,7 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.analysis.validity.driver_bound import driver_bound
+from stallmark.analysis.validity.foreign_cpu import foreign_cpu_share
 from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
 from stallmark.analysis.validity.judge import Validity
 from stallmark.analysis.validity.service_level import judge_reads
@@ -93,6 +94,7 @@ def summarise_step(
         device_share=device_share_of_stall(io, interval),
         cpu_own=cpu_own,
     )
+    foreign_cpu = foreign_cpu_share(manifest, load, io, state, interval)
     late = [_late(device) for device in devices.values()]
     bound = list(driver_bound(load, interval, arrivals))
     pool = manifest.memory.reached_bytes
@@ -158,6 +160,7 @@ def summarise_step(
         server=ServerFigures(
             hit_share=_hit_share(over(io.own_database, interval), state),
             cpu_busy_share=cpu,
+            foreign_cpu_share=foreign_cpu,
             checkpoints=_checkpoints(over(io.checkpoints, interval)),
             state=state,
             processes=summarise_processes(views.processes, interval),
@@ -176,7 +179,7 @@ def summarise_step(
         ),
         validity=StepValidity(
             invalid=[
-                *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound)),
+                *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound), foreign_cpu),
                 *(gate.failure for gate in gates if gate.failure and gate.voids),
                 *storage_errors(record),
             ],

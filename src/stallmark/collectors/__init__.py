@@ -33,7 +33,7 @@ from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
-from stallmark.collectors.server_cpu import ServerCpu
+from stallmark.collectors.server_cpu import KernelCpu, ServerCpu
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 
@@ -41,13 +41,14 @@ __all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_b
 
 REGISTRY: dict[str, Sequence[type[Collector]]] = {
     "postgresql": (
-        *(ServerIO, Wal, UserWaits, RowLocks, LoadIO, Database, Checkpoints, Relations, Host, ServerCpu, DeviceIO),
+        *(ServerIO, Wal, UserWaits, RowLocks, LoadIO, Database, Checkpoints, Relations, Host, ServerCpu),
+        *(KernelCpu, DeviceIO),
     ),
     "mssql": (
         *(MssqlServerIO, MssqlLoadIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures, Statements),
         *(MssqlRowLocks, Blocking, Deadlocks, PendingIO, Schedulers, Cpu, LogSpace, LogLatency, Replicas, TempDb),
         StatisticsUpdates,
-        *(BufferPool, ErrorLog, Host, MssqlServerCpu, DeviceIO),
+        *(BufferPool, ErrorLog, Host, MssqlServerCpu, KernelCpu, DeviceIO),
         *((Volumes,) if sys.platform == "win32" else ()),  # elsewhere it would be a line that helps nobody
     ),
 }
