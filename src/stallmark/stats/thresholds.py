@@ -225,7 +225,8 @@ SAMPLES_BEYOND = 10
 and with it where the percentile lies, is known to about a third (1/√10)."""
 
 SHARE_SAMPLES = 30
-"""A share of fewer samples is not shown: one half of 30 is known to 18 points (95 %), and less would say little."""
+"""A share or mean of fewer samples is not shown, whether of sessions or of transactions: one half of 30 is known to 18
+points (95 %), and less would say little."""
 
 CORRELATION_PAIRS = 10
 """Fewer pairs of seconds and the 95 % interval spans more than half of all possible values."""
