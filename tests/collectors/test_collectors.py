@@ -22,6 +22,7 @@ from stallmark.collectors.postgres.waits import UserWaits
 from stallmark.collectors.server_cpu import ServerCpu
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
+from stallmark.engines.postgres.engine import PostgresEngine
 
 BLOCK = 8192
 
@@ -357,10 +358,17 @@ def test_without_timing_there_are_counts_and_no_times(engine: ClusterEngine) -> 
     assert not {name for name in filled(rows) if name.endswith("_stall_ms")}
 
 
-def test_the_devices_of_a_server_named_by_url_may_be_any(engine: ClusterEngine) -> None:
-    engine.is_local = False
+def test_the_devices_of_a_server_on_a_socket_are_those_of_its_folders(cluster: Cluster) -> None:
+    engine = PostgresEngine(cluster.url())
+    assert engine.storage_here() == {"data": cluster.data, "wal": cluster.data / "pg_wal"}
+    assert DeviceIO(engine).unavailable() == DeviceIO(ClusterEngine(cluster)).unavailable()
+
+
+def test_who_may_not_read_where_the_data_lie_has_no_devices(cluster: Cluster, stranger: str) -> None:
+    engine = PostgresEngine(cluster.url(stranger))
+    assert engine.storage_here() == {}
     sentence = DeviceIO(engine).unavailable()
-    assert sentence is not None and "named by URL" in sentence
+    assert sentence is not None and "not known" in sentence
 
 
 def test_a_server_on_a_socket_is_on_this_machine(cluster: Cluster, engine: ClusterEngine) -> None:

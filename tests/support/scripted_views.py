@@ -131,6 +131,7 @@ SETTLED = {
     "SYSUTCDATETIME.*AS now": (rows(["now"], ["2026-03-02T08:59:00.000"]),),
     "HAS_PERMS_BY_NAME": (rows(["may"], [1]),),
     "Target Server Memory": (rows(["name", "value"]),),
+    "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
     "FROM sys.dm_os_sys_info\\s*$": (rows(["target", "committed"], [8 << 20, 4 << 20]),),
     r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters": (rows(["count"], [1500]),),
     "database_query_store_options": (rows(["state", "capture", "waits"], ["READ_WRITE", "ALL", "ON"]),),

@@ -331,6 +331,11 @@ class Engine(ABC):
         """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
         return {}
 
+    def storage_here(self) -> Mapping[str, Path]:
+        """Return where "data" and "wal" lie, of a server that runs on this machine, whoever started it; empty if that
+        is not known, or each lies in several places."""
+        return self.directories()
+
     def built_in(self) -> Mapping[str, Path]:
         """Return the folders in which a server of ours keeps its "data" and, where it lies apart, its "wal", wherever a
         variant has them; empty for a server that is not ours."""

@@ -15,6 +15,8 @@ import psutil
 START_APART_S = 5.0
 """Seconds by which the start of a process and of its server may differ: the machine's start, from which the kernel
 counts, is known to a second, and a server notes its start a little later."""
+SLOW_START_S = 60.0
+"""The same of SQL Server, which notes its start after its platform was loaded."""
 
 
 def is_here(hosts: Sequence[str]) -> bool:
@@ -41,18 +43,20 @@ def _is_own(address: str) -> bool:
     return address.partition("%")[0] in own
 
 
-def find_server(names: Sequence[str], started: float, session: int | None = None) -> int | None:
+def find_server(
+    names: Sequence[str], started: float, session: int | None = None, apart_s: float = START_APART_S
+) -> int | None:
     """Return the first process of a server that started at `started` (since 1970), or None if it is not seen here.
 
     `names`: those of its programs. `session`: the process of a session that is open, as the server numbers it. Without
-    one, a server is not known if another of its kind started in the same seconds.
+    one, a server is not known if another of its kind started within `apart_s`.
     """
     found = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.name() in names and session in (None, _own_number(process.pid)):
                 root = _root(process, names)
-                if abs(started - root.create_time()) <= START_APART_S:
+                if abs(started - root.create_time()) <= apart_s:
                     found.add(root.pid)
     return found.pop() if len(found) == 1 else None
 
@@ -61,6 +65,11 @@ def _root(process: psutil.Process, names: Sequence[str]) -> psutil.Process:
     while (parent := process.parent()) is not None and parent.name() in names:
         process = parent
     return process
+
+
+def shares_paths(pid: int) -> bool:
+    """Return whether a process sees the files of this machine: one in a container sees its own."""
+    return _own_number(pid) == pid
 
 
 def _own_number(pid: int) -> int:

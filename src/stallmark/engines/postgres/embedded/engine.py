@@ -147,6 +147,9 @@ class EmbeddedEngine(PostgresEngine):
     def directories(self) -> dict[str, Path]:
         return self.server.directories()
 
+    def storage_here(self) -> dict[str, Path]:
+        return self.directories()
+
     def built_in(self) -> dict[str, Path]:
         wal = self.server.wal_folder
         return {"data": self.server.folder.resolve(), **({"wal": wal.resolve()} if wal else {})}
