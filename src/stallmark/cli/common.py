@@ -18,7 +18,7 @@ from stallmark.escape import visible
 from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED = 1, 3, 4, 5, 70
+CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
 CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 
 

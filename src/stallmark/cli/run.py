@@ -134,7 +134,7 @@ def run(
             _report_if_possible(runner.folder, show, as_json)
         else:
             show.enter(Phase.REPORTING)
-            kept = show_report([runner.folder], runner.folder / "report.html", as_json)
+            broken = show_report([runner.folder], runner.folder / "report.html", as_json)
     except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
@@ -148,8 +148,10 @@ def run(
         _say_how_to_resume(runner.folder, model)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
+        tell(err, "[bold red]Failed:[/] the data are wrong: the report names the condition that does not hold.")
         sys.exit(CONDITION_BROKEN)
-    if not kept:
+    if broken:
+        tell(err, f"[bold red]Failed:[/] {escape('; '.join(broken))}.")
         sys.exit(VERDICT)
 
 

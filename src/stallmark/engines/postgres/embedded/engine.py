@@ -164,6 +164,9 @@ class EmbeddedEngine(PostgresEngine):
     def directories(self) -> dict[str, Path]:
         return self.server.directories()
 
+    def storage_here(self) -> dict[str, Path]:
+        return self.directories()
+
     def built_in(self) -> dict[str, Path]:
         wal = self.server.wal_folder
         return {"data": self.server.folder.resolve(), **({"wal": wal.resolve()} if wal else {})}
@@ -176,6 +179,9 @@ class EmbeddedEngine(PostgresEngine):
 
     def cores(self) -> int:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def process(self) -> int | None:
+        return self.server.process()
 
     def gone(self) -> str | None:
         return self.server.gone()
