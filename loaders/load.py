@@ -15,7 +15,7 @@ from stallmark.loaders import compressibility, ledger, loader_pool
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed
-from stallmark.schema import deploy, size
+from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.schema.several import parts_of, versions_in
@@ -120,8 +120,7 @@ def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:
     """Estimate what the tables and their keys will take once they are loaded."""
     loader = loader_for(workload.name)
     plan = LoadPlan(loader.groups(loader.scale(scale)))
-    metadata = size.with_article_bytes(workload.metadata, plan.article_bytes)
-    return size.estimate(metadata, plan.rows, dialect).data_bytes
+    return plan.estimate(workload.metadata, dialect).data_bytes
 
 
 def build(
@@ -265,8 +264,7 @@ def check_space(
     free = engine.free_bytes()
     if free is None:
         return
-    metadata = size.with_article_bytes(workload.metadata, plan.article_bytes)
-    sizes = size.estimate(metadata, plan.rows, engine.dialect, workers=workers)
+    sizes = plan.estimate(workload.metadata, engine.dialect, workers)
     needed, when = sizes.build_bytes, "while it is built"
     if to_be_copied and engine.backup:
         both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)

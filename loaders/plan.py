@@ -11,11 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
+
+if TYPE_CHECKING:
+    from sqlalchemy import MetaData
+
+    from stallmark.schema.size import Estimate
 
 LARGEST_SEED = 2**63 - 1 - 1000  # signed in the identity row, with room for a loader's own streams beside it
 
@@ -137,6 +142,13 @@ class LoadPlan:
     def article_bytes(self) -> dict[str, int]:
         """Return the mean lengths of articles by table, if they depend on the scale."""
         return {table: length for group in self.groups for table, length in group.article_bytes.items()}
+
+    def estimate(self, metadata: "MetaData", dialect: str, workers: int = 1) -> "Estimate":
+        """Return the disk space of these tables once they are loaded; `workers` tables get their keys at once."""
+        from stallmark.schema import size  # a loader process starts without SQLAlchemy
+
+        tables = size.with_article_bytes(metadata, self.article_bytes)
+        return size.estimate(tables, self.rows, dialect, workers=workers)
 
     def rows_in(self, batches: Iterable[Batch]) -> int:
         """Return the rows of some batches: of each the mean of its group."""

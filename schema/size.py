@@ -5,13 +5,12 @@ clustered index" (its primary key holds the rows themselves, so it adds only its
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from stallmark.schema.article import Article
-from stallmark.schema.together import together
 
 PAGE = 8192
 
@@ -29,16 +28,19 @@ class Estimate:
     build_bytes: int  # at the peak of its build: with the sorts of keys, too
 
 
-def with_article_bytes(metadata: sa.MetaData, article_bytes: Mapping[str, int]) -> sa.MetaData:
-    """Return a copy of the tables in which articles have these mean lengths, by full table name; those of the other
-    tables do not depend on the scale."""
-    if not article_bytes:
-        return metadata
-    copy = together([metadata])
-    for name, length in article_bytes.items():
-        for column in copy.tables[name].columns:
-            if isinstance(column.type, Article):
-                column.info = {"mean_bytes": length}
+def with_article_bytes(metadata: sa.MetaData, article_bytes: Mapping[str, int]) -> list[sa.Table]:
+    """Return the tables; articles have these mean lengths, by full table name, in copies of their tables. Those of the
+    other tables do not depend on the scale."""
+    return [_copy(table, article_bytes.get(table.fullname)) for table in metadata.tables.values()]
+
+
+def _copy(table: sa.Table, mean_bytes: int | None) -> sa.Table:
+    if mean_bytes is None:
+        return table
+    copy = table.to_metadata(sa.MetaData(naming_convention=table.metadata.naming_convention))
+    for column in copy.columns:
+        if isinstance(column.type, Article):
+            column.info = {"mean_bytes": mean_bytes}
     return copy
 
 
@@ -80,12 +82,12 @@ def sort_bytes(table: sa.Table, rows: int, dialect: str) -> int:
     return index_bytes(table, rows, dialect)
 
 
-def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str, *, workers: int = 1) -> Estimate:
+def estimate(tables: Iterable[sa.Table], rows: Mapping[str, int], dialect: str, *, workers: int = 1) -> Estimate:
     """Estimate the database for `rows` by full table name; `workers` tables get their keys at once."""
-    tables = [(table, rows.get(table.fullname, 0)) for table in metadata.sorted_tables]
-    heaps = sum(table_bytes(table, count, dialect) for table, count in tables)
-    keys = sum(index_bytes(table, count, dialect) for table, count in tables)
-    sorts = sorted((sort_bytes(table, count, dialect) for table, count in tables), reverse=True)
+    counted = [(table, rows.get(table.fullname, 0)) for table in tables]
+    heaps = sum(table_bytes(table, count, dialect) for table, count in counted)
+    keys = sum(index_bytes(table, count, dialect) for table, count in counted)
+    sorts = sorted((sort_bytes(table, count, dialect) for table, count in counted), reverse=True)
     loaded = heaps + keys + min(heaps, LOG_BYTES)
     return Estimate(heaps, heaps + keys, loaded, loaded + sum(sorts[:workers]))
 

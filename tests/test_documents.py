@@ -15,7 +15,7 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.steady.steadiness import SteadyKind
 from stallmark.analysis.thresholds import MILLISECONDS, SHARES
 from stallmark.analysis.validity.kinds import GateKind
-from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, UNEXPECTED, VERDICT
+from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
 from stallmark.report.text.marks import word
 from stallmark.report.text.terms import term
 from stallmark.scenarios.read import read_any_scenario
@@ -75,7 +75,10 @@ def test_every_page_of_a_question_has_a_command():
         ("numbers.md", set(map(term, GateKind))),
         ("verdicts.md", {*map(term, Verdict), *PRIMARIES}),
         ("ci.md", {*MILLISECONDS, *SHARES, *(metric.key for metric in METRICS)}),
-        ("ci.md", {f"| {code} |" for code in (CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED)}),
+        (
+            "ci.md",
+            {f"| {code} |" for code in (CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED)},
+        ),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )

@@ -1,4 +1,6 @@
 import math
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -63,3 +65,35 @@ def test_a_difference_from_nothing_is_not_a_number():
 
 def test_a_correlation_has_its_sign_and_two_digits():
     assert [format.coefficient(r) for r in (0.617, -0.05, 0)] == ["+0.62", "−0.05", "+0.00"]
+
+
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Australia/Lord_Howe"])
+MINUTES = st.integers(1_577_836_800 // 60, 1_893_456_000 // 60)
+
+
+@given(MINUTES, ZONES)
+def test_a_time_means_one_moment_even_if_clocks_showed_it_twice(minutes, name):
+    zone = ZoneInfo(name)
+    with format.times_in(zone):
+        text = format.minute(minutes * 60.0)
+        assert format.minute(datetime.fromtimestamp(minutes * 60, UTC).isoformat()) == text
+        assert format.second(minutes * 60.0) == f"{text[:16]}:00{text[16:]}"
+        assert format.moment(minutes * 60.0) == f"{text} {name}"
+    read = datetime.fromisoformat(text)
+    assert (read if read.tzinfo else read.replace(tzinfo=zone)).timestamp() == minutes * 60
+
+
+def test_an_hour_that_was_twice_has_its_offset():
+    with format.times_in(ZoneInfo("Europe/Berlin")):
+        assert format.minute("2026-10-25T00:30:00+00:00") == "2026-10-25 02:30+02:00"
+        assert format.minute("2026-10-25T01:30:00+00:00") == "2026-10-25 02:30+01:00"
+        assert format.moment("2026-10-25T02:30:00.250+00:00") == "2026-10-25 03:30 Europe/Berlin"
+        assert format.second("2026-03-29T01:00:00+00:00") == "2026-03-29 03:00:00"
+
+
+def test_times_are_in_utc_unless_a_zone_is_asked_for():
+    with pytest.raises(ValueError), format.times_in(timezone(timedelta(hours=1))):
+        assert (format.zone(), format.minute("2026-11-22T10:11:12")) == ("UTC+01:00", "2026-11-22 11:11")
+        raise ValueError
+    assert format.moment("2026-11-22T10:11:12.345+00:00") == "2026-11-22 10:11 UTC"
+    assert format.moment("2026-11-22T10:11:12+02:00") == "2026-11-22 08:11 UTC"

@@ -64,19 +64,10 @@ class BrokerageLoader(Loader):
         return {"customers": number, "days": days, "compressibility": ratio}
 
     def groups(self, scale: Scale) -> list[TableGroup]:
-        population = Population.of(scale)
-        return [
-            TableGroup(
-                group,
-                1 if group == "fixed" else population.units,
-                _full_names(rows),
-                _full_names(counts.article_bytes(population) if group == "market" else {}),
-            )
-            for group, rows in counts.rows(population).items()
-        ]
+        return counts.groups(Population.of(scale))
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        return _full_names(counts.predicates(Population.of(scale), batch.group, batch.number))
+        return counts.predicates(Population.of(scale), batch.group, batch.number)
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         population, unit = Population.of(scale), batch.number
@@ -114,10 +105,6 @@ def market_group(seed: int, population: Population, unit: int, compressibility: 
         yield "brokerage.security", securities(seed, days)
         yield "brokerage.daily_market", daily_market(days)
     yield from news(seed, population, company, compressibility)
-
-
-def _full_names(of_tables: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"brokerage.{table}": value for table, value in of_tables.items()}
 
 
 LOADER = BrokerageLoader()

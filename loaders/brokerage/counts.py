@@ -6,7 +6,9 @@ are what to expect, for the disk estimate and for progress; what holdings come t
 """
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
+from stallmark.loaders.plan import TableGroup
 from stallmark.schema.brokerage.population import (
     BROKERS,
     COMPANIES,
@@ -21,6 +23,8 @@ from stallmark.schema.brokerage.population import (
     address_key_of_customer,
     symbol,
 )
+
+T = TypeVar("T")
 
 WEEK_DAYS = 5
 COMPETITORS, NEWS = 3, 2  # of a company
@@ -76,14 +80,27 @@ def rows(population: Population) -> dict[str, dict[str, int]]:
     }
 
 
-def article_bytes(population: Population) -> dict[str, int]:
-    """Return the mean length of articles by table."""
-    return {"news_item": population.longest_article // 2}
+def groups(population: Population) -> list[TableGroup]:
+    """Return the groups of the ledger: a batch for each load unit, or one for tables that all units share."""
+    articles = {"market": {"news_item": population.longest_article // 2}}
+    return [
+        TableGroup(
+            group,
+            1 if group == "fixed" else population.units,
+            _full_names(counts),
+            _full_names(articles.get(group, {})),
+        )
+        for group, counts in rows(population).items()
+    ]
 
 
 def predicates(population: Population, group: str, load_unit: int) -> dict[str, str]:
-    """Return by table the SQL condition that selects exactly the rows of one batch."""
-    return _OF_GROUP[group](population, load_unit)
+    """Return by full table name the SQL condition that selects exactly the rows of one batch."""
+    return _full_names(_OF_GROUP[group](population, load_unit))
+
+
+def _full_names(by_table: Mapping[str, T]) -> dict[str, T]:
+    return {f"brokerage.{table}": value for table, value in by_table.items()}
 
 
 def _of_trades(population: Population, unit: int) -> dict[str, str]:

@@ -5,12 +5,12 @@ database is hot here. More customers follow when the history has all its days.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from functools import cache
 
 from stallmark import format
 from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import counts
+from stallmark.loaders.plan import LoadPlan
 from stallmark.schema.brokerage.population import UNIT, Population
 
 MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
@@ -39,11 +39,5 @@ def split(wanted_bytes: int) -> tuple[int, float]:
 def estimated_bytes(customers: int, days: float) -> int:
     """Return the estimated bytes of the data of such a database on PostgreSQL."""
     from stallmark.schema.brokerage.tables import METADATA  # a loader process starts without SQLAlchemy
-    from stallmark.schema.size import estimate, with_article_bytes
 
-    population = Population(customers, days)
-    rows: Counter[str] = Counter()
-    for rows_by_table in counts.rows(population).values():
-        rows.update({f"{METADATA.schema}.{table}": number for table, number in rows_by_table.items()})
-    articles = {f"{METADATA.schema}.{table}": length for table, length in counts.article_bytes(population).items()}
-    return estimate(with_article_bytes(METADATA, articles), rows, "postgresql").data_bytes
+    return LoadPlan(counts.groups(Population(customers, days))).estimate(METADATA, "postgresql").data_bytes

@@ -7,7 +7,7 @@ capacity specifications" in Microsoft's documentation.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Literal
@@ -218,7 +218,7 @@ class Design:
         return [file for group in self.groups() for file in group.files] + list(self.log)
 
 
-def sized(design: Design, metadata: sa.MetaData, rows: Mapping[str, int]) -> Design:
+def sized(design: Design, tables: Iterable[sa.Table], rows: Mapping[str, int]) -> Design:
     """Return the design with a size for every file of the database: what was not said is taken from the estimate of
     `schema.size` for `rows` per table (full names), with room for a run. Compression is not counted on.
 
@@ -227,7 +227,7 @@ def sized(design: Design, metadata: sa.MetaData, rows: Mapping[str, int]) -> Des
     names = [PRIMARY, *(group.name for group in design.filegroups)]
     needs = {name.casefold(): 0 for name in names}
     sorts = dict(needs)
-    for table in metadata.sorted_tables:
+    for table in tables:
         count, group = rows.get(table.fullname, 0), design.group_of(table)
         place = (group.filegroup or PRIMARY).casefold()
         index_place = (group.index_filegroup or place).casefold()

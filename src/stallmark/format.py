@@ -1,17 +1,33 @@
-"""Write numbers, shares, sizes and durations as text: the one place for reports, the terminal and sentences.
+"""Write numbers, shares, sizes, durations and times as text: the one place for reports, the terminal and sentences.
 
 Three significant digits below 1,000, whole numbers with thousands separators from there on. `None` and NaN are
 written as an en dash: nothing was measured, which is not the same as zero.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
 
 import humanize
 
 NONE = "–"
 NBSP = "\u00a0"
 TOO_SMALL = "sample too small for this percentile"
+
+_zone: tzinfo = UTC
+"""The zone of all times that this process shows: a command may set another. Records and JSON keep UTC."""
+
+
+@contextmanager
+def times_in(zone: tzinfo) -> Iterator[None]:
+    """Show times in this zone while inside."""
+    global _zone
+    before, _zone = _zone, zone
+    try:
+        yield
+    finally:
+        _zone = before
 
 
 def number(value: float | None) -> str:
@@ -81,9 +97,39 @@ def of_time(span_s: float) -> tuple[int, str]:
     return (3600, "hours") if span_s >= 3 * 3600 else (60, "minutes") if span_s >= 600 else (1, "seconds")
 
 
-def minute(iso: str) -> str:
-    """Write a moment in ISO 8601 to the minute: 2026-11-22 10:11."""
-    return iso.replace("T", " ")[:16]
+def zone() -> str:
+    """Return the name of the zone that times are shown in."""
+    return str(_zone)
+
+
+def moment(when: str | float) -> str:
+    """Write a moment to the minute, with its zone: 2026-11-22 10:11 UTC."""
+    return f"{minute(when)} {zone()}"
+
+
+def minute(when: str | float) -> str:
+    """Write a moment to the minute, beside a label that names the zone: 2026-11-22 10:11."""
+    return _clock(when, "minutes")
+
+
+def second(when: str | float) -> str:
+    """Write a moment to the second, beside a label that names the zone: 2026-11-22 10:11:12."""
+    return _clock(when, "seconds")
+
+
+def local_time(when: str | float) -> datetime:
+    """Return a moment in the zone that times are shown in, from ISO 8601 (UTC unless it names an offset) or seconds
+    since 1970."""
+    if not isinstance(when, str):
+        return datetime.fromtimestamp(when, _zone)
+    parsed = datetime.fromisoformat(when)
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(_zone)
+
+
+def _clock(when: str | float, precision: str) -> str:
+    local = local_time(when)
+    twice = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()  # as in the night when summer ends
+    return (local if twice else local.replace(tzinfo=None)).isoformat(" ", precision)
 
 
 def difference(left: float | None, right: float | None) -> float | None:

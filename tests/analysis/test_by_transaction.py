@@ -59,11 +59,16 @@ def test_reads_are_those_of_the_sessions_that_were_looked_at(folder):
     assert list(by_step.rows[1])[:6] == ["Trade-Lookup", "80", "6.00", "96.0", "0.300", "100"]
 
 
-def test_a_mean_of_too_few_is_not_shown(folder):
-    few = [row for row in looks() if row["transaction"] == "trade_order" or row["second"] == 30]
+@pytest.mark.parametrize("seconds", [1, 14])
+def test_a_mean_and_a_share_of_too_few_are_not_shown(folder, seconds):
+    few = [row for row in looks() if row["transaction"] == "trade_order" or 30 <= row["second"] < 30 + seconds]
     summary = summarise([With(folder, transaction_io=few)])
     table = transactions.reads(summary)
-    assert [str(row[1]) for row in table.rows] == ["1.00", "–*"] and "fewer than 10" in table.notes[-1]
+    assert [str(row[1]) for row in table.rows] == ["1.00", "–*"] and "fewer than 30" in table.notes[-1]
+    order, lookup = summary.steps[0].reads
+    assert lookup.counted == 2 * seconds and lookup.share is None and order.share is not None
+    ((_, by_step),) = transactions.reads_by_step(summary)
+    assert [str(row[-1]) for row in by_step.rows][1] == "–*"
 
 
 def test_a_server_that_takes_no_times_leaves_them_unknown(folder):

@@ -151,6 +151,7 @@ BROKEN = {
     CheckKind.RUNS: dict(invalid=[invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]),
     CheckKind.DRIVER: dict(driver_bound=[caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]),
     CheckKind.FOREIGN_IO: dict(foreign_io_share=0.2),
+    CheckKind.FOREIGN_CPU: dict(foreign_cpu_share=0.2),
     CheckKind.STEADINESS: dict(steadiness=STEADY),
     CheckKind.READS: dict(reads_per_transaction=2.4),
 }

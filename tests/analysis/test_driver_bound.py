@@ -74,3 +74,24 @@ def test_time_is_spread_back_as_it_would_be_second_by_second(seconds):
     passed, left = _spread_back(spent_us, users_us)
     assert (list(passed), left) == second_by_second(list(spent_us), list(users_us))
     assert passed.sum() + left == spent_us.sum()
+
+
+def late_starts(late_ms: float, latency_ms: float, think_ms: float, arrivals: str) -> bool:
+    """Return whether 4 users that start so late are the driver's fault."""
+    done = np.full(SECONDS, np.floor(4000 / (latency_ms + think_ms)))
+    sums = {"running": np.full(SECONDS, 4.0), "cpu_us": np.zeros(SECONDS), "think_us": done * think_ms * 1000}
+    sums |= {"lag_us": done * late_ms * 1000, "busy_us": done * (latency_ms - late_ms) * 1000}
+    counts = {"committed": done, "rolled_back": np.zeros(SECONDS), "latency_us": done * latency_ms * 1000}
+    load = Load(SECONDS, counts={"transfer": counts}, users={0: sums}, executors={0: [0]})
+    return ValidityKind.LATE_STARTS in [one.kind for one in driver_bound(load, INTERVAL, arrivals)]
+
+
+def test_users_who_think_are_late_by_a_share_of_their_cycle():
+    """4 users, 40 ms of think time and 0.25 ms late on an idle server: 0.6 % of the cycle."""
+    assert not late_starts(0.25, 1.2, 40, "closed")
+    assert late_starts(0.25, 1.2, 0, "closed")
+    assert late_starts(2.5, 3.5, 40, "closed")
+
+
+def test_an_open_loop_has_no_think_time_to_be_late_in():
+    assert late_starts(0.25, 1.2, 40, "poisson")

@@ -37,7 +37,6 @@ def step(
         lock_ms=lock,
         cpu_part_ms=cpu_part,
         cpu_ms=cpu,
-        cpu_seen_ms=cpu,
         cores=cores,
         fixed_ms=fixed,
         spread=0.0,
@@ -47,7 +46,7 @@ def step(
 def busy(demands: Demands, used: float, cores: int) -> Demands:
     """With so many cores, of which this share is used."""
     cpu_ms = used * cores * 1000 / demands.rate
-    return replace(demands, cores=cores, cpu_ms=cpu_ms, cpu_seen_ms=cpu_ms)
+    return replace(demands, cores=cores, cpu_ms=cpu_ms)
 
 
 steps = st.builds(
@@ -121,19 +120,3 @@ def test_a_scattered_step_predicts_less_closely():
     found = predict(replace(step(fixed=4), spread=0.05), 1.0)
     error = 1 + 2 * 0.05 + 3 * MODEL_ERROR  # 8 ms to 1 ms are three halvings
     assert found.high == pytest.approx(error * found.tps) and found.low == pytest.approx(found.tps / error)
-
-
-def test_half_of_the_cpu_time_that_nobody_was_seen_to_use_is_the_transactions():
-    demands = busy(step(users=30, reads=1, read_ms=8, cpu_part=1, fixed=1), 0.8, 4)
-    assert demands.cpu_ms
-    unseen = replace(demands, cpu_seen_ms=demands.cpu_ms / 2)
-    half = replace(demands, cpu_ms=demands.cpu_ms * 0.75, cpu_seen_ms=demands.cpu_ms * 0.75)
-    assert predict(unseen, 0.5).tps == pytest.approx(predict(half, 0.5).tps)
-    assert predict(unseen, 0.5).low == pytest.approx(predict(demands, 0.5).low)
-    assert predict(unseen, 0.5).high > 1.1 * predict(half, 0.5).high
-
-
-def test_where_nobody_saw_whose_cpu_time_it_is_all_of_it_limits():
-    demands = busy(step(users=30, reads=1, read_ms=8, cpu_part=1, fixed=1), 0.8, 4)
-    unseen = replace(demands, cpu_seen_ms=None)
-    assert predict(unseen, 0.5) == predict(demands, 0.5)

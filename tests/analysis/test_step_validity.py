@@ -30,6 +30,29 @@ def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
     assert cached.storage.foreign_io_share is None and not cached.validity.invalid
 
 
+BESIDE = replace(STEADY, host_cpu=0.95, foreign_cpu=0.5)
+
+
+def test_other_programs_on_the_cpus_make_a_step_invalid_when_it_waits_for_them(tmp_path):
+    """30 users are in calls all the time: 6 waiting tasks are a fifth of that."""
+    waited = step_of(tmp_path / "waited", replace(BESIDE, run_delay=6.0))
+    assert waited.server.foreign_cpu_share == pytest.approx(0.5, abs=0.01)
+    assert [one.kind for one in waited.validity.invalid] == [ValidityKind.FOREIGN_CPU]
+    free = step_of(tmp_path / "free", replace(BESIDE, run_delay=0.2))
+    assert free.server.foreign_cpu_share is None and not free.validity.invalid
+
+
+def test_the_run_s_own_wait_for_cpus_is_no_fault(tmp_path):
+    alone = step_of(tmp_path, replace(STEADY, host_cpu=0.97, run_delay=8.0))
+    assert alone.server.foreign_cpu_share == pytest.approx(0.0, abs=0.01) and not alone.validity.invalid
+
+
+@pytest.mark.parametrize("off", ["host", "server_cpu"])
+def test_foreign_cpu_is_not_known_without_the_processes(tmp_path, off):
+    step = step_of(tmp_path, replace(BESIDE, run_delay=6.0, off=(off,)))
+    assert step.server.foreign_cpu_share is None and not step.validity.invalid
+
+
 class Counted:
     """Counters that rise evenly, per second."""
 

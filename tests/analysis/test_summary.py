@@ -252,7 +252,7 @@ def test_no_transaction_at_all_is_a_result(tmp_path):
 def test_growth_cost_and_pool(tmp_path):
     (run,) = summarise([Record(make_run(tmp_path / "run", replace(STEADY, growth_share=0.02)))]).runs
     assert run.growth_share == pytest.approx(0.02, abs=1e-6)
-    assert run.collector_cost_share == pytest.approx(7 * 400e-6, rel=1e-3)
+    assert run.collector_cost_share == pytest.approx(8 * 400e-6, rel=1e-3)
     assert run.steps[0].buffer_pool_bytes == 64 * MIB
     assert run.steps[0].buffer_pool_share == pytest.approx(0.2)
     assert math.isclose(run.steps[0].storage.late_share or 0, 0)

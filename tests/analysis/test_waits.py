@@ -4,6 +4,7 @@ import pytest
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.step import cpu_busy
 
@@ -30,18 +31,27 @@ def test_a_busy_second_polled_less_often_weighs_the_same():
 
 
 def test_classes_sum_events_and_shares_sum_to_one():
-    found = waits((0, *READ, 6, 1), (0, *WRITE, 2, 1), (1, *READ, 1, 1), (1, "new kind", "X:y", 1, 1))[0]
+    found = waits((0, *READ, 18, 1), (0, *WRITE, 6, 1), (1, *READ, 3, 1), (1, "new kind", "X:y", 3, 1))[0]
     assert found.shares() == dict.fromkeys(WAIT_CLASSES, 0.0) | {"io": 0.9, "other": 0.1}
     assert found.top() == [("IO:DataFileRead", 0.7), ("IO:DataFileWrite", 0.2), ("X:y", 0.1)]
 
 
 def test_every_interval_has_its_own_and_the_warm_up_none():
     found = waits(
-        *((second, *(READ if second < 6 else LOCK), 5, 1) for second in range(12)),
+        *((second, *(READ if second < 6 else LOCK), 10, 1) for second in range(12)),
         intervals=((0, 2, 6), (1, 8, 12), (2, 20, 30)),
     )
     assert found.keys() == {0, 1}
     assert found[0].shares()["io"] == 1 and found[1].shares()["lock"] == 1
+
+
+def test_shares_of_fewer_than_thirty_samples_are_not_known():
+    """However many polls found so few."""
+    rows = [(second, *READ, 1, 5) for second in range(10)]
+    assert waits(*rows, (9, *LOCK, 19, 5)) == {}
+    assert waits(*rows, (9, *LOCK, 20, 5)).keys() == {0}
+    parts = read_wait_parts(Sampled(*rows, (9, *LOCK, 19, 5)), 10)
+    assert parts is not None and parts.over(Interval(0, 0, 10, None, False)) == ({}, 0)
 
 
 def test_background_sessions_without_an_order_take_nothing_from_the_shares_of_those_who_work():

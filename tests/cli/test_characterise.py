@@ -53,6 +53,24 @@ def test_records_are_told_of_and_take_no_options_of_a_load(tmp_path: Path):
     assert stallmark("characterise", tmp_path / "none").exit_code == 3
 
 
+@pytest.mark.parametrize("name", ["bank", "memory-curve"])
+def test_a_folder_of_the_same_name_hides_no_workload_and_no_scenario(tmp_path: Path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    make_pools(tmp_path / name, (0.02, 0.08, 0.32))
+    asked = []
+
+    def note(scenario, *_):
+        asked.append(scenario.workload.name)
+        raise StallmarkError("That is enough.")
+
+    monkeypatch.setattr("stallmark.cli.characterise._run", note)
+    scale = ["--scale", "branches=1"] if name == "bank" else []
+    assert stallmark("characterise", name, *scale).exit_code == 3 and len(asked) == 1
+    for folder in (f"./{name}", f"{name}/", tmp_path / name):
+        assert stallmark("characterise", folder).exit_code == 0
+    assert len(asked) == 1
+
+
 def test_another_server_cannot_be_traced():
     refused = stallmark("characterise", "bank", "--server", "postgresql://me@db.example/bank")
     assert refused.exit_code == 3 and "Only the embedded PostgreSQL can be traced" in " ".join(refused.output.split())

@@ -67,4 +67,5 @@ def test_a_server_that_answers(database):
     assert found["server"][0] == "ok" and found["server"][1].startswith("PostgreSQL 18")
     assert found["cap memory"][0] == "limited" and "restart" in found["cap memory"][1]
     assert found["Server I/O"] == ("ok", "can be measured.")
-    assert found["Host"][0] == "limited"
+    assert found["Host"][0] == "ok", "its processes are seen here"
+    assert found["Devices"][0] == "limited"

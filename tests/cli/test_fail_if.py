@@ -1,6 +1,10 @@
 """When a comparison fails in CI."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, SideSummary
 from stallmark.cli.fail_if import FailIf
@@ -49,14 +53,44 @@ def test_a_side_that_no_pair_is_of_fails():
     assert reasons("worse", pair("better", 1.2), among="ABC") == ["C was not compared"]
 
 
-@pytest.mark.parametrize("text", ["", "worse than 5", "worse by", "worse by 5", "5 %", "not", "worse by -5 %"])
+@pytest.mark.parametrize(
+    "text", ["", "worse than 5", "worse by", "worse by 5", "5 %", "not", "worse by -5 %", "within 5 %", "not within"]
+)
 def test_what_is_no_rule_is_refused_with_those_there_are(text):
     with pytest.raises(StallmarkError, match="not better by 10 %"):
         FailIf.parse(text)
 
 
-def test_it_says_where_these_runs_could_not_have_shown_what_is_asked():
+def doubts(rule: str, *pairs: PairComparison) -> list[str]:
+    return FailIf.parse(rule).doubts(ComparisonSummary("tps", "A", [], list(pairs)))
+
+
+def test_runs_that_could_not_have_shown_what_is_asked_are_inconclusive():
     blind = pair("no_difference_shown", 0.99, detectable=0.12)
-    assert "can only show 12 % or more, and --fail-if asks for 5 %" in FailIf.parse("worse by 5 %").doubt(blind)
-    assert FailIf.parse("worse by 15 %").doubt(blind) is None
-    assert FailIf.parse("worse by 5 %").doubt(pair("worse", 0.9, detectable=0.12)) is None
+    [why] = doubts("worse by 5 %", blind)
+    assert "can only show 12 % or more, and --fail-if asks for 5 %" in why
+    assert not doubts("worse by 15 %", blind) and not doubts("worse", blind)
+    assert not doubts("worse by 5 %", pair("worse", 0.9, detectable=0.12))
+    assert not doubts("worse by 5 %", pair("not_comparable", None)), "that fails"
+
+
+def within(low: float | None, high: float | None) -> tuple[bool, bool]:
+    """Return whether `not within 5 %` fails, and whether it is inconclusive."""
+    one = pair("no_difference_shown", 1.0)
+    one = replace(one, primary=replace(one.primary, low=low, high=high))
+    return bool(reasons("not within 5 %", one)), bool(doubts("not within 5 %", one))
+
+
+def test_a_difference_is_within_a_limit_if_its_whole_interval_is():
+    assert within(0.6, 1.84) == (False, True), "+5.4 % (−40 to +84 %) shows nothing"
+    assert within(0.96, 1.04) == (False, False)
+    assert within(0.8, 0.94) == (True, False) and within(1.06, 1.2) == (True, False), "more is as far from within"
+    assert within(1.02, 1.08) == (False, True)
+    assert within(None, None) == (False, True)
+
+
+@given(st.floats(0.1, 3.0), st.floats(0.0, 2.0))
+def test_a_gate_passes_only_what_it_knows_to_be_within(low: float, width: float):
+    fails, inconclusive = within(low, low + width)
+    assert not (fails and inconclusive)
+    assert (not fails and not inconclusive) == (low >= 0.95 and low + width <= 1.05)

@@ -42,7 +42,7 @@ def test_a_comparison_has_a_verdict_for_each_load(runs, tmp_path):
 def test_ci_fails_by_the_rule_for_any_load(runs, tmp_path):
     rule = ("compare", str(runs), "--out", str(tmp_path / "c.html"), "--fail-if")
     failed = stallmark(*rule, "better by 50 %")
-    assert failed.exit_code == 5 and "mail" in failed.output and "bank" in failed.output
+    assert failed.exit_code == 5 and "mail" in failed.stderr and "bank" in failed.stderr
     assert stallmark(*rule, "worse").exit_code == 0
 
 

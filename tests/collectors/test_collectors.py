@@ -19,8 +19,10 @@ from stallmark.collectors.device import EMULATED_ONLY, DeviceIO
 from stallmark.collectors.host import Host
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.waits import UserWaits
+from stallmark.collectors.server_cpu import ServerCpu
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
+from stallmark.engines.postgres.engine import PostgresEngine
 
 BLOCK = 8192
 
@@ -356,19 +358,51 @@ def test_without_timing_there_are_counts_and_no_times(engine: ClusterEngine) -> 
     assert not {name for name in filled(rows) if name.endswith("_stall_ms")}
 
 
-def test_the_machine_of_a_server_named_by_url_may_be_any(engine: ClusterEngine) -> None:
-    engine.is_local = False
-    for kind in (Host, DeviceIO):
+def test_the_devices_of_a_server_on_a_socket_are_those_of_its_folders(cluster: Cluster) -> None:
+    engine = PostgresEngine(cluster.url())
+    assert engine.storage_here() == {"data": cluster.data, "wal": cluster.data / "pg_wal"}
+    assert DeviceIO(engine).unavailable() == DeviceIO(ClusterEngine(cluster)).unavailable()
+
+
+def test_who_may_not_read_where_the_data_lie_has_no_devices(cluster: Cluster, stranger: str) -> None:
+    engine = PostgresEngine(cluster.url(stranger))
+    assert engine.storage_here() == {}
+    sentence = DeviceIO(engine).unavailable()
+    assert sentence is not None and "not known" in sentence
+
+
+def test_a_server_on_a_socket_is_on_this_machine(cluster: Cluster, engine: ClusterEngine) -> None:
+    """Under an unprivileged user it has a user namespace of its own, as the embedded server."""
+    pid = engine.process()
+    assert pid is not None and str(pid) == (cluster.data / "postmaster.pid").read_text().split()[0]
+    for kind in (Host, ServerCpu):
+        assert kind(engine).unavailable() is None
+
+
+def test_a_server_whose_process_is_not_seen_may_be_anywhere(
+    engine: ClusterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ClusterEngine, "process", lambda self: None)
+    for kind in (Host, ServerCpu):
         sentence = kind(engine).unavailable()
-        assert sentence is not None and "named by URL" in sentence
+        assert sentence is not None and "not seen on this machine" in sentence
     assert ServerIO(engine).unavailable() is None
+
+
+def test_the_server_s_cpu_time_holds_that_of_ended_sessions(engine: ClusterEngine) -> None:
+    with opened(ServerCpu(engine)) as collector:
+        [before] = collector.sample(0.0)
+        engine.query("SELECT count(*) FROM generate_series(1, 2000000) AS n WHERE n % 7 = 3")
+        [after] = collector.sample(1.0)
+    assert after["user_s"] - before["user_s"] >= 0.05
+    assert after["system_s"] >= before["system_s"] and after["epoch"] == before["epoch"]
 
 
 @pytest.mark.parametrize(("dialect", "own"), [("postgresql", postgres.OWN_SESSIONS), ("mssql", mssql.OWN_SESSIONS)])
 def test_there_is_a_connection_left_for_each(dialect: str, own: int) -> None:
     """Beside the users'. Two more: the lock of the run, and what is asked in between."""
     requested = [kind for kinds in ON_REQUEST.get(dialect, {}).values() for kind in kinds]
-    names = {kind.name for kind in (*REGISTRY[dialect], *requested)} - {"host", "device"}
+    names = {kind.name for kind in (*REGISTRY[dialect], *requested)} - {"host", "server_cpu", "kernel_cpu", "device"}
     assert len(names) + 2 <= own
 
 

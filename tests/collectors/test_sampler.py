@@ -338,7 +338,7 @@ def test_a_killed_server_is_a_gap_with_a_reason(cluster: Cluster, engine: Cluste
     collectors = [collector for collector in collectors_for(engine) if collector.unavailable() is None]
     sampler = Sampler(collectors, tables.store, lambda: time.monotonic() - began)
     sampler.start()
-    server = {collector.name for collector in collectors} - {"host", "device", "load_io", "relations"}
+    server = {collector.name for collector in collectors} - {"host", "kernel_cpu", "device", "load_io", "relations"}
     try:
         eventually(lambda: len({row["t"] for row in tables["server_io"]}) >= 2)
         cluster.stop(signal.SIGQUIT)

@@ -94,8 +94,11 @@ def test_no_compiler(fresh):
                     place.symlink_to(program)
     fresh.environment["PATH"] = str(programs)
     device = {"data": {"spindles": 1, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
-    said = refused(fresh, "run", fresh.scenario(emulated_array=device))
-    assert "compiler" in said and "gcc" in said
+    for choice in ({"emulated_array": device}, {"observe": ["io_trace"]}):
+        said = refused(fresh, "run", fresh.scenario(**choice))
+        assert "compiler" in said and "gcc" in said and "Loading" not in said
+    said = refused(fresh, "characterise", "bank", "--scale", "branches=1")
+    assert "traces of I/O need a C compiler" in said and "Loading" not in said
     code, said = fresh.run("doctor", "--json")
     assert code == 0
     assert {"C compiler": "limited"}.items() <= {f["what"]: f["state"] for f in json.loads(said)}.items()

@@ -41,7 +41,6 @@ from stallmark.loaders.plan import LoadPlan
 from stallmark.quantities import parse_size
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_scenario, shipped
-from stallmark.schema import size
 from stallmark.transactions import find_workload
 
 
@@ -287,8 +286,7 @@ def test_what_the_readme_runs_on_sql_server_fits_the_container_that_it_makes(nam
     scenario = read_scenario(name)
     loader, memory_bytes = loader_for(scenario.workload.name), order.memory_bytes * SHARE_OF_SQL_SERVER
     plan = LoadPlan(loader.groups(loader.scale(scenario.workload.scale)))
-    metadata = size.with_article_bytes(find_workload(scenario.workload.name).metadata, plan.article_bytes)
-    data_bytes = size.estimate(metadata, plan.rows, "mssql").loaded_bytes
+    data_bytes = plan.estimate(find_workload(scenario.workload.name).metadata, "mssql").loaded_bytes
     pools = [scenario.pool_of(variant).resolve(0) for variant in scenario.sized()]
     assert MssqlMemory.scarce_bytes <= min(pools) < data_bytes / 2 and max(pools) < memory_bytes
     assert len(pools) == 1 or max(pools) > data_bytes

@@ -18,7 +18,6 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import BuildProgress, build, recognise
 from stallmark.loaders.plan import BatchShare, LoadPlan
 from stallmark.schema.brokerage.tables import METADATA
-from stallmark.schema.size import estimate, with_article_bytes
 from stallmark.transactions.brokerage import WORKLOAD
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
@@ -86,7 +85,7 @@ def test_it_is_as_compressible_as_asked_and_says_so(whole):
 
 def test_its_size_is_about_what_was_estimated(whole):
     plan = LoadPlan(LOADER.groups(SCALE))
-    sizes = estimate(with_article_bytes(METADATA, plan.article_bytes), plan.rows, "postgresql")
+    sizes = plan.estimate(METADATA, "postgresql")
     entry = ledger.read(whole)
     log = min(sizes.heap_bytes, 4 * 1024**3)  # the estimate holds room for it
     # Of so few days 12 MB are maps of free space, upper levels and what the server needs for itself.

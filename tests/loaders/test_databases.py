@@ -108,7 +108,7 @@ def test_room_for_all_is_there_before_the_first_is_begun(embedded_server, monkey
     needs = []
     for _, part, own in databases.databases(engine, BOTH, SCALE):
         rows = LoadPlan(loader_for(part.name).groups(own)).rows
-        needs.append(size.estimate(part.metadata, rows, "postgresql", workers=1).build_bytes)
+        needs.append(size.estimate(part.metadata.tables.values(), rows, "postgresql", workers=1).build_bytes)
     monkeypatch.setattr(EmbeddedEngine, "free_bytes", lambda _: max(needs) + 1)
     with pytest.raises(StallmarkError, match="The disk is too small"):
         databases.build(engine, BOTH, SCALE, SEED, workers=1)

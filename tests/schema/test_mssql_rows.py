@@ -180,7 +180,7 @@ def test_a_key_beside_the_rows_takes_room() -> None:
                 filegroups=(Filegroup("indexes", (File("/data/i.ndf", "i"),)),),
                 tables=(TableGroup(("lineitem",), index_filegroup="indexes", **how),),
             ),
-            METADATA,
+            METADATA.tables.values(),
             rows,
         )
         return placed.filegroups[0].files[0].size_bytes or 0

@@ -28,7 +28,7 @@ def test_sizes_hold_the_data_and_a_run():
         log=(File("/l", "l"),),
         tables=(TableGroup(("history",), "growing"),),
     )
-    found = sized(open_design, bank.METADATA, ROWS)
+    found = sized(open_design, bank.METADATA.tables.values(), ROWS)
     a, b = (file.size_bytes for file in found.files)
     # The heap of accounts, its clustered copy, and its upper levels: 10 million rows, 77 in a page of 8 KiB.
     heap = 10_000_000 / 77 * 8192
@@ -38,23 +38,26 @@ def test_sizes_hold_the_data_and_a_run():
     assert growing.size_bytes == GIB, "the history begins empty and has room"
     [log] = found.log
     assert log.size_bytes and heap <= log.size_bytes < 1.1 * heap + GIB
-    full = sized(replace(open_design, settings=Settings("full")), bank.METADATA, ROWS)
+    full = sized(replace(open_design, settings=Settings("full")), bank.METADATA.tables.values(), ROWS)
     assert full.log[0].size_bytes and full.log[0].size_bytes > log.size_bytes + heap
 
 
 def test_a_given_size_stays_and_the_others_take_the_rest():
     files = (File("/a", "a", 100 * GIB), File("/b", "b"))
-    found = sized(Design(files=files), bank.METADATA, ROWS)
+    found = sized(Design(files=files), bank.METADATA.tables.values(), ROWS)
     assert [file.size_bytes for file in found.files] == [100 * GIB, 8 * MIB]
-    assert sized(DESIGN, bank.METADATA, ROWS) == DESIGN
+    assert sized(DESIGN, bank.METADATA.tables.values(), ROWS) == DESIGN
 
 
 def test_more_than_a_file_holds_is_refused():
     rows = {"bank.accounts": 200_000_000_000}
     with pytest.raises(StallmarkError, match=r"/a would need [\d.]+ TiB, and a file holds 16 TiB: name more files\."):
-        sized(Design(files=(File("/a", "a"),)), bank.METADATA, rows)
+        sized(Design(files=(File("/a", "a"),)), bank.METADATA.tables.values(), rows)
     more = tuple(File(f"/{number}", f"f{number}") for number in range(8))
-    assert sum(file.size_bytes or 0 for file in sized(Design(files=more), bank.METADATA, rows).files) > 16 * TIB
+    assert (
+        sum(file.size_bytes or 0 for file in sized(Design(files=more), bank.METADATA.tables.values(), rows).files)
+        > 16 * TIB
+    )
 
 
 @pytest.mark.parametrize(

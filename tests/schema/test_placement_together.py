@@ -95,7 +95,7 @@ def test_tables_of_one_name_each_have_a_place():
 
 def test_a_file_is_as_large_as_the_tables_of_its_workload_need():
     rows = {"bank.accounts": 100_000_000, "mail.body": 10}
-    whole = sized(APART, BOTH, rows)
+    whole = sized(APART, BOTH.tables.values(), rows)
     accounting, post, _ = (group.files[0].size_bytes for group in whole.filegroups)
     assert accounting > 10 * GIB > post
 

@@ -63,7 +63,7 @@ def test_brokerage(database: EmbeddedEngine) -> None:
     sizes = f"SELECT pg_table_size(%(table)s) - {maps}, pg_indexes_size(%(table)s)"
     taken, expected = Counter[str](), Counter[str]()
     articles = LoadPlan(BROKERAGE.groups(scale)).article_bytes
-    for table in size.with_article_bytes(brokerage.METADATA, articles).sorted_tables:
+    for table in size.with_article_bytes(brokerage.METADATA, articles):
         [(heap, keys)] = database.query(sizes, {"table": table.fullname})
         found = Counter(heap=heap, keys=keys)
         said = Counter(
@@ -94,7 +94,7 @@ def test_mail(database: EmbeddedEngine) -> None:
     [(taken,)] = database.query(
         "SELECT SUM(pg_table_size(oid)) FROM pg_class WHERE relnamespace = 'mail'::regnamespace"
     )
-    expected = size.estimate(mail.METADATA, rows, "postgresql").heap_bytes
+    expected = size.estimate(mail.METADATA.tables.values(), rows, "postgresql").heap_bytes
     of_mean = sent / (scale["mailboxes"] * scale["messages"] * 75_000)  # few bodies scatter
     assert expected * of_mean == pytest.approx(int(taken), rel=0.1)
 
@@ -141,11 +141,18 @@ def test_a_build_takes_more_than_its_tables() -> None:
     rows = {"bank.accounts": 10_000_000}
     tables = size.table_bytes(bank.ACCOUNTS, 10_000_000, "postgresql")
     keys = size.index_bytes(bank.ACCOUNTS, 10_000_000, "postgresql")
-    found = size.estimate(bank.METADATA, rows, "postgresql")
+    found = size.estimate(bank.METADATA.tables.values(), rows, "postgresql")
     # Tables, keys and the log of the load; as much again to sort the keys.
     assert found == size.Estimate(tables, tables + keys, tables + keys + tables, tables + 2 * keys + tables)
-    two = size.estimate(bank.METADATA, rows | {"bank.tellers": 100_000}, "postgresql", workers=2)
-    one = size.estimate(bank.METADATA, rows | {"bank.tellers": 100_000}, "postgresql")
+    two = size.estimate(bank.METADATA.tables.values(), rows | {"bank.tellers": 100_000}, "postgresql", workers=2)
+    one = size.estimate(bank.METADATA.tables.values(), rows | {"bank.tellers": 100_000}, "postgresql")
     assert two.build_bytes - one.build_bytes == size.index_bytes(bank.TELLERS, 100_000, "postgresql")
-    large = size.estimate(bank.METADATA, {"bank.accounts": 10_000_000_000}, "postgresql")
+    large = size.estimate(bank.METADATA.tables.values(), {"bank.accounts": 10_000_000_000}, "postgresql")
     assert large.loaded_bytes < 1.3 * large.heap_bytes, "the log has its limit"
+
+
+def test_only_tables_with_articles_are_copied():
+    tables = brokerage.METADATA.tables
+    found = size.with_article_bytes(brokerage.METADATA, {"brokerage.news_item": 100})
+    assert [one.fullname for one in found if one is not tables[one.fullname]] == ["brokerage.news_item"]
+    assert len(found) == len(tables)

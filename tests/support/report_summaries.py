@@ -85,6 +85,7 @@ def step(**more: Any) -> StepSummary:
         "wait_share": WAITS,
         "top_waits": [("IO:DataFileRead", 0.838), ("IO:WalSync", 0.041), ("Lock:transactionid", 0.037)],
         "cpu_busy_share": 0.183,
+        "foreign_cpu_share": 0.004,
         "correlations": [
             Correlation("TPS", "read time", "ms per I/O", 58, -0.62, -0.76, -0.43),
             Correlation("TPS", "read stall", "stall-ms per second", 58, 0.11, -0.15, 0.36),
@@ -319,6 +320,7 @@ def _pool_step(variant, n, repeat, share, tps, reads, read_ms, hits, cpu, waits)
         reads_per_transaction=reads,
         hit_share=hits,
         cpu_busy_share=cpu,
+        foreign_cpu_share=None,
         data_io=io(reads=total, read_ms=read_ms),
         device_io=io(reads=int(total * 0.9987), read_ms=read_ms * 0.992, source="device"),
         wait_share=dict(zip(names, waits, strict=True)) | {"other": max(1 - sum(waits), 0.0)},

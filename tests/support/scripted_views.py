@@ -12,6 +12,7 @@ from stallmark.collectors.mssql.counters import (
     Procedures,
     Replicas,
     RowLocks,
+    ServerCpu,
     ServerIO,
     ServerWaits,
     SessionWaits,
@@ -55,6 +56,7 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
         ("stallmark-user-mail", "suspended", "PAGEIOLATCH_SH", 3), ("stallmark-user-bank", None, None, 2),
         ("stallmark-user-bank", "suspended", "PAGEIOLATCH_SH", 1),
     ),
+    ServerCpu: rows(ServerCpu.columns.names, (1.5, START, 812.5, 96.25)),
     ServerWaits: rows(["server_time", "epoch", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"], *WAITS),
     LoadIO: rows(
         ["epoch", *LoadIO.columns.names[1:]],
@@ -129,6 +131,7 @@ SETTLED = {
     "SYSUTCDATETIME.*AS now": (rows(["now"], ["2026-03-02T08:59:00.000"]),),
     "HAS_PERMS_BY_NAME": (rows(["may"], [1]),),
     "Target Server Memory": (rows(["name", "value"]),),
+    "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
     "FROM sys.dm_os_sys_info\\s*$": (rows(["target", "committed"], [8 << 20, 4 << 20]),),
     r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters": (rows(["count"], [1500]),),
     "database_query_store_options": (rows(["state", "capture", "waits"], ["READ_WRITE", "ALL", "ON"]),),
@@ -154,6 +157,7 @@ def words_of(kind: type[MssqlCollector]) -> str:
         BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog",
         QueryStore: "query_store_runtime_stats AS", QueryStoreWaits: "query_store_wait_stats AS",
         IoLatency: "dm_xe_session_targets", LogLatency: "dm_xe_session_targets",
+        ServerCpu: "process_kernel_time_ms",
         Replicas: "dm_hadr_database_replica_states AS other", StatisticsUpdates: "STATS_DATE",
     }[kind]  # fmt: skip
 

@@ -24,7 +24,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.writer import RecordWriter
 from support.manifests import on
 from support.synthetic_brokerage import Brokerage
-from support.synthetic_rows import BLOCK, COLLECTOR_TABLES, Tables, histogram
+from support.synthetic_rows import BLOCK, CLIENT_CORES, COLLECTOR_TABLES, Tables, histogram
 
 __all__ = ["BLOCK", "EMULATED", "MIB", "Brokerage", "Step", "Truth", "histogram", "make_experiment", "make_run"]
 
@@ -74,6 +74,8 @@ class Truth:
     coupling: float = 1.0  # how far a slower read lowers the same second's TPS; 0 = independent
     overhead_share: float = 0.01  # of the users' time, lost in the driver
     executor_cpu: float = 0.2  # of a core, each of 2 executors
+    foreign_cpu: float = 0.0  # share of the host's CPUs
+    run_delay: float = 0.0  # tasks of the server that wait for a CPU
     lag_ms: float = 0.05  # per transaction
     foreign_reads_per_second: float = 0.5
     failed_per_second: float = 0.0
@@ -99,6 +101,12 @@ class Truth:
     @property
     def plan(self) -> tuple[Step, ...]:
         return self.steps or (Step(self.users, self.tps, self.think_ms, "steady"),)
+
+    @property
+    def server_cores(self) -> float:
+        """The cores that the server's processes keep busy: what other programs, executors and the rest leave."""
+        client = 2 * self.executor_cpu + sum(cores for _, cores in CLIENT_CORES)
+        return max(0.01, self.cores * (self.host_cpu - self.foreign_cpu) - client)
 
     @property
     def step_s(self) -> float:
@@ -216,7 +224,8 @@ def _manifest(truth: Truth, scenario: str) -> Manifest:
         )  # fmt: skip
     titles = {
         "server_io": "Server I/O", "wal": "Write-ahead log", "waits": "Waits of the users", "database": "Databases",
-        "checkpoints": "Checkpoints", "host": "Host CPU", "device": "Block device",
+        "checkpoints": "Checkpoints", "host": "Host CPU",
+        "server_cpu": "CPU of the server", "device": "Block device",
     }  # fmt: skip
     described = {
         "stallmark": "0.1.0",

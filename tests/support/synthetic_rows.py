@@ -66,6 +66,7 @@ COLLECTOR_TABLES: dict[str, pa.Schema] = {
         cores=pa.int32(),
         available_bytes=pa.int64(),
     ),
+    "server_cpu": _schema(epoch=pa.string(), user_s=pa.float64(), system_s=pa.float64(), run_delay_s=pa.float64()),
     "device": _schema(
         entity=pa.string(),
         role=pa.string(),
@@ -79,6 +80,8 @@ COLLECTOR_TABLES: dict[str, pa.Schema] = {
         ),
     ),
 }
+
+CLIENT_CORES = ("command", 0.03), ("conductor", 0.01)
 
 
 class Tables:
@@ -129,6 +132,9 @@ class Tables:
                 }
                 for executor in range(2)
             ]  # fmt: skip
+            self.rows["client_cpu"] += [
+                {"second": second, "process": process, "cpu_us": int(cores * 1e6)} for process, cores in CLIENT_CORES
+            ]
         return self.rows
 
     def _trade(self, second: int, count: int, mean_us: float) -> int:
@@ -191,6 +197,12 @@ class Tables:
                     "system_s": t * truth.cores * truth.host_cpu * 0.2, "iowait_s": 0.0,
                     "idle_s": t * truth.cores * (1 - truth.host_cpu), "steal_s": 0.0, "cores": truth.cores,
                     "available_bytes": 4 << 30,
+                }
+            )  # fmt: skip
+            tables["server_cpu"].append(
+                {
+                    "t": t, "epoch": "process 100", "user_s": t * truth.server_cores * 0.8,
+                    "system_s": t * truth.server_cores * 0.2, "run_delay_s": t * truth.run_delay,
                 }
             )  # fmt: skip
             tables["device"] += [{"t": t} | row for row in _devices(total, truth)]

@@ -16,6 +16,7 @@ from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.io_per_mailbox import apart_iops, summarise_io_per_mailbox
 from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.own_cpu import own_cpu
 from stallmark.analysis.read.process_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
@@ -40,6 +41,7 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.analysis.validity.driver_bound import driver_bound
+from stallmark.analysis.validity.foreign_cpu import foreign_cpu_share
 from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
 from stallmark.analysis.validity.judge import Validity
 from stallmark.analysis.validity.service_level import judge_reads
@@ -75,11 +77,11 @@ def summarise_step(
         waits = waits.of(float(interval.of(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
-    cpu, cpu_own = cpu_busy(over(io.host, interval)), cpu_share(load, io, waits, interval)
+    cpu, cpu_own = cpu_busy(over(io.host, interval)), own_share(load, io, interval)
     if cpu is None and state:
         cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
-    if step.beside:  # whose CPU time that of other sessions is cannot be told
-        cpu_own = None
+    elif cpu_own is None and not step.beside:  # beside another load it is not known whose CPU time sessions' is
+        cpu_own = cpu_share(load, io, waits, interval)
     devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
@@ -92,6 +94,7 @@ def summarise_step(
         device_share=device_share_of_stall(io, interval),
         cpu_own=cpu_own,
     )
+    foreign_cpu = foreign_cpu_share(manifest, load, io, state, interval)
     late = [_late(device) for device in devices.values()]
     bound = list(driver_bound(load, interval, arrivals))
     pool = manifest.memory.reached_bytes
@@ -112,7 +115,9 @@ def summarise_step(
         primary_tps=primary if workload.primary else None,
         nominal_tps=workload.nominal_rate,
     )
-    figures = StepFigures(throughput.result_tps, data, data_device, cpu, server_waits)
+    figures = StepFigures(
+        throughput.result_tps, data, data_device, state.cpu_process_share if state else None, server_waits
+    )
     return StepSummary(
         key=key,
         run=record.folder.name,
@@ -155,6 +160,7 @@ def summarise_step(
         server=ServerFigures(
             hit_share=_hit_share(over(io.own_database, interval), state),
             cpu_busy_share=cpu,
+            foreign_cpu_share=foreign_cpu,
             checkpoints=_checkpoints(over(io.checkpoints, interval)),
             state=state,
             processes=summarise_processes(views.processes, interval),
@@ -173,7 +179,7 @@ def summarise_step(
         ),
         validity=StepValidity(
             invalid=[
-                *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound)),
+                *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound), foreign_cpu),
                 *(gate.failure for gate in gates if gate.failure and gate.voids),
                 *storage_errors(record),
             ],
@@ -220,6 +226,14 @@ def cpu_busy(host: Delta | None) -> float | None:
     total = sum(host.values.values())
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
     return 1 - idle / total if total else None
+
+
+def own_share(load: Load, io: Io, interval: Interval) -> float | None:
+    """Return the share of the host's CPUs that the run's own processes used, or None if it is not known."""
+    own, host = own_cpu(load, io, interval), over(io.host, interval)
+    if own is None or own.cores is None or host is None or host.broken:
+        return None
+    return own.cores * host.seconds / sum(host.values.values())
 
 
 def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval) -> float | None:

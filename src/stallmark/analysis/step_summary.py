@@ -105,6 +105,7 @@ class ServerFigures:
 
     hit_share: float | None  # of block requests answered by the pool
     cpu_busy_share: float | None  # of the host
+    foreign_cpu_share: float | None  # of the host, by other programs; None: not known, or it kept nobody waiting
     checkpoints: int | None = None  # that did something, within the measured interval
     state: ServerState | None = None
     processes: list[ProcessIo] | None = None  # most I/O first; None if the server does not tell them apart

@@ -18,6 +18,7 @@ from stallmark.cli.common import (
     out,
     target_options,
     tell,
+    timezone_option,
 )
 from stallmark.errors import StallmarkError, as_sentence
 
@@ -47,6 +48,7 @@ POOL_SHARE = 0.02
     help="Where the run records go.",
 )  # fmt: skip
 @click.option("--page", type=click.Path(path_type=Path), help="The HTML file [default: locality.html beside the runs].")
+@timezone_option()
 @json_option
 def characterise(
     load: tuple[str, ...], scale: str, seed: int | None, users: int | None, pools: tuple[str, ...],
@@ -55,16 +57,20 @@ def characterise(
     """Tell how a load reads: over the size of memory, over the data, by table and by transaction.
 
     A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. RUNs that
-    were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it.
+    were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it. A folder
+    of runs that is named as a workload is ./bank.
     """
     from stallmark.report.file import refuse_target
+    from stallmark.scenarios.read import shipped
+    from stallmark.transactions import WORKLOADS
 
     if page:
         refuse_target(page)
     given: dict[str, int | str] = {} if users is None else {"users": users}
     given |= {name: f"{one}s" for name, one in (("warm_up", warm_up), ("measure", measure)) if one is not None}
     records = [Path(one) for one in load]
-    if len(load) > 1 or records[0].is_dir():
+    is_named = load[0] in (*WORKLOADS, *shipped())  # whatever folder has that name, as wherever else one is given
+    if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
             raise click.UsageError("Runs that were made are as they are: leave the options of a load out.")
         show(records, page or records[0] / "locality.html", as_json)

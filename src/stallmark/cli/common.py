@@ -18,7 +18,7 @@ from stallmark.escape import visible
 from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED = 1, 3, 4, 5, 70
+CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
 CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 
 
@@ -28,6 +28,9 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+    def on_broken_pipe(self) -> None:
+        raise  # rich would end the process with 1, our code for lost data; `one_sentence` ends it with 141
 
 
 out = Terminal(emoji=False)  # ":x:" in a path is no picture
@@ -148,6 +151,26 @@ def as_seconds(context: click.Context, option: click.Parameter, text: str | None
     if seconds <= 0:
         raise click.BadParameter(f"{text} is no time that passes", context, option)
     return seconds
+
+
+def _show_times_in(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    """Show times in the zone of that name until the command ends."""
+    if name is None:
+        return None
+    from stallmark import format
+    from stallmark.record.attach.times import find_zone, own_zone_name
+
+    if name.lower() == "local":
+        name = own_zone_name()
+    context.with_resource(format.times_in(find_zone(name)))
+    return name
+
+
+def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]."):
+    """Add the zone that a command shows times in; the command gets it as an argument if that has a name."""
+    return click.option(
+        "--timezone", *name, metavar="ZONE", callback=_show_times_in, expose_value=bool(name), help=help
+    )
 
 
 def workload_options(command: Callable) -> Callable:

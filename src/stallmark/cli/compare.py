@@ -5,7 +5,18 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.common import (
+    INCONCLUSIVE,
+    VERDICT,
+    Command,
+    err,
+    escape,
+    json_option,
+    out,
+    runs_argument,
+    tell,
+    timezone_option,
+)
 from stallmark.errors import StallmarkError
 
 
@@ -22,8 +33,10 @@ from stallmark.errors import StallmarkError
 @click.option("--markdown", metavar="FILE", help="Also a summary for a ticket; - for standard output.")
 @click.option(
     "--fail-if", "rule", metavar="RULE",
-    help="Exit with 5 if a side is “worse”, “worse by 5 %”, “not better” or “not better by 10 %”, or has no verdict.",
+    help="Exit with 5 if a side is “worse”, “worse by 5 %”, “not better”, “not better by 10 %” or “not within 5 %”, or "
+    "has no verdict; with 6 if these runs cannot tell.",
 )  # fmt: skip
+@timezone_option()
 @json_option
 def compare(
     runs: tuple[Path, ...], baseline: str | None, between: str | None, target: Path | None, markdown: str | None,
@@ -74,10 +87,10 @@ def compare(
             out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), verdicts(found), sep="")
             out.print(f"Report: {pages[name].resolve()}", soft_wrap=True, highlight=False, markup=False)
     if failing:
-        for doubt in (one for found in compared.values() for one in map(failing.doubt, found.pairs) if one):
-            tell(err, escape(doubt))
         why = {name: failing.reasons(found) for name, found in compared.items()}
         why |= {name: ["it was not compared"] for name in failed}
-        if reasons := [f"{name}: {one}" if name else one for name, some in why.items() for one in some]:
-            tell(err, f"[bold red]Failed:[/] {escape('; '.join(reasons))}.")
-            sys.exit(VERDICT)
+        doubts = {name: failing.doubts(found) for name, found in compared.items()}
+        for word, code, by_name in (("Failed", VERDICT, why), ("Inconclusive", INCONCLUSIVE, doubts)):
+            if reasons := [f"{name}: {one}" if name else one for name, some in by_name.items() for one in some]:
+                tell(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
+                sys.exit(code)

@@ -162,7 +162,9 @@ def _in_words(each: dict[str, Any]) -> str:
         said += [] if each["complete"] else ["not loaded to its end"]
         said += ["load was driven against it"] if each["driven"] else []
     else:
-        said.append(f"in use by process {each['in_use_by']}" if each["in_use_by"] else f"used {_minute(each['used'])}")
+        said.append(
+            f"in use by process {each['in_use_by']}" if each["in_use_by"] else f"used {format.moment(each['used'])}"
+        )
         said.append(f"in {each['folder']}")
     return "; ".join(said)
 
@@ -170,10 +172,6 @@ def _in_words(each: dict[str, Any]) -> str:
 def _measures(holds: Mapping[str, Any]) -> dict[str, float]:
     trades = holds.get("trades_per_account")
     return holds["scale"] | ({"trades per account": trades} if trades else {})
-
-
-def _minute(moment: str) -> str:
-    return f"{format.minute(moment)} UTC"
 
 
 def _opened(url: str):

@@ -108,9 +108,10 @@ def _embedded() -> Iterator[Examined]:
     state: Availability = "ok" if free > 2 * DEMO_BYTES else "limited"
     yield Examined("disk space", state, f"{format.size(free)} free; the demo needs {format.size(DEMO_BYTES)}.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        yield Examined("C compiler", "ok", "emulated arrays can be built.")
+        yield Examined("C compiler", "ok", "emulated arrays and traces of I/O (`stallmark characterise`) can be built.")
     else:
-        yield Examined("C compiler", "limited", "none found, so no emulated arrays: apt-get install gcc libc6-dev.")
+        lost = "no emulated arrays and no traces of I/O (`stallmark characterise`)"
+        yield Examined("C compiler", "limited", f"none found, so {lost}: apt-get install gcc libc6-dev.")
         return
     from stallmark.storage.block_device.needs import missing
 

@@ -21,8 +21,13 @@ def one_sentence() -> Iterator[None]:
     """End the process with a sentence on standard error and an exit code, where what is inside raises an error."""
     try:
         yield
-    except (SystemExit, click.exceptions.Exit, click.UsageError):
+    except (SystemExit, click.exceptions.Exit):
         raise
+    except click.UsageError as error:  # shown here: click itself would end with 1 if nobody reads it
+        with suppress(OSError, ValueError):
+            error.show()
+        _forget_unread_output()
+        sys.exit(error.exit_code)
     except BaseException as error:
         if isinstance(error, click.Abort) and isinstance(error.__context__, StopSignal):  # click's word for Ctrl-C
             error = error.__context__
@@ -32,6 +37,7 @@ def one_sentence() -> Iterator[None]:
             with suppress(OSError, ValueError):  # nobody may be left to read it
                 if sentence:
                     tell(err, sentence)
+            _forget_unread_output()
         sys.exit(code)
 
 
@@ -45,8 +51,7 @@ def _told(error: BaseException) -> tuple[str, int]:
         case click.Abort():
             return _error("Nobody answered, so nothing was done."), FAILED
         case BrokenPipeError():  # of a process of ours, unless a reader has gone
-            if _nobody_reads():
-                _forget_output()
+            if _unread_outputs():
                 return "", CUT_OFF
         case MemoryError():
             return _error("The memory of this machine was not enough for it."), FAILED
@@ -66,18 +71,19 @@ def _error(sentence: str) -> str:
     return f"[bold red]Error:[/] {escape(sentence)}"
 
 
-def _nobody_reads() -> bool:
-    """Tell whether the reader of standard output or standard error has gone."""
+def _unread_outputs() -> list[int]:
+    """Return those of standard output and standard error whose reader has gone."""
     if not hasattr(select, "poll"):  # Windows
-        return True
+        return [1, 2]
     outputs = select.poll()
     for number in (1, 2):
         outputs.register(number, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in outputs.poll(0))
+    return [number for number, event in outputs.poll(0) if event & (select.POLLERR | select.POLLHUP)]
 
 
-def _forget_output() -> None:
-    """Let nobody write any more to a reader that has gone, as the interpreter would when it ends."""
-    with suppress(OSError, ValueError):
+def _forget_unread_output() -> None:
+    """Redirect what nobody reads to nowhere: the interpreter ends with 120 if it cannot flush its output."""
+    with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        for number in _unread_outputs():
+            os.dup2(nowhere, number)

@@ -1,6 +1,7 @@
 """The command `stallmark` from its first moment on: Ctrl-C is heard before anything large is imported."""
 
 import sys
+from contextlib import suppress
 
 from stallmark.stopping import StopSignal, deafen, later, listen
 
@@ -13,7 +14,8 @@ def main() -> None:
         command()
     except StopSignal as stopped:  # before its command had begun
         said = f"{stopped}."
-        print(said[0].upper() + said[1:], file=sys.stderr)
+        with suppress(OSError):  # nobody may be left to read it
+            print(said[0].upper() + said[1:], file=sys.stderr, flush=True)
         sys.exit(stopped.exit_code)
     finally:
         deafen()  # the interpreter takes a moment to end

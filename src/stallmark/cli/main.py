@@ -69,8 +69,8 @@ def main(context: click.Context) -> None:
 
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
     4 the run is incomplete or its result never committed, 5 a threshold was not kept, no candidate carries a load, or
-    a comparison is as --fail-if says or could not be made, 70 a bug in Stallmark, 130 stopped by Ctrl-C, 129 or 143 by
-    another signal, 141 nobody read the output on.
+    a comparison is as --fail-if says or could not be made, 6 its runs cannot tell whether it is as --fail-if says,
+    70 a bug in Stallmark, 130 stopped by Ctrl-C, 129 or 143 by another signal, 141 nobody read the output on.
     """
     if context.invoked_subcommand != "doctor":  # which lists what is left
         sweep()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from stallmark.cli.common import Command, as_bytes, err, json_option
+from stallmark.cli.common import Command, as_bytes, err, json_option, timezone_option
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
@@ -44,6 +44,7 @@ def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[in
     "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
     help="Where the record goes.",
 )  # fmt: skip
+@timezone_option()
 @json_option
 def probe(
     place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,

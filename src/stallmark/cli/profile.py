@@ -12,7 +12,7 @@ from rich.cells import set_cell_size
 from rich.live import Live
 from rich.text import Text
 
-from stallmark.cli.common import Command, as_seconds, err, json_option, server_option, tell
+from stallmark.cli.common import Command, as_seconds, err, json_option, server_option, tell, timezone_option
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ _SAY_EVERY_S = 900.0  # into a file or a pipe
     help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded. Several times for several files.",
 )  # fmt: skip
 @click.option("--class", "classes", multiple=True, metavar="DEVICE=CLASS", help="With --from: D:=data, sdb=log.")
-@click.option("--timezone", "zone", metavar="ZONE", help="With --from, of local times: Europe/Berlin, UTC, +01:00.")
+@timezone_option(
+    "zone",
+    help="The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]. With --from, of local times too.",
+)
 @click.option("--dates", type=click.Choice(["month-first", "day-first"]), help="With --from: how dates are written.")
 @click.option("--anonymous", is_flag=True, help="Leave out the names of databases, files and hosts.")
 @json_option
@@ -56,8 +59,8 @@ def profile(
         _import(files, folder, classes, zone, dates, anonymous)
         show_profile(folder, folder / "report.html", as_json)
         return
-    if classes or zone or dates:
-        raise click.UsageError("--class, --timezone and --dates are for --from: name a file with it.")
+    if classes or dates:
+        raise click.UsageError("--class and --dates are for --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection

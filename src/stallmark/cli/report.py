@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell, timezone_option
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     metavar="RULE",
     help="Exit with 5 if “enough above 4GiB” (of memory), or “ceiling below 200 users”; also if neither is shown.",
 )
+@timezone_option()
 @json_option
 def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
@@ -72,11 +73,11 @@ def show_report(
     as_json: bool,
     slide: Path | None = None,
     failing: "CeilingRule | EnoughRule | None" = None,
-) -> bool:
+) -> list[str]:
     """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON. Exit
     where the `failing` rule says so.
 
-    Return whether every threshold was kept.
+    Return why thresholds were not kept; empty if all were.
     """
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads
@@ -84,6 +85,7 @@ def show_report(
     from stallmark.record.reader import find_records
     from stallmark.report.in_json import dumped, experiment_in_json
     from stallmark.report.page import write_report
+    from stallmark.report.sections.thresholds import failures
     from stallmark.report.terminal import table
 
     records = find_records(runs)
@@ -94,7 +96,7 @@ def show_report(
         if slide:
             raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
         _show_probes(records, target, as_json)
-        return True
+        return []
     if has_loads(records):
         return _show_loads(records, target, as_json, slide, failing)
     summary = on_all_cores(records, summarise)
@@ -111,7 +113,7 @@ def show_report(
         if slide:
             _say_where(slide, "Summary")
     _fail(failing, summary.findings)
-    return all(one.holds for one in summary.thresholds)
+    return failures(summary)
 
 
 def _fail(failing: "CeilingRule | EnoughRule | None", findings: Sequence["Finding"]) -> None:
@@ -127,12 +129,13 @@ def _show_loads(
     as_json: bool,
     slide: Path | None,
     failing: "CeilingRule | EnoughRule | None",
-) -> bool:
+) -> list[str]:
     from stallmark.analysis.loads.summary import summarise_loads
     from stallmark.cli.summaries import on_all_cores
     from stallmark.report.in_json import dumped, loads_in_json
     from stallmark.report.loads.page import write_loads_report
     from stallmark.report.loads.terminal import loads_table
+    from stallmark.report.sections.thresholds import failures
 
     found = on_all_cores(records, summarise_loads)
     first, *others = write_loads_report(found, target)
@@ -149,7 +152,7 @@ def _show_loads(
         if slide:
             _say_where(slide, "Summary")
     _fail(failing, [one for view in found.loads.values() for one in view.findings])
-    return all(one.holds for one in found.thresholds)
+    return [f"{name}: {why}" for name, view in found.loads.items() for why in failures(view)]
 
 
 def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> None:

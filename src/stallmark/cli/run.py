@@ -17,6 +17,7 @@ from stallmark.cli.common import (
     json_option,
     target_options,
     tell,
+    timezone_option,
     web_option,
 )
 from stallmark.cli.report import show_report
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--master-bind-host", default="*", show_default=True, help="The address that load machines connect to.")
 @click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
+@timezone_option()
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
@@ -132,7 +134,7 @@ def run(
             _report_if_possible(runner.folder, show, as_json)
         else:
             show.enter(Phase.REPORTING)
-            kept = show_report([runner.folder], runner.folder / "report.html", as_json)
+            broken = show_report([runner.folder], runner.folder / "report.html", as_json)
     except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
@@ -146,8 +148,10 @@ def run(
         _say_how_to_resume(runner.folder, model)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
+        tell(err, "[bold red]Failed:[/] the data are wrong: the report names the condition that does not hold.")
         sys.exit(CONDITION_BROKEN)
-    if not kept:
+    if broken:
+        tell(err, f"[bold red]Failed:[/] {escape('; '.join(broken))}.")
         sys.exit(VERDICT)
 
 

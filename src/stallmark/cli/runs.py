@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark import format
-from stallmark.cli.common import Command, err, escape, item, json_option, out, tell
+from stallmark.cli.common import Command, err, escape, item, json_option, out, tell, timezone_option
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     "--out", "out_dir", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("stallmark-runs"),
     show_default=True, help="The folder of the experiments.",
 )  # fmt: skip
+@timezone_option()
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List the experiments that were run; with a SCENARIO, its throughput over time."""
@@ -44,7 +45,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
         return
     for one in past:
         of = f" of {one.planned}" if one.planned is not None else ""
-        when = f"{format.minute(one.begun)} UTC"
+        when = format.moment(one.begun)
         tell(
             out,
             f"[bold]{escape(one.scenario)}[/]  {when}, {one.whole}{of} runs, {one.state}, {escape(str(one.folder))}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import VERDICT, Command, json_option, out
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, tell, timezone_option
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
 @click.option(
     "--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: sizing.html in CANDIDATE]."
 )
+@timezone_option()
 @json_option
 def size(
     profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,
@@ -52,12 +53,14 @@ def size(
     """
     from stallmark.analysis.sizing import summary
     from stallmark.report.file import refuse_target
+    from stallmark.report.text import sentence
 
     target = target or candidates[0] / "sizing.html"
     refuse_target(target)
     found = summary.size(profile, candidates, percentile, growth, _level(level), today)
     show(found, target, as_json)
     if not found.carried:
+        tell(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
         sys.exit(VERDICT)
 
 

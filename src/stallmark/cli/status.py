@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark import format
-from stallmark.cli.common import Command, escape, experiment_options, json_option, out, tell
+from stallmark.cli.common import Command, escape, experiment_options, json_option, out, tell, timezone_option
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @experiment_options
+@timezone_option()
 @json_option
 def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     """Say how far an experiment is: from its records, also on another machine that sees their folder."""
@@ -40,7 +41,7 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 def _of_sizing(found: "Sizing", folder: Path) -> Iterator[str]:
     from stallmark.report.text.sizing import progress
 
-    yield f"{found.candidate.name} ({folder}), begun {format.minute(found.started)}"
+    yield f"{found.candidate.name} ({folder}), begun {format.moment(found.started)}"
     yield progress(found)
 
 
@@ -48,7 +49,7 @@ def _sentences(found: "Status"):
     from stallmark.experiment.status import State
     from stallmark.report.text import live, takes
 
-    yield f"{found.title} ({found.folder}), begun {format.minute(found.started)}"
+    yield f"{found.title} ({found.folder}), begun {format.moment(found.started)}"
     because = f": {found.because}" if found.because else ""
     yield f"{found.state}{because}, {found.whole} of {found.planned} runs are whole"
     if found.state is State.SILENT and found.silent_s and found.resume:

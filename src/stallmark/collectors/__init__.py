@@ -20,6 +20,7 @@ from stallmark.collectors.mssql.counters import (
     TempDb,
 )
 from stallmark.collectors.mssql.counters import RowLocks as MssqlRowLocks
+from stallmark.collectors.mssql.counters import ServerCpu as MssqlServerCpu
 from stallmark.collectors.mssql.counters import ServerIO as MssqlServerIO
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
@@ -32,18 +33,22 @@ from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
+from stallmark.collectors.server_cpu import KernelCpu, ServerCpu
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 
 __all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
 
 REGISTRY: dict[str, Sequence[type[Collector]]] = {
-    "postgresql": (ServerIO, Wal, UserWaits, RowLocks, LoadIO, Database, Checkpoints, Relations, Host, DeviceIO),
+    "postgresql": (
+        *(ServerIO, Wal, UserWaits, RowLocks, LoadIO, Database, Checkpoints, Relations, Host, ServerCpu),
+        *(KernelCpu, DeviceIO),
+    ),
     "mssql": (
         *(MssqlServerIO, MssqlLoadIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures, Statements),
         *(MssqlRowLocks, Blocking, Deadlocks, PendingIO, Schedulers, Cpu, LogSpace, LogLatency, Replicas, TempDb),
         StatisticsUpdates,
-        *(BufferPool, ErrorLog, Host, DeviceIO),
+        *(BufferPool, ErrorLog, Host, MssqlServerCpu, KernelCpu, DeviceIO),
         *((Volumes,) if sys.platform == "win32" else ()),  # elsewhere it would be a line that helps nobody
     ),
 }

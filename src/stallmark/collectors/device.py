@@ -3,7 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,8 +91,8 @@ class DeviceIO(Collector):
         self._has_begun = False
 
     def unavailable(self) -> str | None:
-        if not self.engine.is_local:
-            return "A server that is named by URL may run anywhere: its devices are not read here."
+        if not self._storage:
+            return "Where the server's files lie on this machine is not known, so their devices are not read."
         if not sys.platform.startswith("linux"):
             return f"Devices are read from Linux' /proc/diskstats, and this is {sys.platform}."
         roles, reasons = self._resolve()
@@ -138,15 +139,21 @@ class DeviceIO(Collector):
             )
         return rows
 
+    @cached_property
+    def _storage(self) -> Mapping[str, Path]:
+        return self.engine.storage_here()
+
     def _resolve(self) -> tuple[dict[BlockDevice, str], list[str]]:
         """Return the block devices with their roles, and sentences on the directories that have none."""
         found: dict[BlockDevice, list[str]] = {}
         reasons: list[str] = []
-        for role, directory in sorted(self.engine.directories().items()):
+        for role, directory in sorted(self._storage.items()):
             try:
                 found.setdefault(device_behind(directory), []).append(role)
             except NoBlockDevice as reason:
                 reasons.append(str(reason))
+            except OSError as error:
+                reasons.append(f"{directory} is not for us to see ({error.strerror}).")
         if self.engine.devices.array is not None:
             return dict.fromkeys(found, "underlying"), reasons
         return {device: "+".join(roles) for device, roles in found.items()}, reasons

@@ -1,5 +1,7 @@
 """The machine the server runs on."""
 
+from pathlib import Path
+
 import psutil
 import pyarrow as pa
 
@@ -13,7 +15,7 @@ class Host(Collector):
     help = (
         "CPU time of all cores since the machine started, and available memory. System includes interrupts; "
         "time waiting for I/O and stolen time are known on Linux only. In a container this is still the "
-        "whole machine."
+        "whole machine. Stalled: the time in which any task waited for a CPU or for I/O (/proc/pressure)."
     )
     columns = pa.schema(
         [
@@ -24,12 +26,14 @@ class Host(Collector):
             column("steal_s", pa.float64(), "taken by the hypervisor; Linux only"),
             column("cores", pa.int32(), "of the machine", "cores"),
             column("available_bytes", pa.int64(), "memory available now"),
+            column("cpu_stalled_s", pa.float64(), "any task was waiting for a CPU; null where it is not counted"),
+            column("io_stalled_s", pa.float64(), "any task was waiting for I/O; null where it is not counted"),
         ]
     )
 
     def unavailable(self) -> str | None:
-        if not self.engine.is_local:
-            return "A server that is named by URL may run anywhere: its CPU and memory are not read here."
+        if self.engine.process() is None:
+            return "The server's processes are not seen on this machine, so its CPUs and memory are not read."
         return None
 
     def sample(self, now: float) -> list[Row]:
@@ -43,5 +47,16 @@ class Host(Collector):
                 "steal_s": cpu.get("steal"),
                 "cores": psutil.cpu_count(),
                 "available_bytes": psutil.virtual_memory().available,
+                "cpu_stalled_s": _stalled_s("cpu"),
+                "io_stalled_s": _stalled_s("io"),
             }
         ]
+
+
+def _stalled_s(resource: str, pressure: Path = Path("/proc/pressure")) -> float | None:
+    """Return the time that any task has waited for a resource, or None if the kernel does not count it."""
+    try:
+        [line, *_] = (pressure / resource).read_text().splitlines()
+    except (OSError, ValueError):
+        return None
+    return int(line.rpartition("total=")[2]) / 1e6

@@ -331,6 +331,11 @@ class Engine(ABC):
         """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
         return {}
 
+    def storage_here(self) -> Mapping[str, Path]:
+        """Return where "data" and "wal" lie, of a server that runs on this machine, whoever started it; empty if that
+        is not known, or each lies in several places."""
+        return self.directories()
+
     def built_in(self) -> Mapping[str, Path]:
         """Return the folders in which a server of ours keeps its "data" and, where it lies apart, its "wal", wherever a
         variant has them; empty for a server that is not ours."""
@@ -338,6 +343,10 @@ class Engine(ABC):
 
     def note_content(self, content: Mapping[str, Any]) -> None:
         """Note beside a database of ours what it holds, for those who look while its server is stopped."""
+
+    def process(self) -> int | None:
+        """Return the server's first process, or None if it is not seen on this machine."""
+        return None
 
     def gone(self) -> str | None:
         """Return a sentence when a server of ours has ended by itself."""

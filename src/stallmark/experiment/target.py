@@ -11,13 +11,10 @@ import platformdirs
 import stallmark
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.engines.postgres.engine import SYSTEM_DATABASE
 from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.load_specs import most_sessions
-from stallmark.experiment.placing import place
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
@@ -88,6 +85,11 @@ class Target:
         Without `make`, refuse where one of several is not there. An embedded server is stopped at the end, whatever
         happens; one that was made for a command that is then refused is removed.
         """
+        # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
+        from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+        from stallmark.engines.postgres.engine import SYSTEM_DATABASE
+        from stallmark.experiment.placing import place
+
         if self.url:
             with closing(open_engine(self.url)) as engine:
                 if engine.caches:

@@ -65,7 +65,9 @@ def trend(past: Sequence[Past]) -> Table:
     primary = primary_of(last) if last else None
     unit = f"{plural(primary)}/s" if primary else "TPS"
     return Table(
-        ["begun (UTC)", *(f"{column}\n{unit}" for column in columns), ""], rows, words=frozenset({0, len(columns) + 1})
+        [f"begun ({format.zone()})", *(f"{column}\n{unit}" for column in columns), ""],
+        rows,
+        words=frozenset({0, len(columns) + 1}),
     )
 
 

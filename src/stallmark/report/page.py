@@ -214,7 +214,7 @@ def headline(experiment: ExperimentSummary) -> list[str]:
             f"{manifest.workload.name} workload" if manifest.workload.name else "",
             _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
-            format.minute(experiment.runs[0].started) + " UTC",
+            format.moment(experiment.runs[0].started),
         )
         if text
     ]

@@ -100,7 +100,7 @@ def test_azure_sql_database_has_some(new_server: Callable[..., Server]) -> None:
     reasons = {
         c.name: c.unavailable() for c in collectors_for(server.engine(), REQUESTS) if isinstance(c, MssqlCollector)
     }
-    off = {"cpu", "deadlocks", "error_log", "io_latency", "replicas", "tempdb"}
+    off = {"cpu", "server_cpu", "deadlocks", "error_log", "io_latency", "replicas", "tempdb"}
     assert {name for name, why in reasons.items() if why} == off
     assert "Azure SQL Database" in str(reasons["tempdb"])
     assert server.asked("dm_db_wait_stats") and not server.asked("dm_os_wait_stats")

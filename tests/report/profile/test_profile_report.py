@@ -2,15 +2,24 @@
 
 import json
 import re
+from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.command_line import stallmark
 from support.production import HOUR, Production, direct
 from support.profiles import DATA, LOG, write_made_profile
 from support.synthetic import Truth, make_run
 from support.terminal import printed
 
+from stallmark import format
+from stallmark.analysis.profile.rates import Counted, Measure, Rates
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.profile.collection import Collection
 from stallmark.report.profile.in_json import profile_in_json
@@ -19,6 +28,8 @@ from stallmark.report.profile.tables import heat
 from stallmark.report.profile.terminal import profile_table
 from stallmark.report.text import sentence
 from stallmark.report.text.profile import MEASURES, progress
+
+ZONES = ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York", "Australia/Lord_Howe"]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +57,7 @@ def test_the_page_holds_every_finding_every_measure_and_the_gap(summary):
 
 
 def test_the_heat_map_has_the_hours_that_were_seen_and_no_others(summary):
-    for _, [(_, hours)] in heat(summary):
+    for _, [(_, hours)] in heat(summary).maps:
         assert [hour for hour, (text, _) in enumerate(hours) if text] == [13, 14]
         assert max(weight for _, weight in hours) == 1.0
 
@@ -72,6 +83,39 @@ def test_what_was_idle_has_no_times_and_warns_of_nothing(tmp_path, idle):
     of_time = {"data": {"data_read_ms", "data_write_ms"}, "log": {"log_write_ms"}, "reads": {"data_read_ms"}}
     assert not of_time.get(idle, {"data_read_ms", "data_write_ms", "log_write_ms"}) & set(map(str, found.means))
     assert all(one.values[measure] for measure, one in found.peaks.items())
+
+
+@given(st.integers(1_760_000_000, 1_800_000_000), st.sampled_from(ZONES))
+def test_a_cell_of_the_heat_map_is_the_mean_of_its_hour_by_local_clocks(begin, name):
+    """Across changes of the clock, and where clocks are ahead of UTC by a part of an hour."""
+    zone, count = ZoneInfo(name), 4 * 24 * 3
+    begin -= begin % 900
+    start = begin + 900.0 * np.arange(count)
+    rates = Rates(start, start + 900.0, {Measure.IOS: Counted(np.arange(count) * 900.0, np.full(count, 900.0))})
+    hours: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for number, moment in enumerate(start):
+        local = datetime.fromtimestamp(moment, zone)
+        hours[f"{local:%a %d %b}", local.hour].append(number)
+    with format.times_in(zone):
+        [(_, days)] = heat(SimpleNamespace(rates=rates)).maps
+    cells = {(day, hour): text for day, row in days for hour, (text, _) in enumerate(row) if text}
+    assert cells == {key: format.number(float(np.mean(each))) for key, each in hours.items()}
+
+
+@pytest.mark.parametrize(
+    ("month", "day", "name", "forward", "back"),
+    [
+        (3, 28, "Europe/Berlin", True, False), (10, 24, "Europe/Berlin", False, True),
+        (3, 2, "Europe/Berlin", False, False), (3, 28, "Asia/Kolkata", False, False), (10, 24, "UTC", False, False),
+    ],
+)  # fmt: skip
+def test_a_change_of_the_clock_is_said_if_there_was_one(month, day, name, forward, back):
+    start = datetime(2026, month, day, tzinfo=UTC).timestamp() + 900.0 * np.arange(4 * 48)
+    rates = Rates(start, start + 900.0, {Measure.IOS: Counted(start, start)})
+    with format.times_in(ZoneInfo(name)):
+        found = heat(SimpleNamespace(rates=rates))
+    assert found.zone == name and f"Each hour of the day in {name}," in found.reading
+    assert ("put forward" in found.reading, "put back" in found.reading) == (forward, back)
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

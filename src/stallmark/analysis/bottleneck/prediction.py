@@ -6,12 +6,11 @@ transaction depends on pool and transactions and stays. Their time, queueing at 
 The CPU is a queue of c servers (mean value analysis, M. Reiser and S. Lavenberg, Journal of the ACM 27, 1980; P. J.
 Schweitzer's approximation, 1979; c servers by A. Seidmann, P. Schweitzer and S. Shalev-Oren, 1987). Locks are held for
 as long as transactions last, so waiting for them shrinks with the rest. Writes, log, client and what nothing explains
-stay. Some CPU time is used by neither sessions nor the driver as seen. Half of it is taken to be these transactions'
-(the kernel's work for their I/O), half that of others.
+stay.
 
 The range is over what the model cannot know. Waiting for locks shrinks or stays; the CPU queues or only limits; reads
-are as long as sessions were seen in them or as the counters say; the unseen CPU time is or is not these transactions'.
-On either side it is widened by twice the standard error of the step's own throughput, and by MODEL_ERROR.
+are as long as sessions were seen in them or as the counters say. On either side it is widened by twice the standard
+error of the step's own throughput, and by MODEL_ERROR.
 """
 
 import math
@@ -40,7 +39,7 @@ _EVERY = [_Assumptions(*some) for some in product((True, False), repeat=2)]
 
 def predict(demands: Demands, read_ms: float) -> Prediction:
     """Predict throughput if a read took `read_ms` (> 0) on average."""
-    rate, times = _solve(_half_seen(demands), read_ms, _Assumptions())
+    rate, times = _solve(demands, read_ms, _Assumptions())
     rates = [rate, *_others(demands, read_ms)]
     per_rate = demands.tps / demands.rate
     error = 2 * demands.spread + MODEL_ERROR * abs(math.log2(read_ms / demands.read_ms))
@@ -55,20 +54,10 @@ def _others(demands: Demands, read_ms: float) -> Iterator[float]:
     read_part = demands.read_part_ms
     # By the counters reads may be longer or shorter than they were seen to be; the rest of the response gives way.
     counted = min(demands.read_volume_ms, read_part + demands.fixed_ms)
-    half = _half_seen(demands)
-    by_counters = replace(half, read_part_ms=counted, fixed_ms=demands.fixed_ms + read_part - counted)
-    seen = demands.cpu_ms if demands.cpu_seen_ms is None else demands.cpu_seen_ms
-    only_seen = replace(demands, cpu_ms=seen)
-    for one in dict.fromkeys((half, by_counters, demands, only_seen)):
+    by_counters = replace(demands, read_part_ms=counted, fixed_ms=demands.fixed_ms + read_part - counted)
+    for one in (demands, by_counters):
         for assume in _EVERY:
             yield _solve(one, read_ms, assume)[0]
-
-
-def _half_seen(demands: Demands) -> Demands:
-    """Take the CPU time of these transactions to be half way between all of the machine's and what was seen."""
-    if demands.cpu_ms is None or demands.cpu_seen_ms is None:
-        return demands
-    return replace(demands, cpu_ms=(demands.cpu_ms + demands.cpu_seen_ms) / 2)
 
 
 def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[Limit, float]]:

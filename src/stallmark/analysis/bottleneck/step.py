@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from stallmark.analysis.bottleneck.associations import associations
 from stallmark.analysis.bottleneck.budget import make_budget, relative_spread
-from stallmark.analysis.bottleneck.laws import cpu_cores, laws, wait_laws
+from stallmark.analysis.bottleneck.laws import laws, wait_laws
 from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.bottleneck.summary import Budget, Demands, NoteKind, Source, StepCause
 from stallmark.analysis.finding import info
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
+from stallmark.analysis.read.own_cpu import own_cpu
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
@@ -24,7 +25,7 @@ class StepFigures:
     tps: float  # its result
     data: IoSummary | None  # as the server counted it
     data_device: IoSummary | None
-    cpu_busy_share: float | None
+    cpu_process_share: float | None  # of the machine's CPUs, used by the server as it notes it every minute
     server_waits: Sequence[ServerWait]
 
 
@@ -94,8 +95,7 @@ def _demands(
     part = {name: ms * scale for name, ms in budget.parts_ms.items()}
     rate = done / interval.seconds
     cores = _cores(manifest, io, interval)
-    used = (step.cpu_busy_share or 0.0) * (cores or 0)  # cores
-    seen = cpu_cores(load, io, waits.over(interval)[0] if waits else {}, interval)
+    used = _used_cores(step, load, io, interval, cores)
     return Demands(
         users=rate * cycle_ms / 1000,
         think_ms=cycle_ms - response_ms,
@@ -108,11 +108,18 @@ def _demands(
         lock_ms=part["lock"],
         cpu_part_ms=part["cpu"],
         cpu_ms=used * 1000 / rate if used else None,
-        cpu_seen_ms=min(used, seen[1]) * 1000 / rate if seen else None,
         cores=cores,
         fixed_ms=sum(part[name] for name in ("log", "other_io", "client", "queue", "rest")),
         spread=relative_spread(load, interval),
     )
+
+
+def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores: int | None) -> float | None:
+    """Return the cores that the run itself kept busy, by its processes or as the server noted it, or None if unknown.
+    CPU time of other programs is never part of it."""
+    if (own := own_cpu(load, io, interval)) is not None:
+        return own.cores
+    return step.cpu_process_share * cores if step.cpu_process_share is not None and cores else None
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:

@@ -159,8 +159,7 @@ class Demands:
     read_volume_ms: float  # the same by the counters: reads per transaction × read_ms
     lock_ms: float
     cpu_part_ms: float  # running or waiting for a CPU
-    cpu_ms: float | None  # CPU time used; None where the host's CPU or the number of its cores is not known
-    cpu_seen_ms: float | None  # of it, what sessions were seen in and the driver used; the rest may be anybody's
+    cpu_ms: float | None  # CPU time that the run itself used on the server's machine; None if it is not known
     cores: int | None
     fixed_ms: float  # writes, log, client and the rest: taken not to change
     spread: float  # standard error of the step's TPS, relative, from means of batches within the run

@@ -1,6 +1,6 @@
 """Checks whether two sides may be compared. Every check says what was found, whether it holds or not."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ from stallmark.analysis.steady.steadiness import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats import student as statistics
-from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
+from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_CPU, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 
 def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequence[Side]) -> list[Check]:
@@ -33,7 +33,7 @@ def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequenc
         _valid(both),
         _driver(both),
         _consistency([*a.runs, *b.runs]),
-        _foreign(both),
+        *_foreign(both),
         _clocks([*a.runs, *b.runs]),
         _growth(a, b),
         _reads(a, b, steps_a, steps_b),
@@ -71,9 +71,9 @@ def _valid(steps: Sequence[StepSummary]) -> Check:
 
 
 def _reasons(step: StepSummary) -> list[Finding]:
-    """Return why a step must not be compared, without what the check of foreign I/O finds."""
-    foreign = (step.storage.foreign_io_share or 0.0) > FOREIGN_IO
-    return [one for one in step.validity.invalid if not (foreign and one.kind == ValidityKind.FOREIGN_IO)]
+    """Return why a step must not be compared, without what the checks of foreign I/O and CPU find."""
+    found = [kind for _, _, kind, limit, share_of in _FOREIGN if (share_of(step) or 0.0) > limit]
+    return [one for one in step.validity.invalid if one.kind not in found]
 
 
 def _driver(steps: Sequence[StepSummary]) -> Check:
@@ -90,12 +90,26 @@ def _consistency(runs: Sequence[RunSummary]) -> Check:
     return check(CheckKind.CONSISTENCY, passed, reason, wrong=broken, checked=len(judged), runs=len(runs))
 
 
-def _foreign(steps: Sequence[StepSummary]) -> Check:
-    known = [step for step in steps if step.storage.foreign_io_share is not None]
-    most = max((step.storage.foreign_io_share or 0.0 for step in known), default=None)
-    bad = _runs(step for step in known if (step.storage.foreign_io_share or 0.0) > FOREIGN_IO)
-    reason = invalid(ReasonKind.FOREIGN_IO, share=most, runs=bad) if bad else None
-    return check(CheckKind.FOREIGN_IO, None if most is None else not bad, reason, share=most)
+_FOREIGN: Sequence[tuple[CheckKind, ReasonKind, ValidityKind, float, Callable[[StepSummary], float | None]]] = (
+    (
+        *(CheckKind.FOREIGN_IO, ReasonKind.FOREIGN_IO, ValidityKind.FOREIGN_IO, FOREIGN_IO),
+        lambda step: step.storage.foreign_io_share,
+    ),
+    (
+        *(CheckKind.FOREIGN_CPU, ReasonKind.FOREIGN_CPU, ValidityKind.FOREIGN_CPU, FOREIGN_CPU),
+        lambda step: step.server.foreign_cpu_share,
+    ),
+)
+
+
+def _foreign(steps: Sequence[StepSummary]) -> Iterator[Check]:
+    """Check what other programs took of the storage and of the CPUs."""
+    for kind, because, _, limit, share_of in _FOREIGN:
+        shares = [(step, share) for step in steps if (share := share_of(step)) is not None]
+        most = max((share for _, share in shares), default=None)
+        bad = _runs(step for step, share in shares if share > limit)
+        reason = invalid(because, share=most, runs=bad) if bad else None
+        yield check(kind, None if most is None else not bad, reason, share=most)
 
 
 def _clocks(runs: Sequence[RunSummary]) -> Check:

@@ -18,7 +18,7 @@ from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.stats.thresholds import LEAST_DONE, QUERY_WAITED_S
 
 Kind = Literal["users", "streams", "raw"]
-_OF_THE_STEP = (ValidityKind.ENDED_EARLY, ValidityKind.FOREIGN_IO, ValidityKind.STORAGE_ERROR)
+_OF_THE_STEP = (ValidityKind.ENDED_EARLY, ValidityKind.FOREIGN_IO, ValidityKind.FOREIGN_CPU, ValidityKind.STORAGE_ERROR)
 """Reasons against a whole step, whichever loads ran in it."""
 
 

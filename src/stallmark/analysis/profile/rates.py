@@ -75,9 +75,10 @@ class Rates:
     def middle(self) -> np.ndarray:
         return (self.start + self.end) / 2
 
-    def by(self, length_s: int) -> "Slots":
-        """Return all whole minutes or hours in which anything was seen."""
-        slots, groups = np.unique(np.floor(self.middle / length_s).astype(int), return_inverse=True)
+    def by(self, length_s: int, ahead_s: np.ndarray | float = 0.0) -> "Slots":
+        """Return all whole minutes or hours in which anything was seen: of UTC, or of clocks that were ahead of it by
+        `ahead_s` in each interval. An hour that such clocks showed twice is one."""
+        slots, groups = np.unique(np.floor((self.middle + ahead_s) / length_s).astype(int), return_inverse=True)
         values = {measure: counted.over(groups, len(slots)) for measure, counted in self.counted.items()}
         return Slots(slots * float(length_s), np.bincount(groups, weights=self.seconds, minlength=len(slots)), values)
 
@@ -93,8 +94,8 @@ class Rates:
 
 @dataclass(frozen=True)
 class Slots:
-    """Minutes or hours (m): their begin in seconds since 1970, the seconds seen, and the measures, NaN where nothing is
-    known."""
+    """Minutes or hours (m): their begin in seconds since 1970 by the clocks they were asked by, the seconds seen, and
+    the measures, NaN where nothing is known."""
 
     begin: np.ndarray
     seen_s: np.ndarray

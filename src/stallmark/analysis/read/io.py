@@ -70,6 +70,9 @@ class Io:
     checkpoints: Counters | None
     foreign: Counters | None = None  # files of other databases on the same server
     raw_bytes: np.ndarray | None = None  # read by raw loads beside the server, per second; NaN where not known
+    server_cpu: Counters | None = None  # of the server's processes
+    kernel_cpu: Counters | None = None  # of the kernel's threads on the server's machine
+    client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
 
 
 def read_io(record: Record) -> Io:
@@ -80,6 +83,7 @@ def read_io(record: Record) -> Io:
         wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
     devices = read_counters(record, "device", _DEVICE, group="role")
     blocks = ["blocks_read", "blocks_hit"]
+    has_raw = any(load.kind == "raw" for load in record.loads)
     databases = read_counters(record, "database", blocks, group="own", entity="database", delay_s=delay)
     return Io(
         data=server.get("data"),
@@ -94,7 +98,10 @@ def read_io(record: Record) -> Io:
         host=read_counters(record, "host", ["user_s", "system_s", "iowait_s", "idle_s", "steal_s"]).get(""),
         checkpoints=read_counters(record, "checkpoints", ["timed", "requested", "done"]).get(""),
         foreign=server.get("foreign"),
-        raw_bytes=_raw_bytes(record) if any(load.kind == "raw" for load in record.loads) else None,
+        raw_bytes=_raw_bytes(record) if has_raw else None,
+        server_cpu=read_counters(record, "server_cpu", ["user_s", "system_s", "run_delay_s"]).get(""),
+        kernel_cpu=read_counters(record, "kernel_cpu", ["system_s"]).get(""),
+        client_cpu=None if has_raw else _client_cpu(record),
     )
 
 
@@ -106,6 +113,15 @@ def _raw_bytes(record: Record) -> np.ndarray:
         total = _sum(total, np.bincount(batch.column("second").to_numpy(), batch.column("read_bytes").to_numpy()))
     apart = any(load.raw and load.raw.folder for load in record.loads)
     return np.full(len(total), np.nan) if apart else total
+
+
+def _client_cpu(record: Record) -> np.ndarray | None:
+    """Return the CPU time of command and conductor (µs) per second, or None if it was not recorded. Programs of raw
+    loads are in no table."""
+    total = np.zeros(0)
+    for batch in record.batches("client_cpu", ["second", "cpu_us"]):
+        total = _sum(total, np.bincount(batch.column("second").to_numpy(), batch.column("cpu_us").to_numpy()))
+    return total if len(total) else None
 
 
 def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from stallmark.analysis.finding import Finding
-from stallmark.stats.thresholds import SAMPLES_BEYOND
+from stallmark.stats.thresholds import SHARE_SAMPLES
 
 WAIT_CLASSES = ("io", "lock", "wal", "replica", "memory", "latch", "parallel", "worker", "cpu", "client", "other")
 """Replica: a commit waits until another server has the log. Memory: for a grant or an allocation. Latch: for a page or
@@ -124,8 +124,8 @@ class TransactionReads:
 
     @property
     def too_few(self) -> bool:
-        """Tell whether too few transactions were sampled for a mean."""
-        return self.sampled and self.counted < SAMPLES_BEYOND
+        """Return whether too few transactions were sampled for a mean or a share."""
+        return self.sampled and self.counted < SHARE_SAMPLES
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,15 @@ PAGE_BYTES = 8192  # of SQL Server
 
 
 def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
-    """Return the reads by type, in no order; empty where they are not known."""
+    """Return the reads by type, in no order; empty if they are not known. A type of which too few transactions were
+    sampled has no share."""
     found = _looked_at(load, interval) or _by_procedure(views, load, interval)
     read = [one.reads * float(interval.of(load.ended(one.transaction)).sum()) for one in found]
     total = sum(read)
-    return [replace(one, share=mine / total if total else None) for one, mine in zip(found, read, strict=True)]
+    return [
+        replace(one, share=mine / total if total and not one.too_few else None)
+        for one, mine in zip(found, read, strict=True)
+    ]
 
 
 def _looked_at(load: Load, interval: Interval) -> list[TransactionReads]:

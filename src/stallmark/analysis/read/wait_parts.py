@@ -12,6 +12,7 @@ import numpy as np
 from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.interval import Interval
 from stallmark.record.reader import Record
+from stallmark.stats.thresholds import SHARE_SAMPLES
 
 _OF_CLASS = {"lock": "lock", "wal": "log", "replica": "log", "cpu": "cpu", "client": "client"}
 _READS = ("DATAFILEREAD", "DATAFILEPREFETCH", "IO:AIO", "BUFFERIO", "PAGEIOLATCH")
@@ -28,9 +29,9 @@ class WaitParts:
     looks: np.ndarray
 
     def over(self, interval: Interval) -> tuple[dict[str, float], int]:
-        """Return the mean number of sessions by part, and how many were sampled. Empty where none was."""
+        """Return the mean number of sessions by part, and how many were sampled. Empty if too few were."""
         looks = int(interval.of(self.looks).sum())
-        if not looks:
+        if looks < SHARE_SAMPLES:
             return {}, 0
         return {part: float(np.nanmean(interval.of(users))) for part, users in self.users.items()}, looks
 

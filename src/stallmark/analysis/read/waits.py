@@ -10,6 +10,7 @@ from stallmark.analysis.read.codes import Codes, PairCodes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.record.reader import Record
+from stallmark.stats.thresholds import SHARE_SAMPLES
 
 TOP = 8
 
@@ -57,23 +58,26 @@ class SampledWaits:
 
 
 def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, SampledWaits]:
-    """Return the waits by the number of the interval, where any were sampled; one pass over the table.
+    """Return the waits by the number of the interval, if enough sessions were sampled in it; one pass over the table.
 
     Samples are divided by the polls of their second: a busy machine is polled less often, and its seconds must not
     weigh less for it.
     """
     sums: dict[int, dict[tuple[str, str], float]] = {}
+    looks: dict[int, int] = defaultdict(int)
     looked = {interval.index: np.zeros(interval.seconds, dtype=bool) for interval in intervals}
     classes, events, pairs = Codes(), Codes(), PairCodes()
     for batch in record.batches("waits", ["second", "wait_class", "event", "samples", "polls"]):
         second = batch.column("second").to_numpy()
-        users = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
+        samples = batch.column("samples").to_numpy()
+        users = samples / np.maximum(batch.column("polls").to_numpy(), 1)
         number = pairs.of(classes.of(batch, "wait_class"), events.of(batch, "event"))
         of_class, of_event = classes.names, events.names
         known = [(of_class[one], of_event[other]) for one, other in pairs.pairs]
         for interval in intervals:
             inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
             looked[interval.index][second[inside] - interval.begin] = True
+            looks[interval.index] += int(samples[inside].sum())
             seen = sums.setdefault(interval.index, defaultdict(float))
             added = np.bincount(number[inside], users[inside])
             found, first = np.unique(number[inside], return_index=True)
@@ -83,5 +87,5 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Sampl
     return {
         index: SampledWaits(dict(seen), int(looked[index].sum()))
         for index, seen in sums.items()
-        if sum(seen.values()) > 0
+        if looks[index] >= SHARE_SAMPLES
     }

@@ -14,9 +14,10 @@ from stallmark.stats.thresholds import DRIVER_OVERHEAD, EXECUTOR_CPU, LAG_FLOOR_
 def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Finding]:
     """Yield the ways in which the driver held the load back in this interval; nothing when it did not.
 
-    In a closed loop every moment of a user is think time or inside a call; the rest is the driver's overhead. In an
-    open loop idle users wait for arrivals, so only the start delay of free users counts. `machine` of a finding is the
-    number of the load machine, 0 where there was only one.
+    In a closed loop every moment of a user is think time or inside a call; the rest is the driver's overhead, and a
+    late start lengthens the user's cycle by its delay. In an open loop idle users wait for arrivals, so only the start
+    delay of free users counts, against the latency that holds it. `machine` of a finding is the number of the load
+    machine, 0 where there was only one.
     """
     for machine, executors in sorted(load.executors.items()):
         running = float(interval.of(load.user_sum("running", machine)).sum()) * 1e6
@@ -31,8 +32,9 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Find
     if done:
         late_ms = float(interval.of(load.user_sum("lag_us")).sum()) / done / 1000
         latency_ms = float(interval.of(load.of_users("latency_us")).sum()) / done / 1000
-        if late_ms > max(LAG_SHARE * latency_ms, LAG_FLOOR_MS):
-            yield invalid(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms)
+        think_ms = float(interval.of(load.user_sum("think_us")).sum()) / done / 1000 if arrivals == "closed" else 0.0
+        if late_ms > max(LAG_SHARE * (latency_ms + think_ms), LAG_FLOOR_MS):
+            yield invalid(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms, think_ms=think_ms)
 
 
 def little_gap(load: Load, interval: Interval) -> Finding | None:

@@ -16,6 +16,7 @@ from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
     FAILED,
     FOREIGN_BUSY,
+    FOREIGN_CPU,
     FOREIGN_FLOOR_PER_S,
     FOREIGN_IO,
     GAP_S,
@@ -25,7 +26,13 @@ from stallmark.stats.thresholds import (
 
 
 def invalid_findings(
-    load: Load, io: Io, interval: Interval, step: Step, errors: Sequence[ErrorSummary], driver_bound: bool
+    load: Load,
+    io: Io,
+    interval: Interval,
+    step: Step,
+    errors: Sequence[ErrorSummary],
+    driver_bound: bool,
+    foreign_cpu: float | None = None,
 ) -> Iterator[Finding]:
     """Yield the reasons why the figures of an interval must not be compared; nothing when they may."""
     if interval.cut:
@@ -42,6 +49,8 @@ def invalid_findings(
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
         yield invalid(ValidityKind.FOREIGN_IO, share=foreign, with_writes=io.foreign is not None)
+    if foreign_cpu is not None and foreign_cpu > FOREIGN_CPU:
+        yield invalid(ValidityKind.FOREIGN_CPU, share=foreign_cpu)
     yield from _not_connected(load, interval, step.users)
     done, failed = (float(interval.of(load.all(column)).sum()) for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):

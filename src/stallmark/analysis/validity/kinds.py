@@ -14,6 +14,7 @@ class ValidityKind(Kind):
     COUNTERS_BEGAN_AGAIN = "counters_began_again"
     COUNTERS_INCOMPLETE = "counters_incomplete"
     FOREIGN_IO = "foreign_io"
+    FOREIGN_CPU = "foreign_cpu"
     NOT_CONNECTED = "users_not_connected"
     TRANSACTIONS_FAILED = "transactions_failed"
     LITTLES_LAW = "littles_law"

@@ -6,7 +6,8 @@ import textwrap
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
-from stallmark.cli.selftest.check import FAILED, SelftestResult, attempt
+from stallmark.cli.common import FAILED
+from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.scenarios.model import WorkloadChoice

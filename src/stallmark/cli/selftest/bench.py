@@ -8,8 +8,9 @@ from pathlib import Path
 from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.validity import gates
+from stallmark.cli.common import CONDITION_BROKEN, INCOMPLETE
 from stallmark.cli.selftest.alone import Alone
-from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Off, SelftestResult, Wrong, attempt
+from stallmark.cli.selftest.check import Off, SelftestResult, Wrong, attempt
 from stallmark.cli.selftest.database import CHOICES, drop
 from stallmark.cli.selftest.record import collectors, deadlocks, transactions
 from stallmark.engines.abilities import AnyAbility, Missing
@@ -95,7 +96,7 @@ def _consistent(bench: Bench) -> str:
     assert entry
     found = checks.run(bench.engine, bench.workload, bench.choice.scale, driven=entry.driven)
     if refused := [f"{each.name} ({each.refused})" for each in found if each.refused]:
-        raise Wrong(f"the server refused conditions: {'; '.join(refused)}", BROKEN)
+        raise Wrong(f"the server refused conditions: {'; '.join(refused)}")
     findings = [each for each in found if each.holds is not None]
     keys = checks.keys(bench.engine, bench.workload)
     if broken := [
@@ -103,7 +104,7 @@ def _consistent(bench: Bench) -> str:
         for each in (*findings, keys)
         if not each.holds
     ]:
-        raise Wrong("; ".join(broken), BROKEN)
+        raise Wrong("; ".join(broken), CONDITION_BROKEN)
     return f"all {len(findings)} conditions hold, and all keys are there"
 
 
@@ -211,7 +212,7 @@ def _as_committed(numbers: Mapping[str, Counted], committed: Mapping[str, int], 
     if gate.passed is None:
         raise Off(figure(gate))  # a run that ended early
     if gate.failure:
-        raise Wrong(sentence(gate.failure), BROKEN)
+        raise Wrong(sentence(gate.failure), CONDITION_BROKEN)
     return figure(gate)
 
 

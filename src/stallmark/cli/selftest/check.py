@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from stallmark.cli.common import FAILED
 from stallmark.errors import CallFailed, StallmarkError, in_words
-
-BROKEN, FAILED, INCOMPLETE = 1, 3, 4  # exit codes, as the other commands have them
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.blocking import read_deadlocks
 from stallmark.analysis.read.run_notes import RunKind, run_notes
-from stallmark.cli.selftest.check import FAILED, SelftestResult
+from stallmark.cli.common import FAILED
+from stallmark.cli.selftest.check import SelftestResult
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
 

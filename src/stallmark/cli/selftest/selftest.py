@@ -8,8 +8,9 @@ from typing import Literal
 
 import stallmark
 from stallmark import format
+from stallmark.cli.common import FAILED
 from stallmark.cli.selftest.bench import Bench, checks_of
-from stallmark.cli.selftest.check import FAILED, SelftestResult, attempt
+from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
 from stallmark.engines.base import Engine
 from stallmark.engines.examined import Availability

@@ -10,6 +10,7 @@ from stallmark.collectors.databases import name_of
 from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
 from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
+from stallmark.collectors.server_cpu import CPU_TIMES
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.server import AZURE
 from stallmark.record.rows import Rows
@@ -46,6 +47,13 @@ class ServerIO(MssqlCollector):
             f"The names of other databases' files ({len(hidden)}) are hidden from this login, their I/O is counted: to "
             "see them it needs VIEW ANY DEFINITION."
         )
+
+
+class ServerCpu(MssqlCollector):
+    name = "server_cpu"
+    title = "CPU of the server"
+    help = "CPU time of the server's process since it started, of all its threads (sys.dm_os_sys_info)."
+    columns = pa.schema([*SERVER_CLOCK, *CPU_TIMES])
 
 
 @cache

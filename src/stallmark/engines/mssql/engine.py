@@ -1,8 +1,10 @@
 """SQL Server 2017 and later, by URL, over pyodbc and Microsoft's ODBC driver."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from stallmark.engines import sql_file
@@ -26,10 +28,11 @@ from stallmark.engines.mssql.server import SQL_SERVER_2019, Server
 from stallmark.engines.mssql.session import MssqlSession
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.versioning import RowVersioning
+from stallmark.engines.server_process import SLOW_START_S, find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.stopping import StopSignal, undisturbed
 
-OWN_SESSIONS = 25  # each collector, the lock of the run, and what is asked in between
+OWN_SESSIONS = 26  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 5  # sessions of collectors whose views show one database alone
 SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
@@ -158,6 +161,26 @@ class MssqlEngine(Server, Engine):
         except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
             return None
         return count or None
+
+    def process(self) -> int | None:
+        """Return the first process of a server at an address of this machine."""
+        if self.is_babelfish or not is_here([self.address.host]):
+            return None
+        try:
+            [(running_s,)] = self.query(
+                "SELECT DATEDIFF(second, sqlserver_start_time, SYSDATETIME()) FROM sys.dm_os_sys_info AS process"
+            )
+        except CallFailed:  # needs VIEW SERVER STATE
+            return None
+        return find_server(("sqlservr", "sqlservr.exe"), time.time() - running_s, apart_s=SLOW_START_S)
+
+    def storage_here(self) -> Mapping[str, Path]:
+        if (pid := self.process()) is None or not shares_paths(pid):
+            return {}
+        found: dict[str, set[Path]] = {"data": set(), "wal": set()}
+        for kind, name in self.query("SELECT type, physical_name FROM sys.database_files WHERE type IN (0, 1)"):
+            found["wal" if kind == 1 else "data"].add(Path(name).parent)
+        return {role: folders.pop() for role, folders in found.items() if len(folders) == 1}
 
     def checkpoint(self) -> None:
         if not self.is_babelfish:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from stallmark.engines.postgres.errors import as_call_failed, classify, first_li
 from stallmark.engines.postgres.maintenance import maintenance
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.engines.postgres.session import PostgresSession
+from stallmark.engines.server_process import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
 if TYPE_CHECKING:
@@ -232,6 +234,26 @@ class PostgresEngine(Engine):
     def buffer_pool_bytes(self) -> int:
         [(size,)] = self.query("SELECT pg_size_bytes(current_setting('shared_buffers'))")
         return size
+
+    def process(self) -> int | None:
+        """Return the postmaster of a server at an address of this machine. A server in a container is seen too."""
+        hosts = [str(self._parameters.get(name) or "").split(",") for name in ("host", "hostaddr")]
+        if not is_here([host for several in hosts for host in several]):
+            return None
+        with self.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM pg_postmaster_start_time())::float8, pg_backend_pid()")
+            [(started, session)] = cursor.fetchall()
+            return find_server(("postgres",), started, session)
+
+    def storage_here(self) -> Mapping[str, Path]:
+        if (pid := self.process()) is None or not shares_paths(pid):
+            return {}
+        [(data, elsewhere)] = self.query(
+            "SELECT (SELECT setting FROM pg_settings WHERE name = 'data_directory'),"
+            " (SELECT count(*) FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global'))"
+        )
+        # The setting is for superusers and members of pg_read_all_settings.
+        return {} if data is None or elsewhere else {"data": Path(data), "wal": Path(data) / "pg_wal"}
 
     def most_users(self) -> int:
         [(most,)] = self.query(

@@ -5,11 +5,13 @@ nothing here guesses.
 """
 
 import difflib
+import os
 import re
 import zoneinfo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
 
 import numpy as np
 
@@ -136,6 +138,15 @@ def find_zone(name: str) -> tzinfo:
     near = difflib.get_close_matches(name.lower(), known, n=1)
     meant = f" (did you mean {known[near[0]]}?)" if near else ""
     raise StallmarkError(f"{name} is no time zone: write it as Europe/Berlin, UTC or +01:00{meant}.")
+
+
+def own_zone_name() -> str:
+    """Return the name of this machine's zone. Raise StallmarkError if there is none."""
+    path = Path("/etc/localtime")
+    name = os.environ.get("TZ", "").removeprefix(":") or str(path.resolve()).partition("zoneinfo/")[2]
+    if not name:
+        raise StallmarkError("This machine does not name its time zone: write it as Europe/Berlin, UTC or +01:00.")
+    return name
 
 
 def instants(moments: Sequence[datetime], zone: tzinfo | None) -> Instants:

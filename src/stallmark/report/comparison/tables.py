@@ -110,13 +110,13 @@ def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
         key=lambda row: (row[0], row[2].key),
     )
     several = len({(step.step, step.users) for *_, step in steps}) > 1
-    header = ["run", "side", *(("users",) if several else ()), "began (UTC)", "measured", *_TITLES]
+    header = ["run", "side", *(("users",) if several else ()), f"began ({format.zone()})", "measured", *_TITLES]
     rows: list[Sequence[str | Cell]] = []
     for started, run, step in steps:
         side = side_of[run]
         name = f"{side.name} (again)" if run in again else side.name
         users = [str(step.users)] if several else []
-        began = started.replace("T", " ")[:19]
+        began = format.second(started)
         rows.append([run, name, *users, began, format.seconds(step.interval.measured_s), *_figures(step)])
     return Table(header=header, rows=rows, words=frozenset({0, 1}), notes=[words.RUNS])
 

@@ -42,7 +42,7 @@ def headline(found: Locality) -> list[str]:
         scale,
         format.users(step.users),
         f"{format.size(found.data_bytes)} of data",
-        f"{format.minute(manifest.started)} UTC",
+        format.moment(manifest.started),
     ]
 
 

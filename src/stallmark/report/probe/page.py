@@ -42,7 +42,7 @@ def _headline(experiment: ProbeExperiment) -> list[str]:
     return [
         ", ".join(dict.fromkeys(run.result.tool for run in runs)),
         f"{len(runs)} probe{'s' * (len(runs) != 1)}",
-        format.minute(runs[0].result.started) + " UTC",
+        format.moment(runs[0].result.started),
     ]
 
 

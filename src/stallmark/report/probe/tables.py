@@ -20,7 +20,7 @@ def storage(experiment: ProbeExperiment) -> Table:
             run.result.place,
             format.size(run.result.file_bytes),
             f"{run.result.tool}, {run.result.how}",
-            format.minute(run.result.started) + " UTC",
+            format.moment(run.result.started),
             "incomplete" if run.incomplete_because else "complete",
         ]
         for run in experiment.runs

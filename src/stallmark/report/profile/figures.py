@@ -37,7 +37,7 @@ def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: t
     place = np.searchsorted(grid, begin)
     width = bucket_width(len(grid))
     hours = (grid - grid[0]) / 3600
-    made = chart(_HEIGHT, xaxis={"title": {"text": f"hours since {words.at(float(grid[0]))}"}})
+    made = chart(_HEIGHT, xaxis={"title": {"text": f"hours since {format.moment(float(grid[0]))}"}})
     top = 0.0
     lines = []
     for number, measure in enumerate(shown):

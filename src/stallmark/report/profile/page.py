@@ -54,7 +54,7 @@ def render_profile(found: ProfileSummary) -> str:
         banner=None,
         headline=[
             f"{found.manifest.server.product} {found.manifest.server.version}".strip() or found.manifest.source,
-            f"{format.duration(found.end - found.begin)} from {words.at(found.begin)}",
+            f"{format.duration(found.end - found.begin)} from {format.moment(found.begin)}",
             f"{format.share(found.seen_s / (found.end - found.begin))} seen",
         ],
         profile=found,

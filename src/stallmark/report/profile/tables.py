@@ -1,17 +1,21 @@
 """The tables of a profile's report."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.rates import HOUR_S, Measure
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
 from stallmark.analysis.profile.totals import WaitTotal
 from stallmark.report.table import Cell, Table
-from stallmark.report.text.profile import MEASURES, minute, waited_for
+from stallmark.report.text import profile as words
+from stallmark.report.text.profile import MEASURES, waited_for
 
+QUARTER_S = 900
+"""Clocks change at whole quarters of an hour."""
 _TYPES = 12
 _BRIEF = (Measure.IOS, Measure.READ_MS, Measure.LOG_MS, Measure.CPU)
 WINDOW_MEASURES = (
@@ -44,10 +48,10 @@ def windows(found: ProfileSummary) -> Table:
     """Return the busiest windows, busiest first."""
     shown = [name for name in WINDOW_MEASURES if name in found.rates.counted]
     rows: list[Sequence[str | Cell]] = [
-        [minute(one.begin), *(value_of(name, one.values.get(name)) for name in shown)] for one in found.windows
+        [format.minute(one.begin), *(value_of(name, one.values.get(name)) for name in shown)] for one in found.windows
     ]
     leaves = {place: place for place, name in enumerate(shown, 1) if name not in _BRIEF}
-    return Table(["from, UTC", *(MEASURES[name] for name in shown)], rows, importance=leaves)
+    return Table([f"from, {format.zone()}", *(MEASURES[name] for name in shown)], rows, importance=leaves)
 
 
 def peaks(found: ProfileSummary) -> Table:
@@ -56,14 +60,14 @@ def peaks(found: ProfileSummary) -> Table:
         [
             MEASURES[measure],
             value_of(measure, one.values.get(measure)),
-            minute(one.begin),
+            format.minute(one.begin),
             value_of(measure, found.means[measure]),
             value_of(measure, found.windows[0].values.get(measure)) if found.windows else format.NONE,
             value_of(Measure.IOS, one.values.get(Measure.IOS)),
         ]
         for measure, one in found.peaks.items()
     ]
-    header = ["measure", "highest", "from, UTC", "mean", "with most I/Os", "I/Os per s then"]
+    header = ["measure", "highest", f"from, {format.zone()}", "mean", "with most I/Os", "I/Os per s then"]
     return Table(header, rows, words=frozenset({0, 2}), importance={3: 2, 4: 1, 5: 3})
 
 
@@ -105,10 +109,15 @@ def waits(shown: Sequence[WaitTotal]) -> Table:
 def unseen(found: ProfileSummary) -> Table:
     """Return the times that were not seen, and restarts."""
     rows: list[Sequence[str | Cell]] = [
-        [minute(one.begin), format.duration(one.seconds), "yes" if one.restart else "no", one.reason or format.NONE]
+        [
+            format.minute(one.begin),
+            format.duration(one.seconds),
+            "yes" if one.restart else "no",
+            one.reason or format.NONE,
+        ]
         for one in found.unseen
     ]
-    return Table(["from, UTC", "for", "restart", "reason"], rows, words=frozenset({0, 2, 3}))
+    return Table([f"from, {format.zone()}", "for", "restart", "reason"], rows, words=frozenset({0, 2, 3}))
 
 
 def facts(found: ProfileSummary) -> list[tuple[str, str]]:
@@ -123,27 +132,52 @@ def facts(found: ProfileSummary) -> list[tuple[str, str]]:
         ("memory it aims at", format.size(server.pool_bytes)),
         ("source", manifest.source),
         ("interval", format.seconds(manifest.interval_s)),
-        ("sessions", ", ".join(f"{format.minute(one.started)} ({one.end})" for one in manifest.sessions)),
+        (
+            f"sessions ({format.zone()})",
+            ", ".join(f"{format.minute(one.started)} ({one.end})" for one in manifest.sessions),
+        ),
         ("Stallmark", manifest.stallmark or format.NONE),
     ]
     return [(name, value) for name, value in pairs if value != format.NONE]
 
 
-def heat(found: ProfileSummary) -> list[tuple[str, list[tuple[str, list[tuple[str, float]]]]]]:
-    """Return the heat maps: of every measure its days, and of every day 24 hours with their text and their weight from
-    0 to 1. An hour that was not seen has no text."""
-    return [
-        (MEASURES[measure], _days(measure, found.hours.begin, values))
-        for measure, values in found.hours.values.items()
-        if np.isfinite(values).any()
-    ]
+@dataclass(frozen=True)
+class Heat:
+    """The heat maps in the zone that times are shown in. `maps`: of every measure its days, and of every day 24 hours
+    with their text and their weight from 0 to 1; an hour that was not seen has no text."""
+
+    reading: str
+    zone: str
+    maps: list[tuple[str, list[tuple[str, list[tuple[str, float]]]]]]
+
+
+def heat(found: ProfileSummary) -> Heat:
+    """Return the heat maps of a profile."""
+    ahead_s = _ahead_of_utc_s(found.rates.middle)
+    hours, changes = found.rates.by(HOUR_S, ahead_s), np.diff(ahead_s)
+    return Heat(
+        words.heat(put_forward=bool((changes >= HOUR_S).any()), put_back=bool((changes <= -HOUR_S).any())),
+        format.zone(),
+        [
+            (MEASURES[measure], _days(measure, hours.begin, values))
+            for measure, values in hours.values.items()
+            if np.isfinite(values).any()
+        ],
+    )
+
+
+def _ahead_of_utc_s(moments: np.ndarray) -> np.ndarray:
+    """Return the seconds that local time is ahead of UTC at each moment."""
+    quarters, place = np.unique(np.floor(moments / QUARTER_S), return_inverse=True)
+    offsets = (format.local_time(quarter * QUARTER_S).utcoffset() for quarter in quarters)
+    return np.array([offset.total_seconds() if offset else 0.0 for offset in offsets])[place]
 
 
 def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple[str, list[tuple[str, float]]]]:
     top = float(np.nanmax(values))
     days: dict[str, list[tuple[str, float]]] = {}
     for moment, value in zip(begin, values, strict=True):
-        hour = datetime.fromtimestamp(float(moment), UTC)
+        hour = datetime.fromtimestamp(float(moment), UTC)  # by the clocks of the zone: their offset is in it
         cells = days.setdefault(f"{hour:%a %d %b}", [("", 0.0)] * 24)
         if np.isfinite(value):
             cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0

@@ -10,15 +10,13 @@ from stallmark.report.profile import tables
 from stallmark.report.profile.page import title_of
 from stallmark.report.table import InTerminal, listed
 from stallmark.report.text import sentence
-from stallmark.report.text.profile import at
 
 
 def profile_table(found: ProfileSummary) -> RenderableType:
     """Return findings, percentiles, I/O, windows, waits and cautions for a terminal."""
     server = found.manifest.server
-    about = f"{server.product} {server.version}, {format.duration(found.seen_s)} seen from {at(found.begin)}".strip(
-        " ,"
-    )
+    seen = f"{format.duration(found.seen_s)} seen from {format.moment(found.begin)}"
+    about = f"{server.product} {server.version}, {seen}".strip(" ,")
     parts: list[RenderableType] = [Text(title_of(found), style="bold"), Text(about, style="dim"), Text("")]
     parts.append(listed([("•", sentence(one)) for one in [*found.findings, *found.memory]]))
     shown = [tables.percentiles(found), tables.classes(found)]

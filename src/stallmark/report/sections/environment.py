@@ -63,7 +63,18 @@ def _unreadable(server: Server) -> dict[str, str]:
 
 def runs(experiment: ExperimentSummary) -> Table:
     return Table(
-        ["run", "record", "started (UTC)", "status", "pool set", "reached", "cache", "growth", "cost", "dated to ms"],
+        [
+            "run",
+            "record",
+            f"started ({format.zone()})",
+            "status",
+            "pool set",
+            "reached",
+            "cache",
+            "growth",
+            "cost",
+            "dated to ms",
+        ],
         [_run_row(run) for run in experiment.runs],
         frozenset({0, 1, 2, 3, 6}),
         [read_words.RUNS],

@@ -42,7 +42,7 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
             source.name,
             f"{source.file} ({source.format})",
             f"{source.time_zone}; {offset(source)}",
-            f"{_moment(source.span[0])} to {_moment(source.span[1])[11:]}",
+            _span(source),
             format.count(source.samples),
             format.seconds(source.interval_s),
         ]
@@ -50,7 +50,15 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    header = [*(["run"] if several else []), "name", "file", "its clock", "span, UTC", "samples", "interval"]
+    header = [
+        *(["run"] if several else []),
+        "name",
+        "file",
+        "its clock",
+        f"span, {format.zone()}",
+        "samples",
+        "interval",
+    ]
     notes = [
         reading.external_left_out(source.name, note)
         for source in {source.name: source for _, source in _all(experiment)}.values()
@@ -175,13 +183,14 @@ def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:
         yield [format.number(begin / divisor), *cells]
 
 
+def _span(source: ExternalSummary) -> str:
+    begin, end = map(format.second, source.span)
+    return f"{begin} to {end.removeprefix(begin[:11])}"
+
+
 def _summary(run: RunSummary, source: ExternalSummary) -> str:
     parts = []
     for counter in source.counters:
         unit = f" {counter.unit}" if counter.unit else ""
         parts.append(f"{term(counter.kind)} {format.number(counter.mean)}{unit}")
     return reading.external_means(source.name, run.title, parts)
-
-
-def _moment(iso: str) -> str:
-    return iso[:19].replace("T", " ")

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.points import group
 from stallmark.analysis.thresholds import MILLISECONDS, SHARES, Threshold, over_steps
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text.thresholds import missed, not_known, why_not_judged
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
@@ -19,6 +21,23 @@ def thresholds(experiment: ExperimentSummary) -> Table | None:
         measured = "; ".join(f"{_value(one)} in {names[steps[one.step].key]}" for one in verdict.steps)
         rows.append([_PASSED[verdict.passed], verdict.text, measured])
     return Table(["verdict", "threshold", "measured"], rows, frozenset(range(3))) if rows else None
+
+
+def failures(experiment: ExperimentSummary) -> list[str]:
+    """Return why each threshold that does not hold in every step makes the run fail; empty if all hold."""
+    names, steps = step_labels(experiment), {step.key: step for step in experiment.steps}
+    incomplete = {step.key: run.incomplete_because for run in experiment.runs for step in run.steps}
+    found = []
+    for same in group(experiment.thresholds, lambda one: one.text):
+        broken = [one for one in same if one.holds is False]
+        unknown = [one for one in same if one.holds is None]
+        if broken:
+            found.append(missed(same[0].text, "; ".join(f"{_value(one)} in {names[one.step]}" for one in broken)))
+        elif unknown:
+            first = unknown[0]
+            why = why_not_judged(steps[first.step], first.value is not None, incomplete[first.step])
+            found.append(not_known(first.text, names[first.step], why, len(unknown)))
+    return found
 
 
 def _value(one: Threshold) -> str:

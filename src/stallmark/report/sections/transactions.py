@@ -15,7 +15,7 @@ from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percent
 from stallmark.report.text import gates as gate_words
 from stallmark.report.text import queries as query_words
 from stallmark.report.text import read as read_words
-from stallmark.stats.thresholds import SAMPLES_BEYOND
+from stallmark.stats.thresholds import SHARE_SAMPLES
 
 HEADER = [
     *("transaction", "count", "achieved", "deck", "per s", "mean"),
@@ -164,7 +164,7 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
                         _mean(one, one.read_bytes / 1024),
                         _mean(one, one.read_ms),
                         _mean(one, one.hits),
-                        format.share(one.share),
+                        Cell(f"{format.NONE}*", "none") if one.too_few else format.share(one.share),
                     ]
                     for one in step.reads
                 ],
@@ -184,7 +184,7 @@ def _mean(of: TransactionReads, value: float | None) -> Cell | str:
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     few = any(one.too_few for step in steps for one in step.reads)
-    return [read_words.too_few(SAMPLES_BEYOND)] if few else []
+    return [read_words.too_few(SHARE_SAMPLES)] if few else []
 
 
 def _of_reads(steps: Sequence[StepSummary]) -> str:

@@ -12,7 +12,6 @@ from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Strea
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words
-from stallmark.report.text.profile import minute
 from stallmark.stats.thresholds import MATCHED_WITHIN
 
 _MB = 1e6
@@ -79,14 +78,14 @@ def windows(found: SizingSummary) -> Table:
         peak = max(piece.reads + piece.writes + piece.log_writes for piece in one.pieces)
         rows.append(
             [
-                f"{minute(one.begin)} ({words.BECAUSE[one.because]})",
+                f"{format.minute(one.begin)} ({words.BECAUSE[one.because]})",
                 format.seconds(one.seconds),
                 *(cell for ios, size in _STREAMS for cell in _stream_of(one, ios, size, found.demand.log_known)),
                 format.number(peak),
                 format.number(found.demand.read_ms if one is found.demand.windows[0] else one.read_ms),
             ]
         )
-    header = ["from, UTC", "seen"]
+    header = [f"from, {format.zone()}", "seen"]
     for name in ("reads/s", "writes/s", "log writes/s"):
         header += [name, "KiB", "MB/s"]
     importance = {1: 6, 3: 4, 4: 1, 6: 4, 7: 2, 9: 4, 10: 3, 11: 5, 12: 7}
@@ -184,7 +183,7 @@ def _facts(one: CandidateAnswer) -> list[tuple[str, str]]:
     sizing, replay = one.sizing, one.sizing.replay
     data, log = sizing.devices.of("data"), sizing.devices.of("wal")
     pairs = [
-        ("measured", f"{format.minute(sizing.started)} UTC"),
+        ("measured", format.moment(sizing.started)),
         ("engine", sizing.engine),
         ("cores of the load machine", format.count(sizing.machine.cores)),
         ("its memory", format.size(sizing.machine.memory_bytes)),

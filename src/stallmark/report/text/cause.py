@@ -57,8 +57,8 @@ def _() -> str:
 @says(NoteKind.CPU_UNKNOWN)
 def _() -> str:
     return (
-        "The CPU of the server’s machine is not known, so it sets no limit to the predictions: they are too high where "
-        "the CPU would become the limit."
+        "The CPU time of the run’s own processes is not known, so it sets no limit to the predictions: they are too "
+        "high where the CPU would become the limit."
     )
 
 

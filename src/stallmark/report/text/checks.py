@@ -15,7 +15,7 @@ from stallmark.report.text.cautions import during
 from stallmark.report.text.data_versions import changes
 from stallmark.report.text.device import labelled
 from stallmark.report.text.terms import term
-from stallmark.stats.thresholds import AGAIN, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
+from stallmark.stats.thresholds import AGAIN, FOREIGN_CPU, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
 """Most items that a sentence names; the table of checks names all."""
@@ -31,10 +31,11 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
         "settings",
         "server, its settings, data, users and machine are the same but for what the variants declare",
     ),
-    CheckKind.RUNS: ("runs", "no run has a reason not to be compared, besides foreign I/O"),
+    CheckKind.RUNS: ("runs", "no run has a reason not to be compared, besides foreign I/O or CPU"),
     CheckKind.DRIVER: ("driver", "the driver was not the bottleneck"),
     CheckKind.CONSISTENCY: ("consistency", "the data were right after every run"),
     CheckKind.FOREIGN_IO: ("foreign I/O", f"other programs caused at most {percent(FOREIGN_IO)} of the I/O"),
+    CheckKind.FOREIGN_CPU: ("foreign CPU", f"other programs kept at most {percent(FOREIGN_CPU)} of the CPUs busy"),
     CheckKind.CLOCK: ("clock", "runs began in the order in which they were made"),
     CheckKind.GROWTH: ("data", f"the database grew by no more than {percent(GROWTH)}, within runs and from run to run"),
     CheckKind.READS: (
@@ -84,6 +85,7 @@ def _(wrong: list[str], checked: int, runs: int) -> str:
 
 
 @says(CheckKind.FOREIGN_IO)
+@says(CheckKind.FOREIGN_CPU)
 def _(share: float | None) -> str:
     return "not known" if share is None else f"{percent(share)} at most"
 
@@ -196,6 +198,15 @@ def _(runs: list[str]) -> str:
 def _(share: float, runs: list[str]) -> str:
     most = "up to " * (len(runs) > 1)
     return f"Other programs used the storage: they caused {most}{percent(share)} of its I/O in {_names(runs)}."
+
+
+@says(ReasonKind.FOREIGN_CPU)
+def _(share: float, runs: list[str]) -> str:
+    most = "up to " * (len(runs) > 1)
+    return (
+        f"Other programs kept CPUs of the server’s machine busy: {most}{percent(share)} of them in {_names(runs)}, "
+        "while the server waited for CPUs."
+    )
 
 
 @says(ReasonKind.CLOCK_WENT_BACK)

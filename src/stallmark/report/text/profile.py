@@ -1,21 +1,16 @@
 """The wording of a production server's profile: its findings, its cautions, and how to read its page."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure
 from stallmark.errors import as_reason
-from stallmark.format import duration, factor, listed, number, percent, roughly, size
+from stallmark.format import duration, factor, listed, moment, number, percent, roughly, size, zone
 from stallmark.record.profile.intervals import FileClass
 from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
-HEAT = (
-    "Each hour of the day in UTC, as a mean over the seconds that were seen in it. Every measure has its own scale: "
-    "the darkest cell is its highest hour. An empty cell was not seen, or not known."
-)
 PERCENTILES = (
     "Percentiles over minutes, each a mean of its own. A dash: fewer than five minutes would lie beyond it. I/O is of "
     "all files; times are of data files, and of the log where it says so."
@@ -122,20 +117,23 @@ def _short(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
 
 
-def minute(moment: float) -> str:
-    """Write a moment in UTC to the minute, where a header says UTC."""
-    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M}"
-
-
-def at(moment: float) -> str:
-    """Write a moment in UTC to the minute."""
-    return f"{minute(moment)} UTC"
+def heat(*, put_forward: bool, put_back: bool) -> str:
+    """Explain the heat map, with what changes of the clock in its time do to it."""
+    parts = [
+        f"Each hour of the day in {zone()}, as a mean over the seconds that were seen in it. Every measure has its own "
+        "scale: the darkest cell is its highest hour. An empty cell was not seen, or not known."
+    ]
+    if put_forward:
+        parts.append("Clocks were put forward: the hour that they left out is empty.")
+    if put_back:
+        parts.append("Clocks were put back: the hour that they showed twice is one cell.")
+    return " ".join(parts)
 
 
 @says(ProfileKind.SEEN)
 def _(seen_s: float, span_s: float, begin: float, end: float) -> str:
     whole = "all of it" if seen_s >= 0.9995 * span_s else f"{percent(seen_s / span_s)} of it"
-    return f"The profile is of {duration(span_s)}, from {at(begin)} to {at(end)}; {whole} was seen."
+    return f"The profile is of {duration(span_s)}, from {moment(begin)} to {moment(end)}; {whole} was seen."
 
 
 @says(ProfileKind.BUSIEST)
@@ -159,7 +157,7 @@ def _(
     ]
     then = f"; {listed(times)}" if times else ""
     return (
-        f"The busiest {roughly(length_s)} began at {at(begin)}: {number(ios_per_s)} I/Os per second, "
+        f"The busiest {roughly(length_s)} began at {moment(begin)}: {number(ios_per_s)} I/Os per second, "
         f"{factor(ios_per_s / mean_ios_per_s)} the mean of {number(mean_ios_per_s)}{then}."
     )
 
@@ -170,7 +168,8 @@ def _(
 ) -> str:
     against = f", against {number(busiest_per_s)} in the busiest by I/Os" if busiest_per_s is not None else ""
     ios = f"; their I/Os are {number(ios_per_s)} per second" if ios_per_s is not None else ""
-    return f"The {roughly(length_s)} from {at(begin)} have the most {MEASURES[measure]}: {number(per_s)}{against}{ios}."
+    which = f"The {roughly(length_s)} from {moment(begin)}"
+    return f"{which} have the most {MEASURES[measure]}: {number(per_s)}{against}{ios}."
 
 
 @says(ProfileKind.IO_MIX)
@@ -270,21 +269,21 @@ def _() -> str:
 def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: str | None) -> str:
     why = f" ({as_reason(said)})" if said else ""
     if gaps == 1:
-        return (
-            f"{duration(unseen_s).capitalize()} from {at(longest_begin)} were not seen{why}: no figure includes them."
-        )
+        unseen = duration(unseen_s).capitalize()
+        return f"{unseen} from {moment(longest_begin)} were not seen{why}: no figure includes them."
     return (
-        f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from {at(longest_begin)}"
-        f"{why}: no figure includes them."
+        f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from "
+        f"{moment(longest_begin)}{why}: no figure includes them."
     )
 
 
 @says(ProfileKind.RESTARTS)
 def _(restarts: int, begin: float) -> str:
     if restarts == 1:
-        return f"The server was started again before {at(begin)}: its buffer pool was empty then."
+        return f"The server was started again before {moment(begin)}: its buffer pool was empty then."
     return (
-        f"The server was started again {restarts} times, first before {at(begin)}: its buffer pool was empty each time."
+        f"The server was started again {restarts} times, first before {moment(begin)}: its buffer pool was empty each "
+        "time."
     )
 
 
@@ -297,8 +296,8 @@ def _(servers: Sequence[str]) -> str:
 def _(times: int, begin: float, jump_s: float) -> str:
     often = "" if times == 1 else f"{times} times, first "
     return (
-        f"The clock of Stallmark’s machine was set {often}by {number(jump_s)} s at {at(begin)}: durations are right, "
-        "times of the day may be off by as much."
+        f"The clock of Stallmark’s machine was set {often}by {number(jump_s)} s at {moment(begin)}: durations are "
+        "right, times of the day may be off by as much."
     )
 
 

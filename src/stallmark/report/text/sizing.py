@@ -8,12 +8,11 @@ from stallmark.analysis.sizing.candidate import Standing
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, number, percent, plural, quoted, roughly, size, spoken
+from stallmark.format import listed, moment, number, percent, plural, quoted, roughly, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Measured, Sizing
 from stallmark.report.text import clause, says
 from stallmark.report.text.ceiling import limit_of
-from stallmark.report.text.profile import at
 
 _MB = 1e6
 TITLE = "Will it carry my load?"
@@ -135,7 +134,7 @@ def _in_windows(windows: Sequence[Sequence[Any] | None], *, begin: bool = False)
     known = [one for one in windows if one]
     if not known:
         return ""
-    named = [f"{BECAUSE[one[0]]}{f' ({at(one[1])})' if begin else ''}" for one in known]
+    named = [f"{BECAUSE[one[0]]}{f' ({moment(one[1])})' if begin else ''}" for one in known]
     return f" in the window{'s' * (len(named) > 1)} with {listed(named)}"
 
 
@@ -221,7 +220,7 @@ def _(
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(minutes_per_s, growth)} {which}. It is "
         f"{in_times(multiple)} the {number(window_per_s)} of the busiest {roughly(window_s)}, which began at "
-        f"{at(begin)}.{_others(others)}"
+        f"{moment(begin)}.{_others(others)}"
     )
 
 
@@ -235,7 +234,7 @@ def _(
         why = f" They count because {minutes} minutes are too few for {percentile}."
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
-        f"which began at {at(begin)}.{why}{_others(others)}"
+        f"which began at {moment(begin)}.{why}{_others(others)}"
     )
 
 
@@ -372,6 +371,6 @@ def _(today: str, high: float, method: Method) -> str:
 @says(SizingKind.SLOW_TODAY)
 def _(because: Measured | Literal["together"], begin: float, read_ms: float, limit_ms: float) -> str:
     return (
-        f"In the profile’s window with {BECAUSE[because]}, from {at(begin)}, reads took {number(read_ms)} ms: the "
+        f"In the profile’s window with {BECAUSE[because]}, from {moment(begin)}, reads took {number(read_ms)} ms: the "
         f"service level of {limit_ms:g} ms is not kept there today."
     )

@@ -6,10 +6,9 @@ from typing import Any
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, number, percent, quoted, roughly, size
+from stallmark.format import listed, moment, number, percent, quoted, roughly, size
 from stallmark.record.sizing.manifest import Measured
 from stallmark.report.text import says
-from stallmark.report.text.profile import at
 from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, in_times, per_second
 
 _VISIBLY = 1.005
@@ -144,7 +143,7 @@ def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, mo
     unseen = "What it did not see, such as the end of a month, was not played."
     if all:
         return f"All that is known of the profile was played, {roughly(seconds)}. {unseen}"
-    named = listed([f"with {BECAUSE[because]} (from {at(begin)})" for because, begin in windows])
+    named = listed([f"with {BECAUSE[because]} (from {moment(begin)})" for because, begin in windows])
     of = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
     which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
     others = ""
@@ -157,7 +156,7 @@ def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, mo
 @says(SizingKind.NOT_PLAYED)
 def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
     return (
-        f"Not played: the window with {BECAUSE[measure]}, from {at(begin)}, has {per_second(measure, per_s)}; the "
+        f"Not played: the window with {BECAUSE[measure]}, from {moment(begin)}, has {per_second(measure, per_s)}; the "
         f"windows that were played have up to {per_second(measure, played)}."
     )
 
@@ -173,8 +172,8 @@ def _() -> str:
 @says(SizingKind.BEYOND_PLAYED)
 def _(measure: Measured, begin: float, share: float) -> str:
     return (
-        f"Not played: the window from {at(begin)} is the least like those that were. It has more {MEASURES[measure]} "
-        f"than the nearest of them, by {percent(share)} of the highest of the profile."
+        f"Not played: the window from {moment(begin)} is the least like those that were. It has more "
+        f"{MEASURES[measure]} than the nearest of them, by {percent(share)} of the highest of the profile."
     )
 
 

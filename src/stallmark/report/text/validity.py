@@ -47,6 +47,14 @@ def _(share: float, with_writes: bool) -> str:
     return f"Somebody else used the storage: {percent(share)} of the {what} did not belong to this run."
 
 
+@says(ValidityKind.FOREIGN_CPU)
+def _(share: float) -> str:
+    return (
+        f"Other programs kept {percent(share)} of the CPUs of the server’s machine busy, while the server waited for "
+        "CPUs."
+    )
+
+
 @says(ValidityKind.NOT_CONNECTED)
 def _(users: int, connected_users: float) -> str:
     return (
@@ -88,10 +96,11 @@ def _(machine: int, share: float) -> str:
 
 
 @says(ValidityKind.LATE_STARTS)
-def _(late_ms: float, latency_ms: float) -> str:
+def _(late_ms: float, latency_ms: float, think_ms: float = 0.0) -> str:
+    think = f" and a think time of {number(think_ms)} ms" if think_ms else ""
     return (
         f"The driver was the bottleneck: transactions started {number(late_ms)} ms late on average, at a mean latency "
-        f"of {number(latency_ms)} ms."
+        f"of {number(latency_ms)} ms{think}."
     )
 
 

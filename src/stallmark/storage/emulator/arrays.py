@@ -40,6 +40,14 @@ class EmulatedArrays:
         self._models: dict[str, ArrayModel | None] = dict.fromkeys(names)
         self._last: dict[str, ArrayModel] = {}
 
+    @staticmethod
+    def prepare(build_dir: Path) -> Path:
+        """Return the interposer, built if need be. Raise UnsupportedSystem outside Linux, EmulatedArrayError if it
+        cannot be built."""
+        if not sys.platform.startswith("linux"):
+            raise UnsupportedSystem(f"An array can be emulated on Linux only, and this is {sys.platform}.")
+        return interposer(build_dir)
+
     @classmethod
     def create(
         cls,
@@ -54,8 +62,6 @@ class EmulatedArrays:
         A state file already there is replaced; a server still using it keeps the old one. Raise UnsupportedSystem
         outside Linux, ValueError for impossible arrays, EmulatedArrayError where the interposer cannot be built.
         """
-        if not sys.platform.startswith("linux"):
-            raise UnsupportedSystem(f"An array can be emulated on Linux only, and this is {sys.platform}.")
         if directories.keys() != models.keys():
             raise ValueError(
                 f"Each device needs a directory and a model, but there are directories for "
@@ -69,7 +75,7 @@ class EmulatedArrays:
             for place in _places(name, directory)
         ]
         state_file = state_file.resolve()
-        library = interposer(build_dir)
+        library = cls.prepare(build_dir)
         state = SharedState.create(state_file, places, len(directories))
         devices = cls(state_file, library, tuple(directories), state)
         for name, model in models.items():

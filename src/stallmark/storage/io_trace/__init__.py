@@ -56,16 +56,19 @@ class IoTrace:
         self._slots = np.frombuffer(shared, EVENT, offset=_HEAD.itemsize)
         self._stuck: int | None = None
 
-    @classmethod
-    def create(cls, file: Path, *, build_dir: Path, slots: int = SLOTS) -> Self:
-        """Build the library if need be and write a new ring (best below /dev/shm, mode 0600).
-
-        Raise UnsupportedSystem outside Linux, EmulatedArrayError if the library cannot be built.
-        """
+    @staticmethod
+    def prepare(build_dir: Path) -> Path:
+        """Return the library, built if need be. Raise UnsupportedSystem outside Linux, EmulatedArrayError if it cannot
+        be built."""
         if not sys.platform.startswith("linux"):
             raise UnsupportedSystem(f"I/Os of a server can be traced on Linux only, and this is {sys.platform}.")
         source = (resources.files(__package__) / "interposer.c").read_bytes()
-        library = preloadable("io_trace", {"interposer.c": source}, (), build_dir)
+        return preloadable("io_trace", {"interposer.c": source}, (), build_dir)
+
+    @classmethod
+    def create(cls, file: Path, *, build_dir: Path, slots: int = SLOTS) -> Self:
+        """Build the library if need be and write a new ring (best below /dev/shm, mode 0600); raise as `prepare`."""
+        library = cls.prepare(build_dir)
         descriptor, scratch = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
         try:
             size = _HEAD.itemsize + slots * EVENT.itemsize

@@ -15,7 +15,8 @@ from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import SYSTEM_DATABASE, PostgresEngine
-from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+from stallmark.errors import as_reason
+from stallmark.storage.emulator import ArrayModel, EmulatedArrayError, EmulatedArrays
 from stallmark.storage.io_trace import IoTrace
 
 
@@ -93,6 +94,9 @@ class EmbeddedDevices(ServerArrays):
     def array(self) -> EmulatedArrays | None:
         return self._server.devices
 
+    def refusal(self) -> str | None:
+        return _why_not(EmulatedArrays.prepare, self._server)
+
     def use(self, models: Mapping[str, ArrayModel] | None) -> None:
         self._server.use_devices(models)
         self._server.start()
@@ -112,9 +116,22 @@ class EmbeddedTracing(Tracing):
     def trace(self) -> IoTrace | None:
         return self._server.trace
 
+    def refusal(self) -> str | None:
+        return _why_not(IoTrace.prepare, self._server)
+
     def use(self) -> None:
         self._server.use_trace()
         self._server.start()
+
+
+def _why_not(prepare: Callable[[Path], Path], server: EmbeddedServer) -> str | None:
+    """Return why a library for the server's processes cannot be built, which is found before anything is loaded."""
+    try:
+        prepare(server.folder)
+    except EmulatedArrayError as error:
+        why = as_reason(error)
+        return f"{why[0].lower()}{why[1:]}"
+    return None
 
 
 class EmbeddedEngine(PostgresEngine):
@@ -147,6 +164,9 @@ class EmbeddedEngine(PostgresEngine):
     def directories(self) -> dict[str, Path]:
         return self.server.directories()
 
+    def storage_here(self) -> dict[str, Path]:
+        return self.directories()
+
     def built_in(self) -> dict[str, Path]:
         wal = self.server.wal_folder
         return {"data": self.server.folder.resolve(), **({"wal": wal.resolve()} if wal else {})}
@@ -159,6 +179,9 @@ class EmbeddedEngine(PostgresEngine):
 
     def cores(self) -> int:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def process(self) -> int | None:
+        return self.server.process()
 
     def gone(self) -> str | None:
         return self.server.gone()

@@ -359,6 +359,10 @@ class EmbeddedServer:
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
 
+    def process(self) -> int | None:
+        """Return the process id of the postmaster, or None while it does not run."""
+        return int(self._state()[0]) if self.running and self._state() else None
+
     def _ended(self) -> tuple[str, int | None]:
         """Return who ended, the server or its guard, and the code of it as Popen has it; None while they run."""
         code = self._guard.poll() if self._guard else None

@@ -1,0 +1,187 @@
+"""The end of a command: its exit codes as they are documented, and an output that nobody reads or that is full."""
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from support.command_line import stallmark
+from support.profiles import write_made_profile
+from support.sizings import write_sizing_of
+from support.synthetic import Truth, make_run
+
+import stallmark as stallmark_package
+from stallmark.analysis.profile.demand import demand_of
+from stallmark.cli import common
+from stallmark.cli.main import main
+from stallmark.errors import StallmarkError
+from stallmark.experiment.runner import ExperimentEnd, Runner
+from stallmark.stopping import StopSignal
+
+CI = Path(__file__).parents[2] / "docs" / "ci.md"
+CODES = {
+    common.CONDITION_BROKEN, common.FAILED, common.INCOMPLETE, common.VERDICT, common.CUT_OFF, common.UNEXPECTED,
+}  # fmt: skip
+OF_CLICK = {0, 2}
+OF_SIGNALS = {StopSignal(number).exit_code for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("STALLMARK_SERVER", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def documented() -> set[int]:
+    section = CI.read_text().partition("## Exit codes")[2].partition("\n## ")[0]
+    return {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE) for code in row.split(",")}
+
+
+def test_the_documented_exit_codes_are_those_that_there_are():
+    in_help = {int(code) for code in re.findall(r"\b\d+\b", str(main.help).partition("Exit codes:")[2])}
+    assert documented() == in_help == CODES | OF_CLICK | OF_SIGNALS
+
+
+def test_every_command_ends_with_a_code_that_has_a_name():
+    for file in Path(common.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sys.exit", "SystemExit", "os._exit"):
+                assert not isinstance(call.args[0], ast.Constant), f"{file}:{call.lineno}"
+
+
+def test_only_one_kind_of_console_prints():
+    """rich's own ends with 1 if nobody reads it."""
+    files = Path(stallmark_package.__file__).parent.rglob("*.py")
+    assert [file for file in files if re.search(r"\bConsole\(", file.read_text())] == []
+
+
+def a_run(end: ExperimentEnd) -> Callable[[pytest.MonkeyPatch, Path], None]:
+    def given(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        monkeypatch.setattr("stallmark.experiment.target.Target.engine", lambda *_: nullcontext())
+        monkeypatch.setattr(Runner, "run", lambda _: end)
+        monkeypatch.setattr("stallmark.cli.run.show_report", lambda *_: True)
+
+    return given
+
+
+def raising(error: Exception | KeyboardInterrupt) -> Callable[[pytest.MonkeyPatch, Path], None]:
+    def given(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        def fail(_):
+            raise error
+
+        monkeypatch.setattr("stallmark.cli.doctor.examine", fail)
+        monkeypatch.setattr("platformdirs.user_log_dir", lambda _: str(folder))
+
+    return given
+
+
+def four_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    for number, name in enumerate(("a", "b", "a", "b"), 1):
+        truth = Truth(variant=name, sequence=number, repeat=(number + 1) // 2, seed=number, measured_s=5)
+        make_run(folder / "runs" / f"{number}-{name}", truth)
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "command"),
+    [
+        (0, None, "--version"),
+        (1, a_run(ExperimentEnd(None, False)), "run two.yaml"),
+        (2, None, "run"),
+        (3, raising(StallmarkError("It is away.")), "doctor"),
+        (4, a_run(ExperimentEnd("somebody unplugged it", True)), "run two.yaml"),
+        (5, four_runs, "compare runs --fail-if worse"),
+        (70, raising(RuntimeError("odd")), "doctor"),
+        (129, raising(StopSignal(signal.SIGHUP)), "doctor"),
+        (130, raising(StopSignal(signal.SIGINT)), "doctor"),
+        (143, raising(StopSignal(signal.SIGTERM)), "doctor"),
+    ],
+)
+def test_each_documented_exit_code_can_be_had(monkeypatch, tmp_path, code, given, command):
+    scenario = "{name: two, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
+    (tmp_path / "two.yaml").write_text(scenario)
+    if given:
+        given(monkeypatch, tmp_path)
+    result = stallmark(*command.split())
+    assert result.exit_code == code, result.output
+    assert code in documented()
+
+
+def started(command: str, **streams) -> subprocess.CompletedProcess:
+    program = [sys.executable, "-m", "stallmark.cli.entry", *command.split()]
+    return subprocess.run(
+        program, text=True, check=False, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+    )
+
+
+@pytest.fixture
+def unread():
+    """A pipe whose reader has gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+COMMANDS = ["list one.yaml", "list --json one.yaml", "doctor", "--help", "run -h", "--version", "schema", "runs"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, command):
+    """Both what click prints and what rich does, which would end with 1, the code of lost data."""
+    prepare(tmp_path)
+    ended = started(command, stdout=unread)
+    assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compare runs", "compare runs --json", "compare runs --markdown -", "report runs", "report profile",
+        "whatif runs", "characterise runs", "plan runs", "export --csv csv runs", "size profile sizing",
+        "status sizing",
+    ],
+)  # fmt: skip
+def test_tables_that_nobody_reads_end_with_141_and_no_word(tmp_path, unread, command):
+    four_runs(None, tmp_path)
+    demand = demand_of(write_made_profile(tmp_path / "profile", 300))
+    write_sizing_of(tmp_path / "sizing", demand, "array", replay=(1.25, 1.38))
+    ended = started(command, stdout=unread)
+    assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")
+
+
+@pytest.mark.parametrize(("command", "code"), [("run", 2), ("fly", 2), ("report nowhere", 3), ("list one.yaml", 0)])
+def test_an_error_that_nobody_reads_keeps_its_code(tmp_path, unread, command, code):
+    prepare(tmp_path)
+    assert started(command, stderr=unread).returncode == code
+    assert started(command, stdout=unread, stderr=unread).returncode == (code or common.CUT_OFF)
+
+
+@pytest.mark.server
+def test_progress_that_nobody_reads_ends_a_run_with_141_and_leaves_its_record(tmp_path, unread):
+    prepare(tmp_path)
+    ended = started("run one.yaml", stderr=unread)
+    assert (ended.returncode, ended.stdout) == (common.CUT_OFF, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_output_that_the_disk_has_no_room_for_is_one_sentence(tmp_path, command):
+    prepare(tmp_path)
+    with Path("/dev/full").open("w") as full:
+        ended = started(command, stdout=full)
+        assert started("fly", stderr=full).returncode == 2
+    assert ended.returncode == 3 and ended.stderr.count("\n") == 1 and ended.stderr.startswith("Error:")
+
+
+def prepare(folder: Path) -> None:
+    """Make a scenario, and an experiment of one run."""
+    scenario = "{name: one, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
+    (folder / "one.yaml").write_text(scenario)
+    make_run(folder / "stallmark-runs" / "one" / "01-a", Truth(measured_s=5))

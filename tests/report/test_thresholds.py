@@ -1,0 +1,35 @@
+"""Why thresholds make a command fail."""
+
+from dataclasses import replace
+
+from support.manifests import changed
+from support.synthetic import Truth, make_run
+
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import Record
+from stallmark.report.sections.thresholds import failures
+
+
+def why(folder, *thresholds: str, truth: Truth | None = None) -> list[str]:
+    run = make_run(folder / "run", truth or Truth(measured_s=20))
+    changed(run, scenario={"name": "limits", "thresholds": list(thresholds)})
+    return failures(summarise([Record(run)]))
+
+
+def test_nothing_is_said_of_thresholds_that_hold(tmp_path):
+    assert why(tmp_path, "tps > 1", "errors < 1 %") == []
+
+
+def test_the_threshold_that_was_not_kept_is_named_with_what_was_measured(tmp_path):
+    [text] = why(tmp_path, "tps > 1", "p95 < 0.001ms")
+    assert text.startswith("p95 < 0.001ms was not kept (") and text.endswith(" ms in cap 64 MiB)")
+
+
+def test_of_an_invalid_step_it_is_said_why_nothing_is_known(tmp_path):
+    [text] = why(tmp_path, "tps > 1", truth=replace(Truth(measured_s=20), foreign_reads_per_second=500))
+    assert text.startswith("tps > 1 is not known in cap 64 MiB: somebody else used the storage")
+
+
+def test_what_was_not_measured_is_not_known(tmp_path):
+    [text] = why(tmp_path, "cpu < 50 %", truth=Truth(measured_s=20, off=("host",)))
+    assert text == "cpu < 50 % is not known in cap 64 MiB: it was not measured there"
