@@ -42,13 +42,14 @@ TICK_S = 0.1
 IMAGE_BYTES = 3 << 30
 BLKIO, CPU = (Path("/sys/fs/cgroup", name, NAME) for name in ("blkio", "cpu"))
 SLOW = ArrayModel(spindles=32, read_ms=1.5, write_ms=1.0, sync_ms=0.5, mb_per_s=500)
+ON_FUSE = {"slow", "fuse"}
 PREPARED, RAN = ": preparing: done", ": running: done"
 """In the output of `stallmark run`: between these lines the users work."""
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
 class Named(StrEnum):
-    """What a comparison names as a cause."""
+    """Causes that a comparison may name."""
 
     ABOVE = "I/O above the device"
     STORAGE = "storage"
@@ -195,7 +196,7 @@ class Places:
     def make(self, wanted: set[str]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        if wanted & {"slow", "fuse"}:
+        if wanted & ON_FUSE:
             self._mount_slow()
         for name in wanted & {"disk-a", "disk-b"}:
             (self.folder / name).mkdir()
@@ -278,11 +279,11 @@ class Conditions(threading.Thread):
         self.join()
 
     def _look(self) -> None:
-        name, said = self.places.now.read_text().strip(), self._log.read_text() if self._log.exists() else ""
+        name, output = self.places.now.read_text().strip(), self._log.read_text() if self._log.exists() else ""
         if name != self._name:
             self._lift()
-            self._name, self._server, self._over = name, "", said.count(RAN)
-        if not name or said.count(RAN) > self._over:
+            self._name, self._server, self._over = name, "", output.count(RAN)
+        if not name or output.count(RAN) > self._over:
             self._lift()
             return
         case = self._experiment.cases.get(name)
@@ -294,7 +295,7 @@ class Conditions(threading.Thread):
             self._limit(case)
         if server:
             self._move(server)
-        if server and case and not self._disturbed and said.count(PREPARED) > said.count(RAN):
+        if server and case and not self._disturbed and output.count(PREPARED) > output.count(RAN):
             self._disturbed = True
             self._disturb(case, data)
 
@@ -311,15 +312,15 @@ class Conditions(threading.Thread):
 
     def _limit(self, case: Case | None) -> None:
         place = self._experiment.place(case)
-        if place in ("slow", "fuse"):
+        if place in ON_FUSE:
             assert self.places.slow
             self.places.slow.set_model("slow", SLOW)
             self._undo.append(lambda slow=self.places.slow: slow.set_model("slow", None))
         if case is None:
             return
         for limit, value in case.limits.items():
-            name, _, what = limit.partition(" ")
-            device, file = self.places.device(name), BLKIO / f"blkio.throttle.{what}_device"
+            name, _, operation = limit.partition(" ")
+            device, file = self.places.device(name), BLKIO / f"blkio.throttle.{operation}_device"
             file.write_text(f"{device} {value}")
             self._undo.append(lambda file=file, device=device: file.write_text(f"{device} 0"))
         if case.tags:
@@ -359,11 +360,11 @@ def _postmaster(data: Path) -> str:
 def lock_history(data: Path) -> None:
     """Lock the history for 40 ms in every 50. Nothing is changed."""
     lines = (data / "data" / "postmaster.pid").read_text().splitlines()
-    place = {"host": lines[4].strip(), "port": lines[3].strip(), "user": "stallmark", "autocommit": True}
-    with psycopg.connect(**place, dbname="postgres") as asked:
+    server = f"host={lines[4].strip()} port={lines[3].strip()} user=stallmark"
+    with psycopg.connect(f"{server} dbname=postgres", autocommit=True) as asked:
         listed = asked.execute("SELECT datname FROM pg_database WHERE NOT datistemplate ORDER BY datname = 'postgres'")
         [database, *_] = [name for (name,) in listed]
-    with psycopg.connect(**place, dbname=database) as session:
+    with psycopg.connect(f"{server} dbname={database}", autocommit=True) as session:
         while True:
             with session.transaction():
                 session.execute("LOCK TABLE bank.history IN ACCESS EXCLUSIVE MODE")
@@ -408,7 +409,7 @@ def run(folder: Path, name: str, experiment: Experiment, places: Places) -> None
     print(f"{name}: ended with {done.returncode}; its output is {log}", file=sys.stderr, flush=True)
 
 
-def told(command: str, folder: Path) -> dict[str, Any]:
+def read_summary(command: str, folder: Path) -> dict[str, Any]:
     """Return the JSON of a command on the runs in a folder."""
     runs = [str(each) for each in sorted(folder.iterdir())]
     arguments = ["--baseline", "A"] if command == "compare" else []
@@ -422,7 +423,7 @@ def told(command: str, folder: Path) -> dict[str, Any]:
     return result
 
 
-def named(pair: dict[str, Any]) -> set[Named]:
+def named_causes(pair: dict[str, Any]) -> set[Named]:
     """Return what a comparison names as the cause, by the kinds of its findings."""
     cause = pair["cause"]
     if not cause or (cause["storage"] == "not_known" and not cause["finding"]["kind"].startswith("response_time")):
@@ -433,11 +434,11 @@ def named(pair: dict[str, Any]) -> set[Named]:
         return {Named.NOTHING}
     if cause["storage"] != "is_not_the_cause":
         names.add(Named.ABOVE if "above" in json.dumps([finding["kind"], facts.get("io_reason")]) else Named.STORAGE)
-    names |= {_reason(other) for other in facts.get("others", [])}
+    names |= {_reason_name(other) for other in facts.get("others", [])}
     return names or {Named.UNKNOWN}
 
 
-def _reason(finding: dict[str, Any]) -> Named:
+def _reason_name(finding: dict[str, Any]) -> Named:
     kind, part = finding["kind"], finding["facts"].get("part")
     if "above" in kind or "above" in str(part):
         return Named.ABOVE
@@ -450,15 +451,16 @@ def _reason(finding: dict[str, Any]) -> Named:
     return Named.LOCKS if part == "lock" else Named.OTHER
 
 
-def mark(case: Case, names: set[Named], verdicts: Sequence[str]) -> Mark:
+def judge_case(case: Case, names: set[Named], verdicts: Sequence[str]) -> Mark:
     """Judge what was named. Storage without its place is right of what was made above the device only if no step says
     that its device limits it."""
     if names in case.right:
         return Mark.RIGHT
     if names == {Named.UNKNOWN}:
         return Mark.NOT_TOLD
-    storage = bool(names & IS_STORAGE)
-    if case.storage != storage and names != {Named.NOTHING}:
+    if {Named.NOTHING} in (names, *case.right):
+        return Mark.WRONG
+    if case.storage != bool(names & IS_STORAGE):
         return Mark.OPPOSITE
     placed = any(kind in ("device_limits", "device_latency_limits") for kind in verdicts)
     if case.storage and names == {Named.STORAGE} and case.right == THROTTLED and not placed:
@@ -468,7 +470,7 @@ def mark(case: Case, names: set[Named], verdicts: Sequence[str]) -> Mark:
 
 def rows(folder: Path, name: str, experiment: Experiment) -> Iterator[tuple[str, str, str, str, str, Mark]]:
     """Yield the rows of the table: case, cause made, throughput, cause named, verdicts on the device, mark."""
-    compared, reported = (told(command, folder / "runs" / name) for command in ("compare", "report"))
+    compared, reported = (read_summary(command, folder / "runs" / name) for command in ("compare", "report"))
     steps = [step for run in reported["runs"] for step in run["steps"]]
     baseline = Counter(_verdict(step) for step in steps if step["variant"] == "A")
     yield f"{name}: A", "the baseline", "", "", _listed(baseline), Mark.RIGHT
@@ -477,15 +479,13 @@ def rows(folder: Path, name: str, experiment: Experiment) -> Iterator[tuple[str,
         if not case:
             continue
         verdicts = Counter(_verdict(step) for step in steps if step["variant"] == pair["b"])
-        names = named(pair)
+        names = named_causes(pair)
         ratio = pair["primary"]["ratio"]
-        sentence = pair["cause"]["finding"]["sentence"] if pair["cause"] else "no cause"
-        if pair["verdict"] == "not_comparable":
-            sentence = f"(not comparable) {sentence}"
-        words = f"**{', '.join(sorted(names))}**: {sentence}"
+        finding = pair["cause"]["finding"] if pair["cause"] else pair["finding"]
+        words = f"**{', '.join(sorted(names))}**: {finding['sentence']}"
         yield (
             pair["b"], case.made, f"{ratio:.2f} ×" if ratio else "–", words, _listed(verdicts),
-            mark(case, names, list(verdicts)),
+            judge_case(case, names, list(verdicts)),
         )  # fmt: skip
 
 
@@ -509,12 +509,12 @@ def judge(folder: Path, wanted: dict[str, Experiment]) -> bool:
             baseline = row[1] == "the baseline"
             marks.update([] if baseline else [row[-1]])
             print(f"| {' | '.join(row[:-1])} | {'' if baseline else row[-1]} |")
-    print(f"\n{marks[Mark.RIGHT]} of {marks.total()} right: " + ", ".join(f"{marks[one]} {one}" for one in Mark))
+    print(f"\n{marks[Mark.RIGHT]} of {marks.total()} right: " + ", ".join(f"{marks[mark]} {mark}" for mark in Mark))
     return not marks[Mark.OPPOSITE]
 
 
 @contextmanager
-def made(folder: Path, wanted: dict[str, Experiment]) -> Iterator[Places]:
+def prepared(folder: Path, wanted: dict[str, Experiment]) -> Iterator[Places]:
     """Make file systems and control groups, and remove them at the end."""
     clean()
     atexit.register(clean)
@@ -535,18 +535,17 @@ def made(folder: Path, wanted: dict[str, Experiment]) -> Iterator[Places]:
         shutil.rmtree(folder / NAME, ignore_errors=True)
 
 
-def chosen(words: Sequence[str]) -> dict[str, Experiment]:
+def select_experiments(words: Sequence[str]) -> dict[str, Experiment]:
     """Return the experiments with the cases that are wanted and possible here."""
-    slow = shutil.which("bindfs")
-    if not slow:
+    bindfs = shutil.which("bindfs")
+    if not bindfs:
         print("bindfs is missing: no slow device, no tags, no FUSE", file=sys.stderr)
     wanted = {}
     for name, experiment in EXPERIMENTS.items():
         cases = {
             key: case
             for key, case in experiment.cases.items()
-            if (not words or any(word in key for word in words))
-            and (slow or {case.place, experiment.a} & {"slow", "fuse"} == set())
+            if (not words or any(word in key for word in words)) and (bindfs or experiment.place(case) not in ON_FUSE)
         }
         if cases:
             wanted[name] = replace(experiment, cases=cases)
@@ -562,12 +561,12 @@ def main() -> None:
     parser.add_argument("--judge", action="store_true", help="judge the records that are there")
     given = parser.parse_args()
     folder = given.folder.resolve()
-    wanted = chosen(given.only)
+    wanted = select_experiments(given.only)
     if not given.judge:
         if os.geteuid() or not BLKIO.parent.is_dir():
             sys.exit("This makes loop devices and control groups: run it as root, on Linux with cgroup v1's blkio.")
         folder.mkdir(parents=True, exist_ok=True)
-        with made(folder, wanted) as places:
+        with prepared(folder, wanted) as places:
             for name, experiment in wanted.items():
                 run(folder, name, experiment, places)
     sys.exit(0 if judge(folder, wanted) else 1)
