@@ -4,11 +4,11 @@
     python -m benchmarks.attribution FOLDER --only hog tags    the cases whose names have one of these words
     python -m benchmarks.attribution FOLDER --judge            judge the records in FOLDER again, without a load
 
-The bank on the embedded server lies on the loop device `a` in variant A, and on `b` in all others. There a cause
-is made while the users work: limits of the block controller, tags of the queue, busy processes, a slow file system of
-FUSE. CPUs are made busy beside folders of FOLDER's own disk: a loop device itself waits for a CPU. What needs bindfs is
-left out if it is missing. Prints a table in Markdown, and ends with 1 if a cause is named that is the opposite of the
-one made. FOLDER must be on a disk that direct I/O is possible on.
+The bank on the embedded server lies on a loop device in variant A, and on its twin in all others. There a cause is
+made while the users work: limits of the block controller, tags of the queue, a slow file system of FUSE, a session that
+locks. A read of these devices takes 0.4 ms, so that other work of the machine hardly changes A. CPUs are made busy
+beside folders of FOLDER's own disk: a loop device itself waits for a CPU. Prints a table in Markdown, and ends with 1
+if a cause is named that is the opposite of the one made. FOLDER must be on a disk that direct I/O is possible on.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ REPEATS = 3
 TICK_S = 0.1
 IMAGE_BYTES = 3 << 30
 BLKIO, CPU = (Path("/sys/fs/cgroup", name, NAME) for name in ("blkio", "cpu"))
-SLOW = ArrayModel(spindles=32, read_ms=1.5, write_ms=1.0, sync_ms=0.5, mb_per_s=500)
-ON_FUSE = {"slow", "fuse"}
+DISK = ArrayModel(spindles=32, read_ms=0.4, write_ms=0.3, sync_ms=0.3, mb_per_s=500)
+SLOW = ArrayModel(spindles=32, read_ms=1.6, write_ms=1.2, sync_ms=1.2, mb_per_s=500)
+FOLDERS, QUICK = {"disk-a", "disk-b"}, {"quick-a", "quick-b"}
+"""Places on FOLDER's own disk, and on loop devices as quick as it; all others are behind a file system of FUSE."""
 PREPARED, RAN = ": preparing: done", ": running: done"
 """In the output of `stallmark run`: between these lines the users work."""
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -82,6 +84,7 @@ class Case:
     tags: int | None = None
     cpu_share: float | None = None  # of one CPU, which the server's processes may use
     table_lock: bool = False
+    model: ArrayModel = DISK  # of the devices behind FUSE
     place: str | None = None
     variant: dict[str, Any] = field(default_factory=dict)
 
@@ -97,6 +100,12 @@ SAME = ({Named.NOTHING},)
 BOTH = ({Named.ABOVE, Named.CPU},)
 
 
+def emulated(read_ms: float) -> dict[str, Any]:
+    """Return the part of a variant that puts its data on an emulated array."""
+    array = {"spindles": 8, "read_ms": read_ms, "write_ms": read_ms / 2, "sync_ms": 0, "mb_per_s": 200}
+    return {"emulated_array": {"data": array}}
+
+
 @dataclass(frozen=True)
 class Experiment:
     """Cases that are held against one A. The places of A and of the others, unless a case has another."""
@@ -106,6 +115,7 @@ class Experiment:
     b: str = "b"
     logs: tuple[str, str] | None = None
     users: int = 4
+    variant: dict[str, Any] = field(default_factory=dict)  # of A
     hooks: bool = True  # an emulated array has none
 
     def place(self, case: Case | None) -> str:
@@ -115,23 +125,27 @@ class Experiment:
 
 LOOPS = {
     "nothing": Case("nothing (A/A)", SAME),
-    "reads-mild": Case("reads held to 2,000/s", THROTTLED, {"b read_iops": 2000}),
-    "reads-hard": Case("reads held to 400/s", THROTTLED, {"b read_iops": 400}),
-    "read-bytes": Case("reads held to 6 MB/s", THROTTLED, {"b read_bps": 6_000_000}),
-    "writes": Case("writes held to 300/s", THROTTLED, {"b write_iops": 300}),
-    "write-bytes": Case("writes held to 4 MB/s", THROTTLED, {"b write_bps": 4_000_000}),
-    "reads-writes": Case(
-        "reads held to 1,500/s and writes to 500/s", THROTTLED, {"b read_iops": 1500, "b write_iops": 500}
-    ),
-    "below": Case("the disk below the loop device held to 400 reads/s", IN_DEVICE, {"disk read_iops": 400}),
-    "cpu-quota": Case("the server held to 0.15 of a CPU", PROCESSOR, cpu_share=0.15),
+    "reads-mild": Case("reads held to 400/s", THROTTLED, {"b read_iops": 400}),
+    "reads-hard": Case("reads held to 120/s", THROTTLED, {"b read_iops": 120}),
+    "read-bytes": Case("reads held to 1.5 MB/s", THROTTLED, {"b read_bps": 1_500_000}),
+    "writes": Case("writes held to 100/s", THROTTLED, {"b write_iops": 100}),
+    "write-bytes": Case("writes held to 1 MB/s", THROTTLED, {"b write_bps": 1_000_000}),
+    "reads-writes": Case("reads and writes held to 200/s each", THROTTLED, {"b read_iops": 200, "b write_iops": 200}),
+    "slow": Case("a device four times as slow", IN_DEVICE, model=SLOW),
+    "fuse": Case("a file system of FUSE four times as slow", THROTTLED + IN_DEVICE, model=SLOW, place="fuse"),
+    "cpu-quota": Case("the server held to 0.04 of a CPU", PROCESSOR, cpu_share=0.04),
     "locks": Case("another session locks a table", ({Named.LOCKS},), table_lock=True),
-    "fuse": Case("a slow file system of FUSE (reads of 1.5 ms)", THROTTLED + IN_DEVICE, place="fuse"),
+    "pool": Case("a buffer pool of 150 MiB for one of 8", ({Named.NUMBER},), variant={"buffer_pool": "150MiB"}),
 }
 LOG_APART = {
-    "log-mild": Case("writes of the log held to 300/s", THROTTLED, {"log-b write_iops": 300}),
-    "log-hard": Case("writes of the log held to 60/s", THROTTLED, {"log-b write_iops": 60}),
-    "data-reads": Case("reads of data held to 800/s, the log apart", THROTTLED, {"b read_iops": 800}),
+    "log-mild": Case("writes of the log held to 150/s", THROTTLED, {"log-b write_iops": 150}),
+    "log-hard": Case("writes of the log held to 40/s", THROTTLED, {"log-b write_iops": 40}),
+    "data-reads": Case("reads of data held to 250/s, the log apart", THROTTLED, {"b read_iops": 250}),
+}
+QUICK_LOOPS = {
+    "quick-reads": Case("reads of a quick device held to 1,500/s", THROTTLED, {"quick-b read_iops": 1500}),
+    "below": Case("the disk below the loop device held to 400 reads/s", IN_DEVICE, {"disk read_iops": 400}),
+    "tags": Case("a slow device with nr_requests = 4", (*THROTTLED, {Named.ABOVE, Named.STORAGE}), tags=4, place="b"),
 }
 BESIDE = {
     "nothing-disk": Case("nothing (A/A)", SAME),
@@ -140,20 +154,13 @@ BESIDE = {
     "hog-reads": Case("2 busy processes, reads held to 800/s", THROTTLED + BOTH, {"disk read_iops": 800}, hogs=2),
     "hog-8-reads": Case("8 busy processes, reads held to 2,000/s", THROTTLED + BOTH, {"disk read_iops": 2000}, hogs=8),
 }
-QUEUE = {
-    "slow": Case("a device of 1.5 ms, one I/O after the other", IN_DEVICE, place="slow"),
-    "tags": Case("the same with nr_requests = 4", (*THROTTLED, {Named.ABOVE, Named.STORAGE}), tags=4, place="slow"),
-}
-MEMORY = {"pool": Case("a buffer pool of 100 MiB for one of 8", ({Named.NUMBER},), variant={"buffer_pool": "100MiB"})}
-ARRAY = {"spindles": 8, "read_ms": 4, "write_ms": 2, "sync_ms": 0, "mb_per_s": 200}
-EMULATED = {"emulated": Case("an emulated array of 4 ms", IN_DEVICE, variant={"emulated_array": {"data": ARRAY}})}
+EMULATED = {"emulated": Case("an emulated array of 4 ms for one of 1 ms", IN_DEVICE, variant=emulated(4))}
 EXPERIMENTS = {
     "loops": Experiment(LOOPS),
     "log-apart": Experiment(LOG_APART, logs=("log-a", "log-b")),
-    "queue": Experiment(QUEUE, users=16),
-    "memory": Experiment(MEMORY, "slow", "slow"),
+    "quick-loops": Experiment(QUICK_LOOPS, "quick-a", "quick-b", users=16),
     "beside": Experiment(BESIDE, "disk-a", "disk-b"),
-    "emulated": Experiment(EMULATED, "disk-a", "disk-b", hooks=False),
+    "emulated": Experiment(EMULATED, "disk-a", "disk-b", variant=emulated(1), hooks=False),
 }
 
 
@@ -196,23 +203,24 @@ class Places:
     def make(self, wanted: set[str]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        if wanted & ON_FUSE:
+        if wanted - FOLDERS - QUICK:
             self._mount_slow()
-        for name in wanted & {"disk-a", "disk-b"}:
+        for name in wanted - {"fuse"}:
             (self.folder / name).mkdir()
-            (self.folder / name).chmod(0o777)
-        for name in sorted(wanted - {"fuse", "disk-a", "disk-b"}):
-            image = self.folder / ("slow-files/slow.img" if name == "slow" else f"{name}.img")
-            call("truncate", f"--size={IMAGE_BYTES}", image)
-            call("mkfs.ext4", "-q", "-F", image)
-            below = self.folder / "slow-mount/slow.img" if name == "slow" else image
-            loop = self.loops[name] = call("losetup", "--find", "--show", "--direct-io=on", below)
-            (self.folder / name).mkdir(exist_ok=True)
-            call("mount", loop, self.folder / name)
+            if name not in FOLDERS:
+                self._mount_loop(name)
             (self.folder / name).chmod(0o777)
 
+    def _mount_loop(self, name: str) -> None:
+        image = self.folder / ("" if name in QUICK else "slow-files") / f"{name}.img"
+        call("truncate", f"--size={IMAGE_BYTES}", image)
+        call("mkfs.ext4", "-q", "-F", image)
+        below = image if name in QUICK else self.folder / "slow-mount" / image.name
+        self.loops[name] = call("losetup", "--find", "--show", "--direct-io=on", below)
+        call("mount", self.loops[name], self.folder / name)
+
     def _mount_slow(self) -> None:
-        """Mount a file system of FUSE whose I/O takes as long as SLOW says, once it has been made slow."""
+        """Mount a file system of FUSE whose I/O takes as long as a model says, once it has one."""
         files, mount = self.folder / "slow-files", self.folder / "slow-mount"
         for each in (files, mount, files / "fuse"):
             each.mkdir(exist_ok=True)
@@ -311,10 +319,8 @@ class Conditions(threading.Thread):
                 self._moved.add(process)
 
     def _limit(self, case: Case | None) -> None:
-        place = self._experiment.place(case)
-        if place in ON_FUSE:
-            assert self.places.slow
-            self.places.slow.set_model("slow", SLOW)
+        if self.places.slow:
+            self.places.slow.set_model("slow", case.model if case else DISK)
             self._undo.append(lambda slow=self.places.slow: slow.set_model("slow", None))
         if case is None:
             return
@@ -324,7 +330,7 @@ class Conditions(threading.Thread):
             file.write_text(f"{device} {value}")
             self._undo.append(lambda file=file, device=device: file.write_text(f"{device} 0"))
         if case.tags:
-            tags = self.places.queue(place) / "nr_requests"
+            tags = self.places.queue(self._experiment.place(case)) / "nr_requests"
             before = tags.read_text()
             tags.write_text(str(case.tags))
             self._undo.append(lambda: tags.write_text(before))
@@ -378,15 +384,13 @@ def scenario(name: str, experiment: Experiment, places: Places) -> dict[str, Any
         if experiment.logs:
             place["log"] = str(places.data(experiment.logs[case is not None]))
         before = {"command": ["/bin/sh", "-c", f"echo {key} > {places.now}"]}
-        return {"name": key, "place": place, **({"before": before} if experiment.hooks else {}), **own(case)}
-
-    def own(case: Case | None) -> dict[str, Any]:
-        return case.variant if case else {}
+        hook = {"before": before} if experiment.hooks else {}
+        return {"name": key, "place": place, **hook, **(case or experiment).variant}
 
     return {
         **{"name": name, "title": name, "answers": "-", "needs": "-"},
         "workload": {"name": "bank", "scale": {"branches": 20}},
-        **{"users": experiment.users, "warm_up": "2s", "measure": "6s"},
+        **{"users": experiment.users, "warm_up": "1s", "measure": "5s"},
         **{"buffer_pool": "8MiB", "reset": "restore", "repeats": REPEATS},
         "variants": [variant("A", None), *(variant(key, case) for key, case in experiment.cases.items())],
     }
@@ -536,18 +540,11 @@ def prepared(folder: Path, wanted: dict[str, Experiment]) -> Iterator[Places]:
 
 
 def select_experiments(words: Sequence[str]) -> dict[str, Experiment]:
-    """Return the experiments with the cases that are wanted and possible here."""
-    bindfs = shutil.which("bindfs")
-    if not bindfs:
-        print("bindfs is missing: no slow device, no tags, no FUSE", file=sys.stderr)
+    """Return the experiments with the cases that are wanted."""
     wanted = {}
     for name, experiment in EXPERIMENTS.items():
-        cases = {
-            key: case
-            for key, case in experiment.cases.items()
-            if (not words or any(word in key for word in words)) and (bindfs or experiment.place(case) not in ON_FUSE)
-        }
-        if cases:
+        cases = experiment.cases.items()
+        if cases := {key: case for key, case in cases if not words or any(word in key for word in words)}:
             wanted[name] = replace(experiment, cases=cases)
     return wanted
 
@@ -565,6 +562,8 @@ def main() -> None:
     if not given.judge:
         if os.geteuid() or not BLKIO.parent.is_dir():
             sys.exit("This makes loop devices and control groups: run it as root, on Linux with cgroup v1's blkio.")
+        if not shutil.which("bindfs"):
+            sys.exit("Slow devices are made with bindfs, which is missing (Debian and Ubuntu: apt install bindfs).")
         folder.mkdir(parents=True, exist_ok=True)
         with prepared(folder, wanted) as places:
             for name, experiment in wanted.items():
