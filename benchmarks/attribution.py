@@ -43,6 +43,7 @@ IMAGE_BYTES = 3 << 30
 BLKIO, CPU = (Path("/sys/fs/cgroup", name, NAME) for name in ("blkio", "cpu"))
 DISK = ArrayModel(spindles=32, read_ms=0.4, write_ms=0.3, sync_ms=0.3, mb_per_s=500)
 SLOW = ArrayModel(spindles=32, read_ms=1.6, write_ms=1.2, sync_ms=1.2, mb_per_s=500)
+SLOWEST = ArrayModel(spindles=32, read_ms=8, write_ms=6, sync_ms=6, mb_per_s=500)
 FOLDERS, QUICK = {"disk-a", "disk-b"}, {"quick-a", "quick-b"}
 """Places on FOLDER's own disk, and on loop devices as quick as it; all others are behind a file system of FUSE."""
 PREPARED, RAN = ": preparing: done", ": running: done"
@@ -97,6 +98,8 @@ THROTTLED = ({Named.ABOVE},)
 IN_DEVICE = ({Named.STORAGE},)
 PROCESSOR = ({Named.CPU},)
 SAME = ({Named.NOTHING},)
+FEWER = ({Named.NUMBER}, {Named.NUMBER, Named.STORAGE})
+"""Of fewer I/Os fewer queue at the device, so each takes less."""
 BOTH = ({Named.ABOVE, Named.CPU},)
 
 
@@ -125,34 +128,38 @@ class Experiment:
 
 LOOPS = {
     "nothing": Case("nothing (A/A)", SAME),
-    "reads-mild": Case("reads held to 400/s", THROTTLED, {"b read_iops": 400}),
-    "reads-hard": Case("reads held to 120/s", THROTTLED, {"b read_iops": 120}),
-    "read-bytes": Case("reads held to 1.5 MB/s", THROTTLED, {"b read_bps": 1_500_000}),
-    "writes": Case("writes held to 100/s", THROTTLED, {"b write_iops": 100}),
-    "write-bytes": Case("writes held to 1 MB/s", THROTTLED, {"b write_bps": 1_000_000}),
-    "reads-writes": Case("reads and writes held to 200/s each", THROTTLED, {"b read_iops": 200, "b write_iops": 200}),
+    "reads-mild": Case("reads limited to 400/s", THROTTLED, {"b read_iops": 400}),
+    "reads-hard": Case("reads limited to 120/s", THROTTLED, {"b read_iops": 120}),
+    "read-bytes": Case("reads limited to 1.5 MB/s", THROTTLED, {"b read_bps": 1_500_000}),
+    "writes": Case("writes limited to 100/s", THROTTLED, {"b write_iops": 100}),
+    "write-bytes": Case("writes limited to 1 MB/s", THROTTLED, {"b write_bps": 1_000_000}),
+    "reads-writes": Case(
+        "reads and writes limited to 200/s each", THROTTLED, {"b read_iops": 200, "b write_iops": 200}
+    ),
     "slow": Case("a device four times as slow", IN_DEVICE, model=SLOW),
-    "fuse": Case("a file system of FUSE four times as slow", THROTTLED + IN_DEVICE, model=SLOW, place="fuse"),
-    "cpu-quota": Case("the server held to 0.04 of a CPU", PROCESSOR, cpu_share=0.04),
+    "fuse": Case("a file system of FUSE, 20 times as slow", THROTTLED + IN_DEVICE, model=SLOWEST, place="fuse"),
+    "cpu-quota": Case("the server limited to 0.04 of a CPU", PROCESSOR, cpu_share=0.04),
     "locks": Case("another session locks a table", ({Named.LOCKS},), table_lock=True),
-    "pool": Case("a buffer pool of 150 MiB for one of 8", ({Named.NUMBER},), variant={"buffer_pool": "150MiB"}),
+    "pool": Case("a buffer pool of 150 MiB for one of 8", FEWER, variant={"buffer_pool": "150MiB"}),
 }
 LOG_APART = {
-    "log-mild": Case("writes of the log held to 150/s", THROTTLED, {"log-b write_iops": 150}),
-    "log-hard": Case("writes of the log held to 40/s", THROTTLED, {"log-b write_iops": 40}),
-    "data-reads": Case("reads of data held to 250/s, the log apart", THROTTLED, {"b read_iops": 250}),
+    "log-mild": Case("writes of the log limited to 150/s", THROTTLED, {"log-b write_iops": 150}),
+    "log-hard": Case("writes of the log limited to 40/s", THROTTLED, {"log-b write_iops": 40}),
+    "data-reads": Case("reads of data limited to 250/s, the log apart", THROTTLED, {"b read_iops": 250}),
 }
 QUICK_LOOPS = {
-    "quick-reads": Case("reads of a quick device held to 1,500/s", THROTTLED, {"quick-b read_iops": 1500}),
-    "below": Case("the disk below the loop device held to 400 reads/s", IN_DEVICE, {"disk read_iops": 400}),
+    "quick-reads": Case("reads of a quick device limited to 1,500/s", THROTTLED, {"quick-b read_iops": 1500}),
+    "below": Case("the disk below the loop device limited to 400 reads/s", IN_DEVICE, {"disk read_iops": 400}),
     "tags": Case("a slow device with nr_requests = 4", (*THROTTLED, {Named.ABOVE, Named.STORAGE}), tags=4, place="b"),
 }
 BESIDE = {
     "nothing-disk": Case("nothing (A/A)", SAME),
     "hog-2": Case("2 busy processes beside", PROCESSOR, hogs=2),
     "hog-8": Case("8 busy processes beside", PROCESSOR, hogs=8),
-    "hog-reads": Case("2 busy processes, reads held to 800/s", THROTTLED + BOTH, {"disk read_iops": 800}, hogs=2),
-    "hog-8-reads": Case("8 busy processes, reads held to 2,000/s", THROTTLED + BOTH, {"disk read_iops": 2000}, hogs=8),
+    "hog-reads": Case("2 busy processes, reads limited to 800/s", THROTTLED + BOTH, {"disk read_iops": 800}, hogs=2),
+    "hog-8-reads": Case(
+        "8 busy processes, reads limited to 2,000/s", THROTTLED + BOTH, {"disk read_iops": 2000}, hogs=8
+    ),
 }
 EMULATED = {"emulated": Case("an emulated array of 4 ms for one of 1 ms", IN_DEVICE, variant=emulated(4))}
 EXPERIMENTS = {
@@ -214,7 +221,7 @@ class Places:
     def _mount_loop(self, name: str) -> None:
         image = self.folder / ("" if name in QUICK else "slow-files") / f"{name}.img"
         call("truncate", f"--size={IMAGE_BYTES}", image)
-        call("mkfs.ext4", "-q", "-F", image)
+        call("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
         below = image if name in QUICK else self.folder / "slow-mount" / image.name
         self.loops[name] = call("losetup", "--find", "--show", "--direct-io=on", below)
         call("mount", self.loops[name], self.folder / name)
