@@ -150,8 +150,8 @@ LOG_APART = {
 QUICK_LOOPS = {
     "quick-reads": Case("reads of a quick device limited to 1,500/s", THROTTLED, {"quick-b read_iops": 1500}),
     "below": Case("the disk below the loop device limited to 400 reads/s", IN_DEVICE, {"disk read_iops": 400}),
-    "tags": Case("a slow device with nr_requests = 4", (*THROTTLED, {Named.ABOVE, Named.STORAGE}), tags=4, place="b"),
 }
+QUEUE = {"tags": Case("a slow device with nr_requests = 4", (*THROTTLED, {Named.ABOVE, Named.STORAGE}), tags=4)}
 BESIDE = {
     "nothing-disk": Case("nothing (A/A)", SAME),
     "hog-2": Case("2 busy processes beside", PROCESSOR, hogs=2),
@@ -165,7 +165,8 @@ EMULATED = {"emulated": Case("an emulated array of 4 ms for one of 1 ms", IN_DEV
 EXPERIMENTS = {
     "loops": Experiment(LOOPS),
     "log-apart": Experiment(LOG_APART, logs=("log-a", "log-b")),
-    "quick-loops": Experiment(QUICK_LOOPS, "quick-a", "quick-b", users=16),
+    "quick-loops": Experiment(QUICK_LOOPS, "quick-a", "quick-b"),
+    "queue": Experiment(QUEUE, "quick-a", users=16),
     "beside": Experiment(BESIDE, "disk-a", "disk-b"),
     "emulated": Experiment(EMULATED, "disk-a", "disk-b", variant=emulated(1), hooks=False),
 }
