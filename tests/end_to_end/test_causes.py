@@ -28,7 +28,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StepSummary
     variants = [
         variant(f"{pool}, {read_ms} ms", pool, read_ms) for pool in ("8MiB", "200 %") for read_ms in (SLOW_MS, FAST_MS)
     ]
-    measured = {"start_cache": "prefilled", "think_time": None, "warm_up": "3s", "measure": "2s"}
+    measured = {"start_cache": "prefilled", "think_time": None, "warm_up": "3s", "measure": "4s"}
     scenario = tool.scenario(variants=variants, **measured)
     code, said = tool.run("run", scenario)
     assert code in (0, 4), said
