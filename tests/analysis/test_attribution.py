@@ -1,12 +1,24 @@
-"""The share of the server's I/O stall that a device accounts for."""
+"""The division of sessions' time in I/O: in the device, above the device, or at a CPU."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.synthetic import Truth, make_run
+from support.synthetic_steps import WAITS, only_step, step_of
+from support.tables import get, put
 
 from stallmark.analysis.bottleneck import attribution
-from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.bottleneck.attribution import divide_io
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck.summary import PARTS, Source
+from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import SERVER
+from stallmark.analysis.read.own_cpu import OwnCpu
 
 
 def test_times_are_added_up_the_same_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,4 +28,63 @@ def test_times_are_added_up_the_same_in_any_order(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(attribution, "over", lambda counters, interval: Delta(0.0, 1.0, False, values))
     names = SimpleNamespace(read_ms=columns[:3], write_ms=columns[3:6], sync_ms=columns[6:])
     interval: Interval = SimpleNamespace()  # type: ignore[assignment]
-    assert attribution._ms_per_second([(None, names)], interval) == 2.0**53 + 8  # type: ignore[list-item]
+    assert attribution._ms_per_second([(None, names)], interval, reads=False) == 2.0**53 + 5  # type: ignore[list-item]
+
+
+REAL = {"name": "vda", "model": None, "rotational": True}
+SLOW = Truth(read_ms=27, device_share=0.1, waits=WAITS, emulated=False, device=REAL)
+"""30 users, 22 of them in reads of which the device counted a tenth."""
+
+
+def test_time_that_no_cpu_explains_is_storage_above_the_device(tmp_path):
+    step = step_of(tmp_path, SLOW)
+    budget = step.cause.budget
+    assert budget.share("read") == pytest.approx(0.72, abs=0.05) and budget.is_above("read")
+    assert budget.share("unknown") == 0
+    assert step.bottleneck.device_verdict.kind == DeviceKind.ABOVE_LIMITS and step.bottleneck.is_device is True
+    assert step.bottleneck.device_verdict.facts["above_share"] == pytest.approx(0.9, abs=0.05)
+    assert step.cause.demands.read_source == Source.SERVER  # faster reads are predicted from what reads took
+
+
+def test_time_that_the_servers_processes_waited_for_a_cpu_is_no_storage(tmp_path):
+    step = step_of(tmp_path, replace(SLOW, run_delay=25, host_cpu=0.75))
+    assert step.cause.budget.share("read") < 0.1 and step.cause.budget.share("cpu") > 0.7
+    assert step.bottleneck.device_verdict.kind == DeviceKind.NOT_LIMITING
+
+
+@pytest.mark.parametrize(
+    ("host_cpu", "kind", "unknown"), [(0.02, DeviceKind.ABOVE_LIMITS, 0.02), (0.75, DeviceKind.NOT_DIVIDED, 0.6)]
+)
+def test_without_the_servers_processes_busy_cpus_leave_it_open(tmp_path, host_cpu, kind, unknown):
+    step = step_of(tmp_path, replace(SLOW, host_cpu=host_cpu, off=("server_cpu",)))
+    assert step.bottleneck.device_verdict.kind == kind
+    assert step.cause.budget.share("unknown") == pytest.approx(unknown, abs=0.1)
+
+
+def test_a_device_that_counts_no_syncs_has_the_time_of_writes(tmp_path):
+    """A partition: how long its flushes took is in no counter, so nothing is said to be above it."""
+    folder = make_run(tmp_path / "run", replace(SLOW, device_share=0.01))
+    device = get(folder, "device")
+    put(folder, "device", device.set_column(device.column_names.index("sync_ms"), "sync_ms", pa.nulls(len(device))))
+    budget = only_step(folder).cause.budget
+    assert budget.above_ms["log"] == 0 and budget.above_ms["read"] > 0
+
+
+@given(
+    device=st.floats(0, 100), server=st.floats(0.1, 100), seen=st.dictionaries(st.sampled_from(PARTS), st.floats(0, 50)),
+    delay=st.none() | st.floats(0, 50),
+)  # fmt: skip
+def test_shares_sum_to_one_and_are_at_least_zero(device, server, seen, delay):
+    def counters(**values: float) -> Counters:
+        return SimpleNamespace(over=lambda begin, end: Delta(0.0, 1.0, False, values))  # type: ignore[return-value]
+
+    io = SimpleNamespace(
+        data=counters(read_stall_ms=server, write_stall_ms=server), wal=None, wal_names=SERVER, wal_device=None,
+        data_device=counters(read_ms=device, write_ms=device, sync_ms=0.0), cpu_pressure=None,
+        host=counters(user_s=0.5, system_s=0.1, idle_s=1.4),
+    )  # fmt: skip
+    own = None if delay is None else OwnCpu(1.0, 0.3, 0.1, delay, 0.0)
+    interval = SimpleNamespace(begin=0.0, end=1.0)
+    for time in divide_io(io, seen, own, interval).values():  # type: ignore[arg-type]
+        assert min(time.device, time.above, time.cpu, time.unknown) >= 0
+        assert time.device + time.above + time.cpu + time.unknown == pytest.approx(1)

@@ -28,7 +28,7 @@ def test_the_response_time_is_divided_as_sessions_were_seen(slow):
 
 
 def test_what_the_device_does_not_account_for_is_waiting_for_a_cpu(tmp_path):
-    half = step_of(tmp_path, Truth(read_ms=27, device_share=0.5, waits=WAITS))
+    half = step_of(tmp_path, Truth(read_ms=27, device_share=0.5, waits=WAITS, run_delay=15))
     assert half.cause.budget.share("read") == pytest.approx(0.36, abs=0.02)
     assert half.cause.budget.share("cpu") == pytest.approx(0.14 + 0.36, abs=0.05)
 

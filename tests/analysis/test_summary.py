@@ -269,7 +269,7 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     real = {"name": "vda", "model": None, "rotational": True}
     truth = replace(STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.78)
     assert step_of(tmp_path / "slow", truth).bottleneck.is_device is True
-    step = step_of(tmp_path / "busy", replace(truth, device_share=0.1))
+    step = step_of(tmp_path / "busy", replace(truth, device_share=0.1, run_delay=30))
     assert step.bottleneck.is_device is False
     assert step.bottleneck.device_verdict.facts["device_share"] < 0.2
 

@@ -1,12 +1,15 @@
 import pytest
 
+from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
 
+IN_DEVICE = IoTime()
 
-def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, own=(1.0, 1.0), cpu_own=None, **shares):
+
+def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, time=IN_DEVICE, cpu_own=None, **shares):
     rest = {name: shares.get(name, 0.0) for name in ("io", "lock", "wal", "client", "other")}
     rest["cpu"] = 1 - sum(rest.values())
-    return device_verdict(rest if waits else None, data_busy, wal_busy, cpu, wal_apart, own, cpu_own)
+    return device_verdict(rest if waits else None, data_busy, wal_busy, cpu, wal_apart, (time, time), cpu_own)
 
 
 def bottleneck(verdict) -> bool | None:
@@ -55,7 +58,7 @@ def test_waiting_for_a_cpu_after_an_io_is_not_the_devices_doing():
     verdict = judge(cpu=0.7, wal_apart=False, **shares)
     assert bottleneck(verdict) is True
     assert verdict.facts["progress_share"] == pytest.approx((0.11 + 0.353) / (1 - 0.333 - 0.127))
-    verdict = judge(cpu=0.97, wal_apart=False, own=(0.15, 0.15), **shares)
+    verdict = judge(cpu=0.97, wal_apart=False, time=IoTime(device=0.15, cpu=0.85), **shares)
     assert bottleneck(verdict) is False and verdict.facts["device_share"] == pytest.approx(0.15)
 
 
@@ -76,3 +79,30 @@ def test_cpus_that_others_use_are_not_said_to_limit():
     assert judge(io=0.98, data_busy=0.77, cpu=1.0, cpu_own=0.7).kind == DeviceKind.CPUS_LIMIT
     assert judge(io=0.98, data_busy=0.77, cpu=1.0, cpu_own=1.4).kind == DeviceKind.CPUS_LIMIT  # sessions queue for CPUs
     assert bottleneck(judge(io=0.98, data_busy=0.77, cpu=0.6, cpu_own=0.1)) is True
+
+
+ABOVE = IoTime(device=0.03, above=0.97)
+EITHER = IoTime(device=0.1, unknown=0.9)
+
+
+@pytest.mark.parametrize(
+    ("time", "io", "cpu", "kind"),
+    [
+        (ABOVE, 0.9, 0.12, DeviceKind.ABOVE_LIMITS),
+        (ABOVE, 0.3, 0.12, DeviceKind.ONE_OF_SEVERAL),
+        (ABOVE, 0.1, 0.12, DeviceKind.NOT_LIMITING),
+        (ABOVE, 0.9, 0.9, DeviceKind.WITH_CPUS),
+        (IoTime(device=0.6, above=0.4), 0.9, 0.12, DeviceKind.LIMITS),
+        (EITHER, 0.9, 0.12, DeviceKind.NOT_DIVIDED),
+        (EITHER, 0.1, 0.12, DeviceKind.NOT_LIMITING),
+        (IoTime(device=0.9, unknown=0.1), 0.9, 0.12, DeviceKind.LIMITS),
+    ],
+)
+def test_storage_above_the_device_limits_as_the_device_does(time, io, cpu, kind):
+    assert judge(time=time, cpu=cpu, io=io).kind == kind
+
+
+def test_idle_users_of_a_saturated_machine_are_told_of_its_cpus():
+    saturated = judge(client=0.99, cpu=0.97, cpu_own=0.2)
+    assert saturated.kind == DeviceKind.NOT_TOLD and saturated.facts["cpu_share"] == 0.97
+    assert "cpu_share" not in judge(client=0.99, cpu=0.2).facts and "cpu_share" not in judge(lock=0.99, cpu=1.0).facts

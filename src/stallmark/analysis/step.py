@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.attribution import device_share_of_stall
+from stallmark.analysis.bottleneck.attribution import divide_io, of_data_files
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.bottleneck.laws import cpu_cores
 from stallmark.analysis.bottleneck.step import StepFigures, step_cause
@@ -85,13 +85,16 @@ def summarise_step(
     devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
+    seen = wait_parts.over(interval)[0] if wait_parts else {}
+    # Beside another load the server's CPU time is not only that of the sessions seen.
+    divided = divide_io(io, seen, None if step.beside else own_cpu(load, io, interval), interval)
     verdict = device_verdict(
         wait_share,
         data_busy=busy if spindles["data"] else None,
         wal_busy=wal_busy if spindles["wal"] else None,
         cpu_busy=cpu,
         wal_apart=io.wal_device is not None,
-        device_share=device_share_of_stall(io, interval),
+        divided=(of_data_files(divided, seen), divided["log"]),
         cpu_own=cpu_own,
     )
     foreign_cpu = foreign_cpu_share(manifest, load, io, state, interval)
@@ -200,7 +203,7 @@ def summarise_step(
         io_per_mailbox=None  # of several loads it is said of the one that was steered
         if manifest.loads
         else summarise_io_per_mailbox(step.steered, data, apart_iops(load, manifest.workload.transactions, interval)),
-        cause=None if manifest.queries else step_cause(figures, manifest, load, io, wait_parts, interval),
+        cause=None if manifest.queries else step_cause(figures, manifest, load, io, wait_parts, interval, divided),
         beside=step.beside,
         cells=step.cells,
     )

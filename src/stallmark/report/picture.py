@@ -26,7 +26,7 @@ CAUSES = (
     ("log", ("log",), WAIT_COLOURS["wal"]),
     ("locks", ("lock",), WAIT_COLOURS["lock"]),
     ("CPU", ("cpu",), WAIT_COLOURS["cpu"]),
-    ("rest", ("other_io", "client", "queue", "rest"), WAIT_COLOURS["client"]),
+    ("rest", ("other_io", "unknown", "client", "queue", "rest"), WAIT_COLOURS["client"]),
 )
 """Causes, the parts of the response time in each, and their colours."""
 UNKNOWN = "#7d8590"

@@ -51,7 +51,7 @@ FOREIGN_CPU = 0.05
 
 CPU_DELAY = 0.10
 """Share of the transactions' time in which the server's tasks were runnable and waited for a CPU. Measured on 2 CPUs:
-4 users of the bank on an emulated array, other programs on 12 to 90 % of the CPUs, 12 runs. At 5 % of the time (what
+4 users of the bank on an emulated array, other programs on 12 to 90 % of the CPUs, 10 runs. At 5 % of the time (what
 waking up costs) there were 372 transactions per second, at 9 % 366, at 12 % 351 and at 25 % 316. So throughput falls by
 5 %, the size of effect that is not reported, at about a tenth."""
 
@@ -190,6 +190,9 @@ DEVICE_BUSY = 0.9
 """Busy share at which queueing is ten times the service. Used for emulated arrays only: a flash device or an
 array serves many requests at once and shows 100 % long before it is saturated, and virtual disks call
 themselves rotational."""
+
+ABOVE = 0.5
+"""Share of the users' time in storage from which it is said to be above the device: more than in the device itself."""
 
 DEVICE_OWN = 0.8
 """Share of the server's I/O stall below which it is worth saying that the device itself was faster than that."""

@@ -1,50 +1,140 @@
-"""The share of the server's I/O stall that the device accounts for.
+"""The division of sessions' time in I/O: in the device, above the device, or at a CPU.
 
-A backend times its I/O from the request until it runs again. On a busy machine that includes waiting for a CPU. With a
-page cache below, no device may be involved at all. The device's own counters give its share of the stall: the share of
-the users' I/O waits that a faster device could take away.
+A backend times its I/O from the request until it runs again. What a block device counts (/proc/diskstats) begins when a
+request has been allocated. So a request that is throttled (a cgroup's limit), waits for a tag, or is in a stacked or a
+network file system has not reached the counters: that time is storage too, above the device. Only what the CPUs can
+explain is theirs: the server's processes ran or were runnable for so long, less the time in which their sessions were
+seen at a CPU. If the processes are not known, the machine's CPUs give a bound, and what lies within is not told apart.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from stallmark.analysis.bottleneck.summary import STORAGE
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, over
+from stallmark.analysis.read.own_cpu import OwnCpu
 
 
-def device_share_of_stall(io: Io, interval: Interval) -> tuple[float, float]:
-    """Return the shares, 0 to 1, of the stall in I/O of data files and of the log that devices account for.
+@dataclass(frozen=True)
+class IoTime:
+    """The division of the time in one kind of I/O: shares that sum to 1."""
 
-    A share is 1 where the device's counters are not known. Where both lie on one device, its counters do not tell them
-    apart, and both shares are that of the sum.
+    device: float = 1.0
+    above: float = 0.0
+    cpu: float = 0.0
+    unknown: float = 0.0
+    """Above the device or waiting for a CPU."""
+
+    @property
+    def storage(self) -> float:
+        return self.device + self.above
+
+
+def divide_io(io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: Interval) -> dict[str, IoTime]:
+    """Divide the time in each kind of STORAGE.
+
+    `seen` are sessions by part (`WaitParts.over`). `own` is the CPU time of the server's processes; None if it is not
+    known, or if other sessions than those seen use it. All time is the device's if its counters are not known.
+    """
+    shares = _device_shares(io, interval)
+    beyond = {name: seen.get(name, 0.0) * (1 - shares[name]) for name in STORAGE}  # sessions
+    total = math.fsum(beyond.values())
+    if not total:
+        return {name: IoTime() for name in STORAGE}
+    in_io = math.fsum(seen.get(name, 0.0) for name in STORAGE)
+    cpu, either = _at_cpus(io, own, seen, in_io, interval)
+    cpu_share = min(1.0, cpu / total)
+    unknown_share = min(1.0 - cpu_share, either / total)
+    return {
+        name: IoTime(
+            shares[name],
+            (1 - shares[name]) * (1 - cpu_share - unknown_share),
+            (1 - shares[name]) * cpu_share,
+            (1 - shares[name]) * unknown_share,
+        )
+        for name in STORAGE
+    }
+
+
+def of_data_files(divided: Mapping[str, IoTime], seen: Mapping[str, float]) -> IoTime:
+    """Return the division of the time in reads and in other I/O of data files together."""
+    read, other = divided["read"], divided["other_io"]
+    reading, writing = seen.get("read", 0.0), seen.get("other_io", 0.0)
+    weight = reading / (reading + writing) if reading + writing else 1.0
+
+    def mean(one: float, two: float) -> float:
+        return weight * one + (1 - weight) * two
+
+    return IoTime(
+        mean(read.device, other.device),
+        mean(read.above, other.above),
+        mean(read.cpu, other.cpu),
+        mean(read.unknown, other.unknown),
+    )
+
+
+def _at_cpus(
+    io: Io, own: OwnCpu | None, seen: Mapping[str, float], in_io: float, interval: Interval
+) -> tuple[float, float]:
+    """Return how many sessions in I/O were really at a CPU, and how many more may have been."""
+    if own is not None and own.server_run_delay_s is not None:
+        at_cpu = (own.server_user_s + own.server_system_s + own.server_run_delay_s) / own.seconds
+        return max(0.0, at_cpu - seen.get("cpu", 0.0)), 0.0
+    host = over(io.host, interval)
+    if host is None or host.broken:
+        return 0.0, in_io
+    kernel = host.values.get("system_s", 0.0) / host.seconds
+    return 0.0, _waited_share(io, interval) * in_io + kernel
+
+
+def _waited_share(io: Io, interval: Interval) -> float:
+    """Return the share of the time in which anything may have waited for a CPU: as the kernel noted it, else all the
+    time that CPUs were busy (they are all busy at once for no longer than one is on average)."""
+    pressure = over(io.cpu_pressure, interval)
+    if pressure is not None and not pressure.broken and "cpu_stalled_s" in pressure.values:
+        return min(1.0, pressure["cpu_stalled_s"] / pressure.seconds)
+    host = over(io.host, interval)
+    assert host
+    idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
+    return 1 - idle / math.fsum(host.values.values())
+
+
+def _device_shares(io: Io, interval: Interval) -> dict[str, float]:
+    """Return the share of the server's time in each kind of I/O that its device counted; 1 if that is not known.
+
+    A log is hardly ever read, so reads are the data files' even where both lie on one device. There writes and syncs of
+    both are compared together.
     """
     data, wal = (io.data, SERVER), (io.wal, io.wal_names)
+    reads = _share([data], io.data_device, interval, reads=True)
     if io.wal_device is not None:
-        return (
-            _share([data], [(io.data_device, DEVICE)], interval),
-            _share([wal], [(io.wal_device, DEVICE)], interval),
-        )
-    both = _share([data, wal], [(io.data_device, DEVICE)], interval)
-    return both, both
+        writes, log = _share([data], io.data_device, interval), _share([wal], io.wal_device, interval)
+    else:
+        writes = log = _share([data, wal], io.data_device, interval)
+    return {"read": reads, "log": log, "other_io": writes}
 
 
 def _share(
-    stalled: Sequence[tuple[Counters | None, Names]],
-    served: Sequence[tuple[Counters | None, Names]],
-    interval: Interval,
+    asked: Sequence[tuple[Counters | None, Names]], device: Counters | None, interval: Interval, reads: bool = False
 ) -> float:
-    server, device = _ms_per_second(stalled, interval), _ms_per_second(served, interval)
-    return min(1.0, device / server) if server and device is not None else 1.0
+    server = _ms_per_second(asked, interval, reads)
+    counted = _ms_per_second([(device, DEVICE)], interval, reads)
+    return min(1.0, counted / server) if server and counted is not None else 1.0
 
 
-def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: Interval) -> float | None:
-    """Return the ms per second in reads, writes and syncs together; None when one of the sources is not known."""
+def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: Interval, reads: bool) -> float | None:
+    """Return the ms per second in reads, or in writes and syncs together. None if a source is not known, or counts no
+    syncs, as the kernel does not for partitions and volumes."""
     total = 0.0
     for counters, names in sources:
         delta = over(counters, interval)
         if delta is None or delta.broken:
             return None
-        times = {*names.read_ms, *names.write_ms, *names.sync_ms} & delta.values.keys()
+        if names is DEVICE and not reads and not set(names.sync_ms) <= delta.values.keys():
+            return None
+        times = set(names.read_ms if reads else (*names.write_ms, *names.sync_ms)) & delta.values.keys()
         total += math.fsum(delta[name] for name in times) / delta.seconds  # a set has no order
     return total

@@ -5,20 +5,24 @@ rate of transactions times the time each spends in it. So samples of sessions di
 has to be timed.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from stallmark.analysis.bottleneck.attribution import device_share_of_stall
+from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
+from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 
 _SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")
 
 
-def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:
-    """Return the budget; None where no sessions were sampled or nothing ended.
+def make_budget(
+    load: Load, io: Io, waits: WaitParts | None, interval: Interval, divided: Mapping[str, IoTime]
+) -> Budget | None:
+    """Return the budget, with I/O `divided` by `divide_io`; None where no sessions were sampled or nothing ended.
 
     `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the
     server's answers.
@@ -38,32 +42,12 @@ def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval)
         parts = {name: ms * within / served for name, ms in parts.items()}
     parts["queue"] = queue_ms
     parts["client"] = max(0.0, within - served)
-    _give_back(parts, io, interval)
-    return Budget(response_ms, done, parts, looks, io.data_device is not None)
-
-
-def _give_back(parts: dict[str, float], io: Io, interval: Interval) -> None:
-    """Move to "cpu" what sessions spent in I/O that no device accounts for (attribution.py)."""
-    data, log = device_share_of_stall(io, interval)
-    reads = read_share(io, interval)
-    for name, share in zip(STORAGE, (data if reads is None else reads, log, data), strict=True):
-        parts["cpu"] += parts[name] * (1 - share)
-        parts[name] *= share
-
-
-def read_share(io: Io, interval: Interval) -> float | None:
-    """Return the share of the server's time in reads of data files that its device accounts for; None where unknown.
-
-    A log is hardly ever read, so this holds also where it lies on the same device.
-    """
-    server, device = over(io.data, interval), over(io.data_device, interval)
-    if server is None or device is None or server.broken or device.broken:
-        return None
-    stall, own = (
-        sum(d.values.get(n, 0.0) for n in names) / d.seconds
-        for d, names in ((server, SERVER.read_ms), (device, DEVICE.read_ms))
-    )
-    return min(1.0, own / stall) if stall > 0 else None
+    above_ms = {name: parts[name] * divided[name].above for name in STORAGE}
+    for name in STORAGE:
+        parts["cpu"] += parts[name] * divided[name].cpu
+        parts["unknown"] += parts[name] * divided[name].unknown
+        parts[name] *= divided[name].storage
+    return Budget(response_ms, done, parts, looks, io.data_device is not None, above_ms)
 
 
 def relative_spread(load: Load, interval: Interval, batches: int = 10) -> float:

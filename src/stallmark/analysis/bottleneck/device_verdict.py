@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.stats.thresholds import (
+    ABOVE,
     CPU_ALONE,
     CPU_BUSY,
     CPU_LIMITS,
@@ -22,11 +24,15 @@ class DeviceKind(Kind):
     LIMITS = "device_limits"
     LATENCY_LIMITS = "device_latency_limits"
     """Its latency, more than its queue."""
+    ABOVE_LIMITS = "io_above_device_limits"
+    """Storage does, with more time above the device than in the device: a limit, a queue, a file system."""
     NOT_LIMITING = "device_not_limiting"
     ONE_OF_SEVERAL = "device_one_limit_of_several"
     WITH_CPUS = "device_and_cpus_limit"
     CPUS_LIMIT = "cpus_limit"
     """Faster storage would give next to nothing."""
+    NOT_DIVIDED = "io_and_cpu_not_divided"
+    """Sessions in I/O may have waited for storage or for a CPU, and it would turn the verdict."""
     CPUS_BUSY_OTHERWISE = "cpus_busy_otherwise"
     """Busy CPUs, most of which nothing seen accounts for: what they leave to storage is not known."""
     NOT_TOLD = "device_not_told_by_load"
@@ -40,10 +46,11 @@ class JudgedDevice(StrEnum):
 IS_BOTTLENECK = {
     DeviceKind.LIMITS: True,
     DeviceKind.LATENCY_LIMITS: True,
+    DeviceKind.ABOVE_LIMITS: True,
     DeviceKind.NOT_LIMITING: False,
     DeviceKind.CPUS_LIMIT: False,
 }
-"""By kind; of the others it is not known, or the device is one limit among others."""
+"""Whether storage is the bottleneck, by kind; of the others it is not known, or storage is one limit among others."""
 
 
 def device_verdict(
@@ -52,15 +59,15 @@ def device_verdict(
     wal_busy: float | None,
     cpu_busy: float | None,
     wal_apart: bool,
-    device_share: tuple[float, float] = (1.0, 1.0),
+    divided: tuple[IoTime, IoTime] = (IoTime(), IoTime()),
     cpu_own: float | None = None,
 ) -> Finding | None:
     """Judge the device on which users waited most; None where too little is known to say anything.
 
     `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated. `wal_apart`:
-    the log lies on a device of its own. `device_share`: the share of the users' waits for data files and for the log
-    that the device accounts for (`device_share_of_stall`). `cpu_own`: the share of the CPUs that sessions and executors
-    account for, or the server's process; None where it is not known.
+    the log lies on a device of its own. `divided`: the time in I/O of data files and of the log (`divide_io`).
+    `cpu_own`: the share of the CPUs that sessions and executors account for, or the server's process; None if it is not
+    known.
     """
     if waits is None:
         return _without_waits(data_busy, cpu_busy)
@@ -68,18 +75,21 @@ def device_verdict(
     device, busy = (JudgedDevice.LOG, wal_busy) if of_log else (JudgedDevice.DATA, data_busy)
     progressing = 1 - waits["client"] - waits["lock"]
     if progressing < PROGRESS_FLOOR:
-        spent = "client" if waits["client"] >= waits["lock"] else "lock"
-        return info(DeviceKind.NOT_TOLD, spent_in=spent, share=waits[spent])
-    waited = waits["io"] + waits["wal"]
-    in_device = waits["io"] * device_share[0] + waits["wal"] * device_share[1]
-    share_of_device = in_device / progressing
+        return _told_little(waits, cpu_busy, cpu_own)
+
+    def waited(kind: str) -> float:
+        return sum(waits[name] * getattr(time, kind) for name, time in zip(("io", "wal"), divided, strict=True))
+
+    in_io, in_storage = waits["io"] + waits["wal"], waited("storage")
+    share = in_storage / progressing
     facts = {
         "device": device,
         "io_share": waits["io"],
         "log_share": waits["wal"],
         "lock_share": waits["lock"],
-        "progress_share": share_of_device,
-        "device_share": in_device / waited if waited >= PROGRESS_FLOOR else 1.0,  # of io and log
+        "progress_share": share,
+        "device_share": waited("device") / in_io if in_io >= PROGRESS_FLOOR else 1.0,
+        "above_share": waited("above") / in_io if in_io >= PROGRESS_FLOOR else 0.0,
         "busy_share": busy,
         "cpu_share": cpu_busy,
         "cpu_own_share": cpu_own,
@@ -88,12 +98,28 @@ def device_verdict(
         return info(DeviceKind.CPUS_BUSY_OTHERWISE, **facts)
     if cpu_busy is not None and cpu_busy >= CPU_ALONE:
         return info(DeviceKind.CPUS_LIMIT, **facts)
-    if share_of_device > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
+    if share > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
         return info(DeviceKind.WITH_CPUS, **facts)
-    if share_of_device >= DEVICE_LIMITS:
+    if _level(share) != _level(share + waited("unknown") / progressing):
+        return info(DeviceKind.NOT_DIVIDED, **facts)
+    if share >= DEVICE_LIMITS and waited("above") > ABOVE * in_storage:
+        return info(DeviceKind.ABOVE_LIMITS, **facts)
+    if share >= DEVICE_LIMITS:
         seldom_busy = busy is not None and busy < DEVICE_QUEUES
         return info(DeviceKind.LATENCY_LIMITS if seldom_busy else DeviceKind.LIMITS, **facts)
-    return info(DeviceKind.NOT_LIMITING if share_of_device <= DEVICE_FREE else DeviceKind.ONE_OF_SEVERAL, **facts)
+    return info(DeviceKind.NOT_LIMITING if share <= DEVICE_FREE else DeviceKind.ONE_OF_SEVERAL, **facts)
+
+
+def _level(share: float) -> int:
+    return (share > DEVICE_FREE) + (share >= DEVICE_LIMITS)
+
+
+def _told_little(waits: Mapping[str, float], cpu_busy: float | None, cpu_own: float | None) -> Finding:
+    """Judge a load that keeps no session busy: more users are no remedy if the CPUs are saturated."""
+    spent = "client" if waits["client"] >= waits["lock"] else "lock"
+    saturated = spent == "client" and cpu_busy is not None and cpu_busy >= CPU_LIMITS
+    cpus = {"cpu_share": cpu_busy, "cpu_own_share": cpu_own} if saturated else {}
+    return info(DeviceKind.NOT_TOLD, spent_in=spent, share=waits[spent], **cpus)
 
 
 def _needed(busy: float, own: float | None) -> float:

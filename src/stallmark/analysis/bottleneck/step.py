@@ -1,9 +1,10 @@
 """The analysis of one step's bottleneck, put together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stallmark.analysis.bottleneck.associations import associations
+from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.bottleneck.budget import make_budget, relative_spread
 from stallmark.analysis.bottleneck.laws import laws, wait_laws
 from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
@@ -30,11 +31,17 @@ class StepFigures:
 
 
 def step_cause(
-    step: StepFigures, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
+    step: StepFigures,
+    manifest: Manifest,
+    load: Load,
+    io: Io,
+    waits: WaitParts | None,
+    interval: Interval,
+    divided: Mapping[str, IoTime],
 ) -> StepCause:
     """Return what limits a step of transactions."""
     arrivals, beside = manifest.steps[interval.index].arrivals, manifest.steps[interval.index].beside
-    budget = make_budget(load, io, waits, interval)
+    budget = make_budget(load, io, waits, interval, divided)
     cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None
     notes = []
     demands: Demands | None = None
@@ -85,7 +92,8 @@ def _demands(
     """Return the demands; None where no reads were counted. The budget is of all transactions: its parts are taken to
     be the same shares of those that users start."""
     counted, source = step.data_device, Source.DEVICE
-    if counted is None or not counted.read_ms:
+    # Above the device a read takes longer than the device counts.
+    if counted is None or not counted.read_ms or budget.is_above("read"):
         counted, source = step.data, Source.SERVER
     if counted is None or not counted.read_ms or not step.tps:
         return None
@@ -109,7 +117,7 @@ def _demands(
         cpu_part_ms=part["cpu"],
         cpu_ms=used * 1000 / rate if used else None,
         cores=cores,
-        fixed_ms=sum(part[name] for name in ("log", "other_io", "client", "queue", "rest")),
+        fixed_ms=sum(part[name] for name in ("log", "other_io", "unknown", "client", "queue", "rest")),
         spread=relative_spread(load, interval),
     )
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.stats.thresholds import ABOVE
 
-PARTS = ("read", "log", "other_io", "lock", "cpu", "client", "queue", "rest")
+PARTS = ("read", "log", "other_io", "unknown", "lock", "cpu", "client", "queue", "rest")
 """Parts of a transaction's response time, in the order in which they are shown."""
 
 STORAGE = ("read", "log", "other_io")
-"""The parts that a faster device shortens."""
+"""The parts in storage: in the device, or above the device."""
 
 
 class Source(StrEnum):
@@ -71,8 +72,9 @@ class Limit(StrEnum):
 class Budget:
     """The response time of a transaction by part, on average over a step's measured interval.
 
-    `parts_ms` has every key of PARTS and sums to `response_ms`. Of I/O it holds what the device accounts for; what
-    a session waited beyond that, for a CPU after its I/O was done, is in "cpu".
+    `parts_ms` has every key of PARTS and sums to `response_ms`. What a session in I/O waited for a CPU is in "cpu";
+    "unknown" is I/O above the device or waiting for a CPU, if nothing tells them apart. `above_ms` is the share of each
+    part of STORAGE that the device's counters do not hold.
     """
 
     response_ms: float  # scheduled to ended, mean of all types
@@ -80,6 +82,7 @@ class Budget:
     parts_ms: dict[str, float]
     looks: int  # sessions sampled, one by one
     device_known: bool  # whether the device's own counters divide I/O from waiting for a CPU after it
+    above_ms: dict[str, float] = field(default_factory=dict)
 
     @property
     def storage_ms(self) -> float:
@@ -88,6 +91,15 @@ class Budget:
     @property
     def storage_share(self) -> float:
         return self.storage_ms / self.response_ms
+
+    @property
+    def above_share(self) -> float:
+        """Return the share of the time in storage that was above the device; 0 without any."""
+        return sum(self.above_ms.values()) / self.storage_ms if self.storage_ms else 0.0
+
+    def is_above(self, part: str) -> bool:
+        """Tell whether most of a part of STORAGE was above the device."""
+        return self.above_ms.get(part, 0.0) > ABOVE * self.parts_ms[part]
 
     def share(self, part: str) -> float:
         return self.parts_ms[part] / self.response_ms

@@ -20,7 +20,7 @@ from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, Compa
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
-from stallmark.stats.thresholds import CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
+from stallmark.stats.thresholds import ABOVE, CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 
 _NUMBERS = {"read": ComparedFigure.READS, "log": ComparedFigure.SYNCS, "other_io": ComparedFigure.WRITES}
 _KINDS = {
@@ -53,9 +53,11 @@ def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = F
     shares = split(a, b, parts, whole.change)
     storage = _storage(shares)
     if storage == Storage.NOT_KNOWN:
-        found = caution(CauseKind.NOT_SPLIT, unknown_share=shares.unknown, **facts)
+        undivided = abs(shares.undivided) > abs(shares.unknown)
+        kind = CauseKind.NOT_DIVIDED if undivided else CauseKind.NOT_SPLIT
+        found = caution(kind, unknown_share=shares.undivided if undivided else shares.unknown, **facts)
         return Cause(storage, found, [whole, *parts], figures, tests, cautions)
-    of_io = _storage_reason(parts, figures, whole.change, shares)
+    of_io = _above_reason(a, b, paired, shares) or _storage_reason(parts, figures, whole.change, shares)
     others = [] if storage == Storage.CAUSE else list(_other_reasons(whole, parts, figures, shares))
     if storage == Storage.ONE_OF_SEVERAL and others == [of_io]:
         others = []
@@ -89,7 +91,7 @@ def _changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary]
 
 def _storage(shares: Split) -> Storage:
     """Judge storage; not known where the parts that could not be split would turn the answer."""
-    with_all = _verdict(shares.io + shares.unknown)
+    with_all = _verdict(shares.io + shares.unknown + shares.undivided)
     return with_all if with_all == _verdict(shares.io) else Storage.NOT_KNOWN
 
 
@@ -108,13 +110,23 @@ def _certain(parts: Sequence[Evidence], change: float) -> bool:
 
 def _besides_io(whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence]) -> dict[str, object]:
     """Return the largest part that is no I/O with its share of B's response time, and how busy the CPUs were."""
-    other = max((p for p in parts if p.part not in STORAGE), key=lambda p: p.b, default=None)
+    other = max((p for p in parts if p.part not in (*STORAGE, "unknown")), key=lambda p: p.b, default=None)
     cpu = _find(figures, ComparedFigure.CPU_BUSY)
     return {
         "other_part": other.part if other else None,
         "other_share": other.b / whole.b if other else None,
         "cpu_share": [cpu.a, cpu.b] if cpu else None,
     }
+
+
+def _above_reason(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, shares: Split) -> Finding | None:
+    """Return the part of I/O that the device changed most if it changed above the device; None if it did not."""
+    most = max(shares.device, key=lambda name: shares.device[name])
+    part = between(ComparedFigure.PART, partial(_part, most), a, b, paired)
+    above = between(ComparedFigure.ABOVE, partial(_above, most), a, b, paired)
+    if part is None or above is None or not part.change or above.change / part.change <= ABOVE:
+        return None
+    return info(ChangeKind.ABOVE, part=most, per_transaction_ms=[above.a, above.b])
 
 
 def _storage_reason(parts: Sequence[Evidence], figures: Sequence[Evidence], change: float, shares: Split) -> Finding:
@@ -184,6 +196,11 @@ def _part(name: str, step: StepSummary) -> float | None:
     return step.cause.budget.parts_ms[name] if step.cause and step.cause.budget else None
 
 
+def _above(name: str, step: StepSummary) -> float | None:
+    return step.cause.budget.above_ms.get(name) if step.cause and step.cause.budget else None
+
+
 def _storage_share(steps: Sequence[StepSummary]) -> float:
-    shares = [step.cause.budget.storage_share for step in steps if step.cause and step.cause.budget]
-    return sum(shares) / len(shares)
+    """Return the share of the response time that is storage, or may be."""
+    budgets = [step.cause.budget for step in steps if step.cause and step.cause.budget]
+    return sum(budget.storage_share + budget.share("unknown") for budget in budgets) / len(budgets)

@@ -21,6 +21,7 @@ class Split:
     device: Mapping[str, float]  # what single I/Os took longer or shorter
     number: Mapping[str, float]  # what came of more or fewer of them
     unknown: float = 0.0  # of parts whose I/Os were not counted or timed
+    undivided: float = 0.0  # above the device or waiting for a CPU
 
     @property
     def io(self) -> float:
@@ -44,7 +45,8 @@ def split(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Ev
             unknown += part.change / change
         else:
             device[name], number[name] = found / change, (part.change - found) / change
-    return Split(device, number, unknown)
+    undivided = by_name["unknown"].change / change if "unknown" in by_name else 0.0
+    return Split(device, number, unknown, undivided)
 
 
 def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
@@ -67,6 +69,7 @@ def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], pa
     is 0 where it changed the other way, or one side has no such I/O.
     """
     apart = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
+    apart = apart and not any(_is_above(name, step) for step in (*a, *b))
     sides = [[_single(name, step, apart) for step in side] for side in (a, b)]
     if not all(any(counted for counted, _ in side) for side in sides):
         return 0.0
@@ -84,7 +87,8 @@ def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | No
     have been.
 
     Of the log one sync with its writes, or one write where there are no syncs. Writes are timed by their device, as the
-    part is the device's, where data files and log are counted `apart`, else by the server.
+    part is the device's, where data files and log are counted `apart`, else by the server, which also times what is
+    above the device.
     """
     if name == "log":
         log = step.storage.wal_device if apart else step.storage.wal
@@ -93,6 +97,11 @@ def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | No
         return (bool(step.storage.data.reads), step.storage.data.read_ms) if step.storage.data else (True, None)
     data = step.storage.data_device if apart else step.storage.data
     return (bool(data.writes), data.write_ms) if data else (True, None)
+
+
+def _is_above(name: str, step: StepSummary) -> bool:
+    budget = step.cause.budget if step.cause else None
+    return budget is not None and budget.is_above(name)
 
 
 def _flush_ms(log: IoSummary) -> float | None:

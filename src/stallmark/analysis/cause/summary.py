@@ -23,6 +23,8 @@ class CauseKind(Kind):
     UNCHANGED = "response_time_unchanged"
     LITTLE_IO = "response_time_unchanged_with_little_io"
     NOT_SPLIT = "cause_not_split"
+    NOT_DIVIDED = "cause_not_divided"
+    """I/O above the device, or waiting for a CPU."""
     STORAGE = "storage_is_the_cause"
     NOT_STORAGE = "storage_is_not_the_cause"
     ONE_OF_SEVERAL = "storage_is_one_cause"
@@ -38,6 +40,7 @@ class ChangeKind(Kind):
     """Changes between two sides; facts are of A and B."""
 
     READ_TIME = "read_time_changed"
+    ABOVE = "io_above_device_changed"
     PART = "part_changed"
     CPU_TIME = "cpu_time_changed"
     NUMBER = "number_changed"
@@ -50,6 +53,7 @@ class ComparedFigure(StrEnum):
 
     RESPONSE = "response_time"
     PART = "part_of_the_response_time"
+    ABOVE = "part_above_the_device"
     READ_TIME = "read_time"
     WRITE_TIME = "write_time"
     SYNC_TIME = "log_sync_time"

@@ -71,6 +71,7 @@ class Io:
     foreign: Counters | None = None  # files of other databases on the same server
     raw_bytes: np.ndarray | None = None  # read by raw loads beside the server, per second; NaN where not known
     server_cpu: Counters | None = None  # of the server's processes
+    cpu_pressure: Counters | None = None  # time in which anything waited for a CPU
     kernel_cpu: Counters | None = None  # of the kernel's threads on the server's machine
     client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
 
@@ -100,6 +101,7 @@ def read_io(record: Record) -> Io:
         foreign=server.get("foreign"),
         raw_bytes=_raw_bytes(record) if has_raw else None,
         server_cpu=read_counters(record, "server_cpu", ["user_s", "system_s", "run_delay_s"]).get(""),
+        cpu_pressure=read_counters(record, "host", ["cpu_stalled_s"]).get(""),
         kernel_cpu=read_counters(record, "kernel_cpu", ["system_s"]).get(""),
         client_cpu=None if has_raw else _client_cpu(record),
     )

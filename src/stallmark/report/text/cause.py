@@ -115,6 +115,14 @@ def _(response_ms: list[float], unknown_share: float) -> str:
     )
 
 
+@says(CauseKind.NOT_DIVIDED)
+def _(response_ms: list[float], unknown_share: float) -> str:
+    return (
+        f"Whether storage is the cause is not known. {_turned(response_ms)}; {_of_change(unknown_share)} of the change "
+        "was above the device or waiting for a CPU, and nothing tells which: the server’s processes were not seen."
+    )
+
+
 @says(CauseKind.STORAGE)
 def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
     return f"Storage is the cause. {_explained(response_ms, io_share)}: {clause(io_reason)}."
@@ -199,6 +207,14 @@ def _(part: str, per_transaction_ms: list[float]) -> str:
     return NameFirst(text) if part == "cpu" else text
 
 
+@says(ChangeKind.ABOVE)
+def _(part: str, per_transaction_ms: list[float]) -> str:
+    return (
+        f"Waiting above the device, for {PART_NAMES[part]}, {_went(per_transaction_ms)} ms per transaction: the device "
+        "itself did not count it."
+    )
+
+
 _per_transaction = per_transaction  # for the function whose fact has that name
 
 
@@ -270,6 +286,7 @@ _NUMBER = "the server’s count, checkpoints included, ÷ commits per second of 
 _FIGURES = {
     ComparedFigure.RESPONSE: ("ms per transaction", _DIVIDED),
     ComparedFigure.PART: ("ms per transaction", _DIVIDED),
+    ComparedFigure.ABOVE: ("ms per transaction", _DIVIDED),
     ComparedFigure.READ_TIME: ("ms per read", _WEIGHTED),
     ComparedFigure.WRITE_TIME: ("ms per write", _WEIGHTED),
     ComparedFigure.SYNC_TIME: ("ms per sync", _WEIGHTED),
@@ -320,9 +337,10 @@ def tests_of_models(found: WhatIfs) -> str:
 RESPONSE_DIVIDED = (
     "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
     "share. Sessions are looked at at random instants; by Little’s law the mean number of them seen in a state, "
-    "divided by the transactions per second, is the time that a transaction spends in it. I/O is what the device’s "
-    "own counters account for: what a session waited beyond that, for a CPU after its I/O was done, stands under "
-    "CPU. Driver and network: what no session was seen in, between two answers of the server."
+    "divided by the transactions per second, is the time that a transaction spends in it. What a session in I/O "
+    "waited for a CPU stands under CPU, as far as the server’s processes ran or waited for one. I/O is the rest, in "
+    "the device and above the device (throttled, waiting for a tag, in a stacked or network file system). Driver and "
+    "network: what no session was seen in, between two answers of the server."
 )
 DEVICE_NOT_KNOWN = "* The device’s counters are not known: waiting for a CPU after an I/O is in the I/O."
 ASSOCIATED = (

@@ -31,6 +31,8 @@ def mark(finding: Finding) -> str:
     return {
         DeviceKind.LIMITS: "device-bound",
         DeviceKind.LATENCY_LIMITS: "device-bound",
+        DeviceKind.ABOVE_LIMITS: "bound above the device",
+        DeviceKind.NOT_DIVIDED: "I/O or CPU, not told apart",
         DeviceKind.NOT_LIMITING: "device not the bottleneck",
         DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
         DeviceKind.WITH_CPUS: "device and CPUs limit together",
@@ -41,9 +43,26 @@ def mark(finding: Finding) -> str:
 
 
 @says(DeviceKind.NOT_TOLD)
-def _(spent_in: str, share: float) -> str:
+def _(spent_in: str, share: float, cpu_share: float | None = None, cpu_own_share: float | None = None) -> str:
     idle = {"client": "in the client", "lock": "waiting for each other’s locks"}[spent_in]
-    return f"The load says nothing about the device: users spent {percent(share)} of their time {idle}."
+    text = f"The load says nothing about the device: users spent {percent(share)} of their time {idle}"
+    if cpu_share is None:
+        return f"{text}."
+    own = f", of which the run itself used {percent(cpu_own_share)}" if cpu_own_share is not None else ""
+    return f"{text}, and the CPUs of the server’s machine were {percent(cpu_share)} busy{own}."
+
+
+@says(DeviceKind.ABOVE_LIMITS)
+def _(device: JudgedDevice, **facts: Any) -> str:
+    return f"Storage above the {_NAMES[device]} is the bottleneck: {_rests_on(device, **facts)}."
+
+
+@says(DeviceKind.NOT_DIVIDED)
+def _(device: JudgedDevice, **facts: Any) -> str:
+    return (
+        f"Whether storage is the bottleneck is not known: {_rests_on(device, **facts)}. Beyond that, sessions in I/O "
+        "waited above the device or for a CPU, and nothing tells which: the server’s processes were not seen."
+    )
 
 
 @says(DeviceKind.LIMITS)
@@ -100,6 +119,7 @@ def _rests_on(
     lock_share: float = 0.0,
     progress_share: float = 0.0,
     device_share: float = 1.0,
+    above_share: float = 0.0,
     busy_share: float | None = None,
     cpu_share: float | None = None,
     cpu_own_share: float | None = None,
@@ -115,7 +135,8 @@ def _rests_on(
         parts.append((lock_share, "waiting for locks"))
     parts.sort(key=lambda part: -part[0])
     spent = [f"{percent(share)} {'' if n else 'of their time '}{doing}" for n, (share, doing) in enumerate(parts)]
-    own = f" ({percent(device_share)} of that I/O in the device itself)" if device_share < DEVICE_OWN else ""
+    above = f", {percent(above_share)} above the device" if above_share > 1 - DEVICE_OWN else ""
+    own = f" ({percent(device_share)} of that I/O in the device itself{above})" if device_share < DEVICE_OWN else ""
     rest = ""
     if lock_share > io_share + log_share:
         # One who waits for a lock waits for its holder: the verdict is on the time of those who hold or need none.

@@ -17,6 +17,7 @@ PART_NAMES = {
     "read": "reads of data files",
     "log": "writing the log",
     "other_io": "writes and other I/O of files",
+    "unknown": "I/O or waiting for a CPU",
     "lock": "locks",
     "cpu": "CPU",
     "client": "driver and network",
