@@ -71,8 +71,8 @@ def test_a_device_that_counts_no_syncs_has_the_time_of_writes(tmp_path):
 
 
 @given(
-    device=st.floats(0, 100), server=st.floats(0.1, 100), seen=st.dictionaries(st.sampled_from(PARTS), st.floats(0, 50)),
-    delay=st.none() | st.floats(0, 50),
+    device=st.floats(0, 100), server=st.floats(0.1, 100), delay=st.none() | st.floats(0, 50),
+    seen=st.dictionaries(st.sampled_from(PARTS), st.floats(0, 50)),
 )  # fmt: skip
 def test_shares_sum_to_one_and_are_at_least_zero(device, server, seen, delay):
     def counters(**values: float) -> Counters:
