@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from stallmark.analysis.above_device import above_device
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, Kind, caution
@@ -46,6 +47,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
     return [
         *ends(run.manifest for run in runs),
         *_emulation(runs),
+        *above_device(runs),
         *shallow_histories([run.manifest for run in runs]),
         *array_cautions(runs),
         *server_cautions(runs),

@@ -113,8 +113,8 @@ def _describe(collector: Collector) -> RecordedCollector:
 
 def devices_of(engine: Engine) -> Devices:
     """Describe what data and log of a server of ours lie on; nothing for a server that is not ours."""
-    folders = engine.directories()
-    found = {name: describe(folder) for name, folder in folders.items()}
+    folders, server = engine.directories(), engine.process()
+    found = {name: describe(folder, server) for name, folder in folders.items()}
     for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}

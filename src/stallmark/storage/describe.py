@@ -4,11 +4,14 @@ from pathlib import Path
 
 from stallmark.record.manifest.storage import Device
 from stallmark.storage.block_device import emulated_array_of
+from stallmark.storage.block_device.facts import beneath
 from stallmark.storage.block_devices import SECTOR_BYTES, SYS_BLOCK, NoBlockDevice, device_behind, mount_of
+from stallmark.storage.io_limits import io_limits
 
 
-def describe(folder: Path) -> Device:
-    """Describe the block device under `folder` as the system reports it; without a device, say why."""
+def describe(folder: Path, server: int | None = None) -> Device:
+    """Describe the block device under `folder` as the system reports it; without a device, say why. `server`: a process
+    whose limits are told; None if it is not known."""
     try:
         device = device_behind(folder)
     except NoBlockDevice as reason:
@@ -18,10 +21,12 @@ def describe(folder: Path) -> Device:
     if not queue.exists():  # a partition: its disk has the queue
         queue = found.resolve().parent / "queue"
     mount = mount_of(folder.resolve())
-    sectors = _read(found / "size")
+    sectors, tags = _read(found / "size"), _read(queue / "nr_requests")
+    disk = queue.parent.resolve().name
+    numbers = {_read(Path("/sys/class/block", name, "dev")) or "" for name in (device.name, disk, *beneath(disk))}
     return Device(
         name=device.name,
-        disk=queue.parent.resolve().name,
+        disk=disk,
         model=_read(queue.parent / "device" / "model"),
         size_bytes=int(sectors) * SECTOR_BYTES if sectors else None,
         rotational=_read(queue / "rotational") == "1",
@@ -30,6 +35,8 @@ def describe(folder: Path) -> Device:
         file_system=mount.file_system,
         mount_options=mount.options,
         emulated_array=emulated_array_of(device.name),
+        limits=io_limits(server, numbers) if server else (),
+        tags=int(tags) if tags else None,
     )
 
 

@@ -49,10 +49,21 @@ class EmulatedArray(ManifestPart):
     tier: Flash | None = None
 
 
+Limited = Literal["reads", "writes", "bytes read", "bytes written"]
+
+
+class IoLimit(ManifestPart):
+    """A limit on the server's I/O to a device, by its control group, per second. `file`: where it stands."""
+
+    limited: Limited
+    per_s: int
+    file: str
+
+
 class Device(ManifestPart):
     """The storage under a set of files: a block device as the system describes it with the file system on it, an
-    emulated array, or both. `disk`: the whole disk, also of a partition. `why`: the reason why nothing is known
-    of it."""
+    emulated array, or both. `disk`: the whole disk, also of a partition. `limits`: those on the server's I/O when the
+    run began. `tags`: I/Os that its queue takes at once. `why`: the reason why nothing is known of it."""
 
     name: str | None = None
     disk: str | None = None
@@ -64,6 +75,8 @@ class Device(ManifestPart):
     file_system: str | None = None
     mount_options: str | None = None
     emulated_array: EmulatedArray | None = None
+    limits: tuple[IoLimit, ...] = ()
+    tags: int | None = None
     why: str | None = None
 
     @property

@@ -209,10 +209,7 @@ def _(part: str, per_transaction_ms: list[float]) -> str:
 
 @says(ChangeKind.ABOVE)
 def _(part: str, per_transaction_ms: list[float]) -> str:
-    return (
-        f"Waiting above the device, for {PART_NAMES[part]}, {_went(per_transaction_ms)} ms per transaction: the device "
-        "itself did not count it."
-    )
+    return f"Waiting above the device (for {_WAITED_FOR[part]}) {_went(per_transaction_ms)} ms per transaction."
 
 
 _per_transaction = per_transaction  # for the function whose fact has that name

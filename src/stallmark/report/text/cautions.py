@@ -167,8 +167,9 @@ def _(condition: str, said: str, runs: list[str]) -> str:
 @says(CautionKind.CPU_IN_READ_TIME)
 def _(steps: list[str] | None) -> str:
     return (
-        f"The server’s mean read time in {named(steps)} includes waiting for a CPU (it is below {SCHEDULING_MS:g} ms, "
-        f"or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the device’s."
+        f"The server’s mean read time in {named(steps)} may include waiting for a CPU (it is below "
+        f"{SCHEDULING_MS:g} ms, or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the "
+        "device’s alone."
     )
 
 

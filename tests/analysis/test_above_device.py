@@ -1,0 +1,43 @@
+"""The caution on time in storage above the device: said of the steps it is true of, with the limits on their server."""
+
+from dataclasses import replace
+
+import pytest
+from support.manifests import changed
+from support.synthetic import Truth, make_run
+from support.synthetic_steps import WAITS
+
+from stallmark.analysis.above_device import AboveKind, above_device
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import Record
+
+REAL = {"name": "vda", "model": None, "rotational": True}
+IN_DEVICE = Truth(read_ms=27, waits=WAITS, emulated=False, device=REAL, variant="A")
+ABOVE = replace(IN_DEVICE, device_share=0.1, variant="B", sequence=2)
+LIMIT = {"limited": "reads", "per_s": 1500, "file": "/sys/fs/cgroup/db/io.max"}
+
+
+def cautions_on(*folders):
+    runs = summarise([Record(folder) for folder in folders]).runs
+    return [finding.facts for finding in above_device(runs)]
+
+
+def test_steps_above_the_device_are_named_with_the_limits_on_their_server(tmp_path):
+    a, b = make_run(tmp_path / "a", IN_DEVICE), make_run(tmp_path / "b", ABOVE)
+    changed(b, devices={"data": {**REAL, "limits": [LIMIT]}})
+    [facts] = cautions_on(a, b)
+    assert facts["steps"] == ["B"] and facts["limits"] == [LIMIT]
+    assert facts["share"] == pytest.approx([0.9, 0.9], abs=0.05)
+
+
+def test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu(tmp_path):
+    waited = replace(ABOVE, run_delay=25, host_cpu=0.75)
+    little = replace(ABOVE, waits={name: share / 8 for name, share in WAITS.items()})
+    for number, truth in enumerate((IN_DEVICE, waited, little)):
+        assert cautions_on(make_run(tmp_path / str(number), truth)) == []
+
+
+def test_every_step_is_said_only_if_all_are(tmp_path):
+    [facts] = cautions_on(make_run(tmp_path / "b", ABOVE))
+    assert facts["steps"] is None and facts["limits"] == []
+    assert str(AboveKind.ABOVE) == "io_above_device"
