@@ -161,8 +161,16 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f} %"
 
 
+def up_to(share: float) -> str:
+    """Write a share as the largest of several: "up to 3 %", "under 1 %"."""
+    return percent(share) if 0 < share < 0.01 else f"up to {percent(share)}"
+
+
 def factor(ratio: float) -> str:
-    return f"{ratio:.2g}×" if ratio < 10 else f"{ratio:,.0f}×"
+    """Write a ratio: "2.1×", "21×"; near 1 with the digits that tell it from 1, "1.03×"."""
+    if 0.9 <= ratio < 1.1:
+        return f"{ratio:.2f}×"
+    return f"{ratio:.2g}×" if ratio < 9.95 else f"{ratio:,.0f}×"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stallmark.analysis.ceiling.findings import ANSWERS as OF_CEILINGS
-from stallmark.analysis.compare.summary import ComparisonSummary
+from stallmark.analysis.compare.summary import ComparisonSummary, Verdict
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.points import Point, points
@@ -39,19 +39,29 @@ def _against_first(runs: Sequence[RunSummary], judged: ComparisonSummary | None)
     if len(set(names)) < len(names) or len(names) < 3:
         return None
     first, *others = found
-    unlike = {point.first.emulated for point in found}
-    if len(unlike) > 1:  # an emulated device says nothing about a real one
+    if len({point.first.emulated for point in found}) > 1:  # an emulated device says nothing about a real one
         return None
-    if len(others) >= MOST:
-        others = [max(others, key=_rate), min(others, key=_rate)]
-    not_shown = {pair.b for pair in judged.pairs if not pair.primary.shown} if judged else set()
+    verdicts = {pair.b: pair.verdict for pair in judged.pairs} if judged else {}
+    unlike = [point for point in others if verdicts.get(point.first.variant) is Verdict.NOT_COMPARABLE]
+    if len(others) >= MOST and (alike := [point for point in others if point not in unlike]):
+        named = list({id(point): point for point in (max(alike, key=_rate), min(alike, key=_rate))}.values())
+    else:
+        named, alike = others, others
     return info(
         ExperimentKind.AGAINST_FIRST,
         first=first.first.variant,
         per_s=first.tps,
         primary=first.first.throughput.primary,
-        others=[[one.first.variant, one.tps / first.tps, one.first.variant in not_shown] for one in others],
-        left_out=len(found) - 1 - len(others),
+        others=[
+            [
+                point.first.variant,
+                None if point in unlike else point.tps / first.tps,  # no ratio of what must not be compared
+                verdicts.get(point.first.variant),
+            ]
+            for point in named
+        ],
+        left_out=len(alike) - len(named),
+        not_comparable=len(others) - len(alike),
         fewest_runs=min(len(point.steps) for point in found),
     )
 

@@ -72,7 +72,7 @@ def _conclusions(
     yield from _streams(compared)
     yield from _disturbed(compared)
     yield from _limits(found)
-    yield from _bottleneck(found)
+    yield from _bottleneck(found, len(valid) == len(steps))
     if bound := [point for point in found if any(step.validity.driver_bound for step in point.steps)]:
         yield caution(ExperimentKind.DRIVER_LIMITS, steps=labels(bound, found))
     if len(found) > 1:
@@ -242,24 +242,27 @@ def _variants(found: Sequence[Point]) -> Iterator[Finding]:
     )
 
 
-def _bottleneck(found: Sequence[Point]) -> Iterator[Finding]:
-    """Name the steps that storage limits, and the verdict of every step in which it does not, or not alone."""
-    judged = [point for point in found if point.first.bottleneck.device_verdict]
-    limited = [point for point in judged if point.first.bottleneck.is_device]
+def _bottleneck(found: Sequence[Point], every_step: bool) -> Iterator[Finding]:
+    """Name the steps that storage limits in all of their runs or in some, and the verdict of every step in which it
+    limits none, or not alone. `every_step`: no step that was measured is left out of `found`."""
+    limited = [point for point in found if all(step.bottleneck.is_device for step in point.steps)]
     if limited:
-        everywhere = len(limited) == len(judged) > 1
+        everywhere = every_step and len(limited) == len(found) > 1
         yield info(ExperimentKind.STORAGE_LIMITS, steps=None if everywhere else labels(limited, found))
-    for point in judged:
-        if point.first.bottleneck.is_device is False or _cpus_limit(point):
-            yield info(
-                ExperimentKind.STORAGE_DOES_NOT_LIMIT,
-                step=labels([point], found)[0],
-                verdict=point.first.bottleneck.device_verdict,
-            )
+    for point in found:
+        name, runs = labels([point], found)[0], sum(step.bottleneck.is_device is True for step in point.steps)
+        if 0 < runs < len(point.steps):
+            yield info(ExperimentKind.STORAGE_LIMITS_SOMETIMES, step=name, runs=runs, of=len(point.steps))
+        elif not runs and all(_not_storage_alone(step) for step in point.steps):
+            yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=point.first.bottleneck.device_verdict)
 
 
-def _cpus_limit(point: Point) -> bool:
-    return point.first.bottleneck.is_device is None and (point.first.server.cpu_busy_share or 0.0) >= CPU_LIMITS
+def _not_storage_alone(step: StepSummary) -> bool:
+    """Tell whether storage does not limit a step, or the CPUs do as well."""
+    if step.bottleneck.device_verdict is None:
+        return False
+    busy = (step.server.cpu_busy_share or 0.0) >= CPU_LIMITS
+    return step.bottleneck.is_device is False or (step.bottleneck.is_device is None and busy)
 
 
 def _limits(found: Sequence[Point]) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ class ExperimentKind(Kind):
     DISTURBED = "cost_of_maintenance"
     OVER_LIMIT = "transactions_over_limit"
     STORAGE_LIMITS = "storage_limits"
+    STORAGE_LIMITS_SOMETIMES = "storage_limits_in_some_runs"
     STORAGE_DOES_NOT_LIMIT = "storage_does_not_limit"
     DRIVER_LIMITS = "driver_limits"
     ONE_RUN_EACH = "one_run_each"

@@ -9,7 +9,7 @@ from stallmark.analysis.ends import EndKind
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.shallow_history import HistoryKind
 from stallmark.errors import as_reason
-from stallmark.format import duration, listed, number, percent, quoted, size
+from stallmark.format import duration, listed, number, percent, quoted, size, up_to
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.scale import depth
 from stallmark.report.text.terms import named
@@ -148,7 +148,7 @@ def _() -> str:
 
 @says(CautionKind.GREW)
 def _(share: float, runs: list[str]) -> str:
-    return f"The database grew by up to {percent(share)} within a run ({listed(runs)})."
+    return f"The database grew by {up_to(share)} within a run ({listed(runs)})."
 
 
 @says(CautionKind.RESUMED)

@@ -114,8 +114,8 @@ def _(
 ) -> str:  # fmt: skip
     unit = {"users": "users", "rate": "per second", "load": "times the load"}[of]
     return (
-        f"{_whose(variant, None)}arries {mean:.3g} {unit} (95 % interval {low:.3g} to {high:.3g}, {runs} runs)"
-        f"{_rate(per_s, primary)} within {_listed(limits)}."
+        f"{_whose(variant, None)}arries {number(mean)} {unit} (95 % interval {number(low)} to "
+        f"{number(high)}, {runs} runs){_rate(per_s, primary)} within {_listed(limits)}."
     )
 
 

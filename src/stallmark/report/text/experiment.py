@@ -3,9 +3,10 @@
 from typing import Any
 
 from stallmark import format
+from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size
+from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size, up_to
 from stallmark.report.text import clause, says, sentence
 from stallmark.stats.thresholds import REPLICATES
 
@@ -34,12 +35,21 @@ def _(step: str | None, unsteady: int, runs: int, how: Finding) -> str:
 
 @says(ExperimentKind.AGAINST_FIRST)
 def _(
-    first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, fewest_runs: int
+    first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, not_comparable: int,
+    fewest_runs: int,
 ) -> str:  # fmt: skip
-    said = listed([f"“{name}” {factor(ratio)}{' (no difference shown)' * unsure}" for name, ratio, unsure in others])
+    said = listed([f"“{name}” {_against(ratio, verdict)}" for name, ratio, verdict in others])
     between = f", and {left_out} between them" if left_out else ""
+    between += f", and {not_comparable} that are not comparable" if not_comparable else ""
     once = "; one run each, so indicative only" if fewest_runs == 1 else ""
     return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}."
+
+
+def _against(ratio: float | None, verdict: Verdict | None) -> str:
+    """Return what may be said of a variant against the first: no ratio if they must not be compared."""
+    if ratio is None:
+        return "is not comparable"
+    return f"{factor(ratio)}{' (no difference shown)' * (verdict == Verdict.NO_DIFFERENCE)}"
 
 
 @says(ExperimentKind.MOST_USERS)
@@ -208,6 +218,11 @@ def _(steps: list[str] | None) -> str:
     return f"Storage is the bottleneck in {quoted(steps) if steps else 'every step'}."
 
 
+@says(ExperimentKind.STORAGE_LIMITS_SOMETIMES)
+def _(step: str, runs: int, of: int) -> str:
+    return f"Storage is the bottleneck in {runs} of {of} runs of {quoted([step])}."
+
+
 @says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)
 def _(step: str, verdict: Finding) -> str:
     return f"{quoted([step])}: {clause(verdict)}."
@@ -226,7 +241,7 @@ def _() -> str:
 @says(ExperimentKind.SPREAD)
 def _(share: float, fewest_runs: int) -> str:
     few = "" if fewest_runs >= REPLICATES else f"; a verdict needs at least {REPLICATES} runs of each"
-    return f"Runs of the same variant differed by up to {percent(share)}{few}."
+    return f"Runs of the same variant differed by {up_to(share)}{few}."
 
 
 def _of(variant: str | None) -> str:

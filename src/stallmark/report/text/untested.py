@@ -100,7 +100,8 @@ def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
 def _(candidate: str, level: float, grouped: float) -> str:
     return (
         f"From {in_times(level)} the busiest windows on, the replay on {quoted([candidate])} wrote the log in groups "
-        f"of up to {grouped:.2g} writes: its device does not take them one by one, and a server then makes some wait."
+        f"of up to {number(grouped)} writes: its device does not take them one by one, and a server then makes some "
+        "wait."
     )
 
 
