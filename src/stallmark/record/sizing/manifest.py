@@ -100,11 +100,12 @@ class Demand(ManifestPart):
 
 class Stream(ManifestPart):
     """One of the three streams of I/O at one level, over all its windows: what was due, what ended, and how long it
-    took. `late`: I/Os that were issued more than a second after they were due, or never. `histogram`: ms and the number
-    of I/Os that took about as long, shortest first. `grouped`: writes of the log that were due as one, because its
-    device does not take so many one after the other; servers group commits then. `behind_ms`: the median time by which
-    an I/O was issued after it was due. Without a backlog it is the delay of the machine that issued them: where it is
-    not small against the service level, that machine was too busy, and the level was not one of the storage alone."""
+    took from when it was due; what did not end took as long as the level went on. `late`: I/Os that were issued
+    more than a second after they were due, or never. `histogram`: ms and the number of I/Os that took about as
+    long, shortest first. `grouped`: writes of the log that were due as one, because its device does not take so
+    many one after the other; servers group commits then. `behind_ms`: the median time by which an I/O was issued
+    after it was due. Without a backlog it is the delay of the machine that issued them: where it is not small
+    against the service level, that machine was too busy, and the level was not one of the storage alone."""
 
     name: StreamName
     wanted: float

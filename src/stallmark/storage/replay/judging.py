@@ -66,7 +66,7 @@ def within(span: Span, one: Issued) -> Issued:
     """Return what is due in a window, as if it were the first."""
     begin = WARM_UP_S + span.start
     part = one.part((one.due.at >= begin) & (one.due.at < begin + span.seconds))
-    return replace(part, due=replace(part.due, at=part.due.at - span.start))
+    return replace(part, due=replace(part.due, at=part.due.at - span.start), stop_s=part.stop_s - span.start)
 
 
 def _window(span: Span, streams: Mapping[StreamName, Sequence[Issued]], asked: ServiceLevelObjective) -> WindowSeen:
@@ -121,24 +121,24 @@ def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[Limi
 
 
 def _seconds(one: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return how many I/Os of each second have ended, the ms that they took, and how many took longer than allowed."""
-    ended = one.ended
-    second, ms = one.due.at[ended].astype(np.int64) - int(WARM_UP_S), one.ms[ended]
+    """Return how many I/Os were due in each second, the ms until they had ended, and how many took longer than
+    allowed."""
+    second, ms = one.due.at.astype(np.int64) - int(WARM_UP_S), one.since_due_ms
     length = int(second.max(initial=-1)) + 1
     return (
         np.bincount(second, minlength=length),
         np.bincount(second, ms, minlength=length),
-        np.bincount(second, ms > limit_ms, minlength=length),
+        np.bincount(second, (ms > limit_ms) | ~one.ended, minlength=length),
     )
 
 
 def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
-    ms = np.concatenate([one.ms[one.ended] for one in parts])
+    ms = np.concatenate([one.since_due_ms for one in parts])
     behind = np.concatenate([one.late_s[one.ended] for one in parts])
     return Stream(
         name=name,
         wanted=_count(parts),
-        ios=len(ms),
+        ios=sum(int(one.ended.sum()) for one in parts),
         bytes=sum(int(one.due.bytes[one.ended].sum()) for one in parts),
         late=sum(_late(one) for one in parts),
         mean_ms=float(ms.mean()) if len(ms) else None,

@@ -1,18 +1,20 @@
 """One level of a replay is played: `fio` issues each I/O when it is due, by a list of them for each of its threads.
 
 A thread has one I/O under way. The I/Os of a stream are dealt to its threads in turn, so that a thread is seldom busy
-when its next one is due; where it is, that one follows at once. The log has one thread: a server has one flush of it
-under way. fio notes how long each I/O took, in the order of the list. So what has not ended is known as well.
+when its next one is due; where it is, that one follows at once, and its wait is part of what it took. The log has one
+thread: a server has one flush of it under way. fio notes how long each I/O took, in the order of the list. So what has
+not ended is known as well.
 
 fio's lists (version 2) hold moments in ms since it began. Its handbook has them as waits in µs; a fio that takes them
 so would be done too early, and is refused.
 """
 
+import math
 import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -43,18 +45,28 @@ _SCRATCH = "stallmark-replay-"
 @dataclass(frozen=True)
 class Issued:
     """The I/Os of a stream, in the order in which they were due. `ms`: how long each took, NaN where it has not ended.
-    `late_s`: how long after it was due it was issued, infinite where it never was."""
+    `late_s`: how long after it was due it was issued, infinite where it never was. `stop_s`: when the level was ended,
+    as moments of `due`; by default as soon as an I/O may be left under way."""
 
     due: Due
     ms: np.ndarray
     late_s: np.ndarray
+    stop_s: float = -math.inf
 
     @property
     def ended(self) -> np.ndarray:
         return np.isfinite(self.ms)
 
+    @property
+    def since_due_ms(self) -> np.ndarray:
+        """Return how long after it was due each I/O ended. One that had not ended has waited until the level was."""
+        waited_ms = (np.maximum(self.stop_s, self.due.at + _END_S) - self.due.at) * 1000
+        return np.where(self.ended, self.ms + self.late_s * 1000, waited_ms)
+
     def part(self, those: np.ndarray) -> "Issued":
-        return Issued(Due(self.due.at[those], self.due.bytes[those]), self.ms[those], self.late_s[those])
+        return replace(
+            self, due=Due(self.due.at[those], self.due.bytes[those]), ms=self.ms[those], late_s=self.late_s[those]
+        )
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ class Player:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return {
-            name: _issued(due, [(p, t) for (of, p), t in zip(jobs, took, strict=True) if of == name])
+            name: _issued(due, [(p, t) for (of, p), t in zip(jobs, took, strict=True) if of == name], seconds + _END_S)
             for name, due in streams.items()
         }
 
@@ -198,14 +210,14 @@ def _took(log: Path) -> tuple[np.ndarray, np.ndarray]:
     return rows[:, 0], rows[:, 1] / 1e6
 
 
-def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]]]) -> Issued:
+def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]]], stop_s: float) -> Issued:
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
         # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
         after = (ended - took) / 1000 - due.at[part][: len(took)]
         late[part][: len(took)] = after - after.min(initial=np.inf)
-    return Issued(due, ms, late)
+    return Issued(due, ms, late, stop_s)
 
 
 def remove_scratch_of_the_killed() -> None:
