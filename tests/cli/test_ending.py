@@ -26,7 +26,8 @@ from stallmark.stopping import StopSignal
 
 CI = Path(__file__).parents[2] / "docs" / "ci.md"
 CODES = {
-    common.CONDITION_BROKEN, common.FAILED, common.INCOMPLETE, common.VERDICT, common.CUT_OFF, common.UNEXPECTED,
+    common.CONDITION_BROKEN, common.FAILED, common.INCOMPLETE, common.VERDICT, common.INCONCLUSIVE,
+    common.CUT_OFF, common.UNEXPECTED,
 }  # fmt: skip
 OF_CLICK = {0, 2}
 OF_SIGNALS = {StopSignal(number).exit_code for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
