@@ -41,3 +41,8 @@ def test_every_step_is_said_only_if_all_are(tmp_path):
     [facts] = cautions_on(make_run(tmp_path / "b", ABOVE))
     assert facts["steps"] is None and facts["limits"] == []
     assert str(AboveKind.ABOVE) == "io_above_device"
+
+
+def test_what_is_true_of_these_runs_alone_comes_before_what_is_true_of_any(tmp_path):
+    kinds = [str(one.kind) for one in summarise([Record(make_run(tmp_path / "b", ABOVE))]).cautions]
+    assert kinds.index("io_above_device") < kinds.index("derived_workload") and "io_above_device" in kinds[:2]

@@ -41,10 +41,23 @@ class CautionKind(Kind):
     CPU_IN_READ_TIME = "cpu_in_read_time"
 
 
+_GENERAL = {
+    CautionKind.SCATTER,
+    CautionKind.DERIVED,
+    CautionKind.LOCAL_DRIVER,
+    CautionKind.OWN_ADDRESS,
+    CautionKind.RESTORED,
+    CautionKind.COLD_START,
+    CautionKind.CPU_IN_READ_TIME,
+}
+"""True of every experiment of a kind, whatever it measured."""
+
+
 def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
-    """Return the cautions. Runs of queries have their own statistics: their phases last as long as the queries."""
+    """Return the cautions, first what is true of these runs alone. Runs of queries have their own statistics: their
+    phases last as long as the queries."""
     statistics = [] if any(run.queries for run in runs) else _statistics(runs)
-    return [
+    found = [
         *ends(run.manifest for run in runs),
         *_emulation(runs),
         *above_device(runs),
@@ -58,6 +71,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
         *_storage(runs),
         *_times(runs),
     ]
+    return sorted(found, key=lambda one: one.kind in _GENERAL)
 
 
 def _emulation(runs: Sequence[RunSummary]) -> Iterator[Finding]:
