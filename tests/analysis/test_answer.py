@@ -11,7 +11,7 @@ from support import report_summaries as summaries
 
 from stallmark.analysis.answer import answer
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.conclusions import _bottleneck
+from stallmark.analysis.conclusions import _bottleneck, conclusions
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.points import Point
 from stallmark.report.text import sentence
@@ -68,3 +68,15 @@ def steps(name: str, *judged: tuple[bool | None, float]) -> Point:
 def test_storage_is_said_to_limit_only_the_steps_in_which_every_run_says_so(a, b, every_step, told):
     findings = list(_bottleneck([steps("a", *a), steps("b", *b)], every_step))
     assert [(str(one.kind), one.facts.get("steps", one.facts.get("step"))) for one in findings] == told
+
+
+@pytest.mark.parametrize(
+    ("verdict", "compared"), [(Verdict.BETTER, True), (Verdict.NO_DIFFERENCE, True), (Verdict.NOT_COMPARABLE, False)]
+)
+def test_no_finding_compares_what_is_not_comparable(verdict, compared):
+    runs = summaries.devices().runs
+    _, *others = dict.fromkeys(step.variant for run in runs for step in run.steps)
+    judged: Any = SimpleNamespace(pairs=[SimpleNamespace(b=name, verdict=verdict) for name in others])
+    told = {str(one.kind) for one in conclusions("device", runs, judged)}
+    alone = {str(one.kind) for one in conclusions("device", runs[:1])}
+    assert bool(told - alone - {"spread_of_repeats", "one_run_each"}) is compared

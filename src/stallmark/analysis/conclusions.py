@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from stallmark.analysis.ceiling.findings import ceiling_findings
 from stallmark.analysis.ceiling.summary import Ceiling
+from stallmark.analysis.compare.summary import ComparisonSummary, Verdict
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
@@ -23,12 +24,13 @@ from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 def conclusions(
     axis: str,
     runs: Sequence[RunSummary],
-    judged: bool = False,
+    judged: ComparisonSummary | None = None,
     curves: Sequence[PoolCurve] = (),
     ceilings: Sequence[Ceiling] = (),
 ) -> list[Finding]:
-    """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are
-    left out. `curves` are those of memory, `ceilings` those of searches."""
+    """Return the findings. With `judged` a comparison gives verdicts on the variants: findings on variants are left
+    out, and what must not be compared with the first is compared in no other. `curves` are those of memory, `ceilings`
+    those of searches."""
     return list(_conclusions(axis, runs, judged, curves, ceilings))
 
 
@@ -40,7 +42,11 @@ def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _conclusions(
-    axis: str, runs: Sequence[RunSummary], judged: bool, curves: Sequence[PoolCurve], ceilings: Sequence[Ceiling]
+    axis: str,
+    runs: Sequence[RunSummary],
+    judged: ComparisonSummary | None,
+    curves: Sequence[PoolCurve],
+    ceilings: Sequence[Ceiling],
 ) -> Iterator[Finding]:
     steps = [step for run in runs for step in run.steps]
     yield from data_wrong(runs)
@@ -55,7 +61,8 @@ def _conclusions(
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     found = points(valid)
     yield from io_per_mailbox(found)
-    compared = _company(axis, found)
+    unlike = {pair.b for pair in judged.pairs if pair.verdict is Verdict.NOT_COMPARABLE} if judged else set()
+    compared = [point for point in _company(axis, found) if point.first.variant not in unlike]
     yield from _unsteady(steps)
     if axis == "users":
         yield from knee(compared)

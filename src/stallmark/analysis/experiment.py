@@ -110,7 +110,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     elif compared:
         findings = list(query_findings(compared, runs))
     else:
-        findings = conclusions(axis, runs, judged is not None, curves, levels)
+        findings = conclusions(axis, runs, judged, curves, levels)
     return ExperimentSummary(
         scenario=scenario.name,
         title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,
