@@ -338,3 +338,19 @@ def test_a_plan_leaves_out_runs_that_say_nothing_of_the_server_and_says_so(sound
         plan_runs(bad, 0.05)
     with pytest.raises(StallmarkError, match=r"make at least 2 of one, `repeats: 2` \(3 of 4 are incomplete"):
         plan_runs([*bad, good[0]], 0.05)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "pairs"), [(None, ["A", "B"]), ("e1", ["A", "B"]), ("A", ["A"]), ("B, e1", ["B"])]
+)
+def test_between_experiments_the_baseline_is_an_experiment_a_variant_or_both(sound, baseline, pairs):
+    runs = [
+        *made(sound, experiment="e1", A=[100] * 3, B=[200] * 3),
+        *made(sound, experiment="e2", A=[50] * 3, B=[90] * 3),
+    ]
+    found = compare_runs(runs, baseline=baseline, between="experiments")
+    assert [(pair.a, pair.b) for pair in found.pairs] == [(f"{name}, e1", f"{name}, e2") for name in pairs]
+    [pair] = compare_runs(runs, baseline="A, e2", between="experiments").pairs
+    assert (pair.a, pair.b) == ("A, e2", "A, e1")
+    with pytest.raises(StallmarkError, match="there is no such side. There are 'A, e1', 'A', 'e1'"):
+        compare_runs(runs, baseline="C", between="experiments")

@@ -92,24 +92,36 @@ def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Si
 def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
     """Pair every side with the baseline; between experiments, variants with the same variant of the first one.
 
+    There the baseline may also be an experiment, or a variant: the first one of it, and no other variant is paired.
     Raise StallmarkError for a baseline that is no side.
     """
-    if baseline is not None and baseline not in {side.name for side in found}:
-        names = ", ".join(repr(side.name) for side in found)
+    by_experiment = between == "experiments" and len({variant(side.runs[0]) for side in found}) > 1
+    first = next((side for side in found if baseline in (None, *_names(side, by_experiment))), None)
+    if first is None:
+        names = ", ".join(
+            repr(name) for name in dict.fromkeys(n for side in found for n in _names(side, by_experiment))
+        )
         raise StallmarkError(f"--baseline {baseline}: there is no such side. There are {names}.")
-    first = next((side for side in found if side.name == baseline), found[0])
-    if between == "experiments" and len({variant(side.runs[0]) for side in found}) > 1:
+    if by_experiment:
         base = experiment(first.runs[0])
+        every = baseline in (None, base)
         pairs = [
             (one, other)
             for one in found
             for other in found
-            if experiment(one.runs[0]) == base and other is not one and variant(one.runs[0]) == variant(other.runs[0])
+            if experiment(one.runs[0]) == base
+            and (every or one is first)
+            and other is not one
+            and variant(one.runs[0]) == variant(other.runs[0])
         ]
         if not pairs:
             raise StallmarkError(f"No variant of {base} was run in another of these experiments.")
         return pairs
     return [(first, other) for other in found if other is not first]
+
+
+def _names(side: Side, by_experiment: bool) -> list[str]:
+    return [side.name, *([variant(side.runs[0]), experiment(side.runs[0])] if by_experiment else [])]
 
 
 def with_again(found: Sequence[Side]) -> list[Side]:
