@@ -130,6 +130,7 @@ def _views() -> dict[str, Rows]:
         "dm_io_pending_io_requests": _as_declared(
             kinds["pending_io"], [(1.5e9, f"0x{n:016x}", "disk", True, 3, 12) for n in range(20)]
         ),
+        "process_user_time_ms": _as_declared(kinds["server_cpu"], [(1.5e9, _START, 3600.0, 900.0)]),
         "dm_os_schedulers": _as_declared(kinds["schedulers"], [(1.5e9, 64, 900, 40, 5, 0, 120)]),
         "dm_db_log_space_usage": _as_declared(kinds["log_space"], [(1.5e9, 1 << 36, 1 << 30, 1 << 29, "LOG_BACKUP")]),
         "dm_db_file_space_usage": _as_declared(

@@ -12,7 +12,7 @@ _NS_PER_S = 1e9
 
 @dataclass(frozen=True)
 class Stat:
-    """What /proc/PID/stat holds of a process. Its times include those of its ended children."""
+    """The contents of /proc/PID/stat for a process. Its times include those of its ended children."""
 
     name: str
     parent: int

@@ -80,7 +80,9 @@ def test_a_batch_is_the_rows_that_its_condition_names(whole):
 
 def test_it_is_as_compressible_as_asked_and_says_so(whole):
     entry = ledger.read(whole)
-    assert entry and entry.compressibility == pytest.approx(SCALE["compressibility"], rel=0.15)
+    assert entry and entry.compressibility == pytest.approx(
+        SCALE["compressibility"], rel=0.25
+    )  # of some pages at random
 
 
 def test_its_size_is_about_what_was_estimated(whole):

@@ -50,7 +50,7 @@ IS_BOTTLENECK = {
     DeviceKind.NOT_LIMITING: False,
     DeviceKind.CPUS_LIMIT: False,
 }
-"""Whether storage is the bottleneck, by kind; of the others it is not known, or storage is one limit among others."""
+"""The answer to “is storage the bottleneck?” by kind; of the others it is not known, or one limit among others."""
 
 
 def device_verdict(

@@ -167,12 +167,14 @@ class MssqlEngine(Server, Engine):
         if self.is_babelfish or not is_here([self.address.host]):
             return None
         try:
-            [(running_s,)] = self.query(
+            rows = self.query(
                 "SELECT DATEDIFF(second, sqlserver_start_time, SYSDATETIME()) FROM sys.dm_os_sys_info AS process"
             )
         except CallFailed:  # needs VIEW SERVER STATE
             return None
-        return find_server(("sqlservr", "sqlservr.exe"), time.time() - running_s, apart_s=SLOW_START_S)
+        if not rows:  # a view that is filtered by rights is empty
+            return None
+        return find_server(("sqlservr", "sqlservr.exe"), time.time() - rows[0][0], apart_s=SLOW_START_S)
 
     def storage_here(self) -> Mapping[str, Path]:
         if (pid := self.process()) is None or not shares_paths(pid):
