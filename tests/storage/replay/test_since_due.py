@@ -65,3 +65,25 @@ def test_what_has_not_ended_took_longer_than_any_limit():
     assert seen.limits[1].value == pytest.approx(unended.sum() / (SECONDS * 100))
     assert seen.limits[0].value == pytest.approx(0.1 + seen.limits[1].value * 2500, rel=0.01)
     assert seen.streams[0].ios == SECONDS * 100 - unended.sum() and seen.streams[0].wanted == SECONDS * 100
+
+
+def as_fio_notes(due: Due, threads: int, read_ms: float, late_ms: float = 0.0) -> Issued:
+    """Reads on storage that is never busy, with moments in the whole ms of fio's lists and logs."""
+    parts = []
+    for part in dealt(due, threads):
+        issued_ms = np.round(due.at[part] * 1000) + late_ms * (np.arange(len(due.at[part])) % 2)
+        parts.append((part, (np.floor(issued_ms + read_ms + 0.37), np.full(len(issued_ms), read_ms))))
+    return _issued(due, parts, due.at[-1] + 0.5)
+
+
+@pytest.mark.parametrize("threads", [2, 20])
+def test_the_whole_ms_of_fios_clock_are_not_time_of_the_storage(threads):
+    rng = np.random.default_rng(3)
+    moments = np.sort(rng.uniform(0, WARM_UP_S + SECONDS, 30_000))
+    reads = as_fio_notes(Due(moments, np.full(len(moments), 8192)), threads, 0.09)
+    assert reads.since_due_ms.mean() == pytest.approx(0.09, abs=0.02)
+
+
+def test_what_fio_itself_issued_late_counts_beyond_its_clock():
+    reads = as_fio_notes(reads_at(10), 2, 0.09, late_ms=50.0)
+    assert reads.since_due_ms.max() == pytest.approx(50.0, abs=2.1)

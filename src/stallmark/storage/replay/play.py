@@ -40,6 +40,8 @@ _END_S = 0.5
 _EARLY_S = 0.5
 _HANGS_S = 60.0
 _SCRATCH = "stallmark-replay-"
+_CLOCK_S = 0.002
+"""fio's lists and logs hold whole ms: an I/O that was issued in time may seem to be late by so much."""
 
 
 @dataclass(frozen=True)
@@ -214,10 +216,18 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
+        moments = due.at[part][: len(took)]
         # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
-        after = (ended - took) / 1000 - due.at[part][: len(took)]
-        late[part][: len(took)] = after - after.min(initial=np.inf)
+        after = (ended - took) / 1000 - moments
+        noted = after - after.min(initial=np.inf) - _CLOCK_S
+        late[part][: len(took)] = np.maximum(_behind_others_s(moments, took / 1000), noted)
     return Issued(due, ms, late, stop_s)
+
+
+def _behind_others_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
+    """Return how long each I/O of a thread waited for those before it to end."""
+    before = np.cumsum(took_s) - took_s
+    return np.maximum.accumulate(due_s - before) + before - due_s
 
 
 def remove_scratch_of_the_killed() -> None:
