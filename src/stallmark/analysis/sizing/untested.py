@@ -14,7 +14,7 @@ from stallmark.stats.thresholds import MATCHED_WITHIN
 POOL_WITHIN = 0.1
 BEHIND_MS = 3.0
 """I/Os of a replay that are issued so late at the median, without a backlog, waited for a CPU of this machine. On an
-idle one they are 1.2 to 1.8 ms late: fio has their moments in whole ms."""
+idle one they are not late; earlier records have 1.2 to 1.8 ms there, as fio has their moments in whole ms."""
 SMALLER = 0.9
 WAITED = 0.1
 """The share of the queries that may wait for a stream: chance makes as many due at once."""

@@ -219,8 +219,10 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
         moments = due.at[part][: len(took)]
         # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
         after = (ended - took) / 1000 - moments
-        noted = after - after.min(initial=np.inf) - _CLOCK_S
-        late[part][: len(took)] = np.maximum(_behind_others_s(moments, took / 1000), noted)
+        noted = after - after.min(initial=np.inf)
+        late[part][: len(took)] = np.maximum(
+            _behind_others_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0)
+        )
     return Issued(due, ms, late, stop_s)
 
 
