@@ -17,7 +17,11 @@ from stallmark.analysis.points import Point
 from stallmark.report.text import sentence
 
 RUNS = summaries.buffer_pool(3, bare=False).runs
-WORDS = {Verdict.NO_DIFFERENCE: "(no difference shown)", Verdict.NOT_COMPARABLE: "is not comparable"}
+WORDS = {
+    Verdict.NO_DIFFERENCE: "(no difference shown)",
+    Verdict.INDICATIVE: "(indicative only)",
+    Verdict.NOT_COMPARABLE: "is not comparable",
+}
 
 
 @given(verdicts=st.lists(st.sampled_from(Verdict), min_size=3, max_size=3))

@@ -38,18 +38,23 @@ def _(
     first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, not_comparable: int,
     fewest_runs: int,
 ) -> str:  # fmt: skip
-    said = listed([f"“{name}” {_against(ratio, verdict)}" for name, ratio, verdict in others])
+    said = listed([f"“{name}” {_against(ratio, verdict, fewest_runs == 1)}" for name, ratio, verdict in others])
     between = f", and {left_out} between them" if left_out else ""
     between += f", and {not_comparable} that are not comparable" if not_comparable else ""
     once = "; one run each, so indicative only" if fewest_runs == 1 else ""
     return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}."
 
 
-def _against(ratio: float | None, verdict: Verdict | None) -> str:
-    """Return what may be said of a variant against the first: no ratio if they must not be compared."""
+_UNSURE = {Verdict.NO_DIFFERENCE: " (no difference shown)", Verdict.INDICATIVE: " (indicative only)"}
+
+
+def _against(ratio: float | None, verdict: Verdict | None, once: bool) -> str:
+    """Return what may be said of a variant against the first: no ratio if they must not be compared.
+    `once`: there is one run of each, which is said of all together.
+    """
     if ratio is None:
         return "is not comparable"
-    return f"{factor(ratio)}{' (no difference shown)' * (verdict == Verdict.NO_DIFFERENCE)}"
+    return f"{factor(ratio)}{_UNSURE.get(verdict, '') if verdict and not once else ''}"
 
 
 @says(ExperimentKind.MOST_USERS)
