@@ -352,5 +352,8 @@ def test_between_experiments_the_baseline_is_an_experiment_a_variant_or_both(sou
     assert [(pair.a, pair.b) for pair in found.pairs] == [(f"{name}, e1", f"{name}, e2") for name in pairs]
     [pair] = compare_runs(runs, baseline="A, e2", between="experiments").pairs
     assert (pair.a, pair.b) == ("A, e2", "A, e1")
+    alone = [*runs, *made(sound, experiment="e1", C=[70] * 3)]
+    with pytest.raises(StallmarkError, match="Variant 'C' of e1 was not run in another"):
+        compare_runs(alone, baseline="C", between="experiments")
     with pytest.raises(StallmarkError, match=r"There are 'A, e1', 'A', 'e1'"):
         compare_runs(runs, baseline="C", between="experiments")

@@ -115,7 +115,8 @@ def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between |
             and variant(one.runs[0]) == variant(other.runs[0])
         ]
         if not pairs:
-            raise StallmarkError(f"No variant of {base} was run in another of these experiments.")
+            what = "No variant" if every else f"Variant {variant(first.runs[0])!r}"
+            raise StallmarkError(f"{what} of {base} was {'' if every else 'not '}run in another of these experiments.")
         return pairs
     return [(first, other) for other in found if other is not first]
 
