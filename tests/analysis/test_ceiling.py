@@ -4,14 +4,18 @@ from dataclasses import replace
 
 import pytest
 from support.comparisons import one_run, with_manifest
+from support.steps import changed_step
 
 from stallmark.analysis.answer import answer
 from stallmark.analysis.ceiling.findings import CeilingKind, ceiling_findings
 from stallmark.analysis.ceiling.summary import ceilings
+from stallmark.analysis.compare.claims import Claims
+from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.run import RunSummary
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.cli.ceiling_rule import CeilingRule
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.search import LevelSeen, LimitSeen, Search
@@ -41,7 +45,7 @@ def searched(sound: RunSummary, variant="A", repeat=1, levels=LEVELS, outcome="f
 
 
 def found(*runs: RunSummary) -> list[Finding]:
-    return list(ceiling_findings(ceilings(runs)))
+    return list(ceiling_findings(ceilings(runs), Claims(runs)))
 
 
 def of(kind: CeilingKind, findings: list[Finding]) -> list[Finding]:
@@ -93,9 +97,21 @@ def test_two_variants_are_compared_by_their_ceilings(sound):
     a = [searched(sound, "A", n) for n in (1, 2, 3)]
     b = [searched(sound, "B", n, holds=12, breaks=14) for n in (1, 2, 3)]
     [ratio] = of(CeilingKind.RATIO, found(*a, *b))
-    assert ratio.facts["ratio"] == pytest.approx(2) and ratio.facts["shown"]
+    assert ratio.facts["ratio"] == pytest.approx(2) and ratio.facts["verdict"] == "better"
     [one_each] = of(CeilingKind.RATIO, found(a[0], b[0]))
-    assert not one_each.facts["shown"] and one_each.facts["low"] is None
+    assert one_each.facts["verdict"] == "indicative_only" and one_each.facts["low"] is None
+
+
+def test_ceilings_of_unlike_settings_or_of_the_driver_have_no_ratio(sound):
+    a, b = searched(sound, "A"), searched(sound, "B", holds=12, breaks=14)
+    machine = b.manifest.machine.changed(cores=64)
+    findings = found(a, with_manifest(b, machine=machine))
+    assert of(CeilingKind.RATIO, findings) == []
+    [apart] = [one for one in findings if one.kind is PairKind.NOT_COMPARABLE]
+    assert [one.kind for one in apart.facts["reasons"]] == [ReasonKind.SETTINGS_DIFFER]
+    b = searched(sound, "B", levels=[(12, "held"), (14, "broke")], holds=12, breaks=14)
+    bound = [changed_step(step, driver_bound=[caution(ValidityKind.EXECUTOR_CPU)]) for step in b.steps]
+    assert of(CeilingKind.RATIO, found(a, b)) and not of(CeilingKind.RATIO, found(a, replace(b, steps=bound)))
 
 
 def test_a_ceiling_that_was_not_reached_has_no_ratio(sound):

@@ -245,7 +245,7 @@ def test_devices_are_compared_load_by_load_with_the_most_users(tmp_path, factor)
         make_loads_run(tmp_path / name, ramp(more), name, sequence=number)
     found = summarise_loads(find_records([tmp_path]))
     told = finding(found, LoadsKind.VARIANTS).facts["loads"]
-    assert [(load, count, differ) for load, _, count, _, _, _, differ in told] == [
+    assert [(load, count, differ) for load, _, count, _, _, _, _, differ in told] == [
         ("bank", 50, factor > 1), ("brokerage", 50, factor > 1)
     ]  # fmt: skip
     assert not {LoadsKind.TOGETHER, LoadsKind.AT_ONCE} & kinds(found)

@@ -9,12 +9,14 @@ from support.memory_curves import Curve, cliff, flat, rate
 from support.steps import changed_step
 
 from stallmark.analysis.answer import answer
+from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.pool_curve.curve import pool_curves
 from stallmark.analysis.pool_curve.findings import CurveKind, curve_findings
 from stallmark.analysis.pool_curve.flash import FAST_MS, GIB, FlashKind, flash_findings
+from stallmark.analysis.pool_curve.summary import PoolCurve
 from stallmark.analysis.run import RunSummary
 from stallmark.record.manifest.storage import Array, Devices
 from stallmark.stats.curve_search import MIB
@@ -42,16 +44,23 @@ def sized(run: RunSummary, mib: int, reads: float | None) -> RunSummary:
     storage = replace(step.storage, reads_per_transaction=reads)
     changed = replace(step, buffer_pool_bytes=mib * MIB, buffer_pool_share=mib / 512, storage=storage)
     memory = run.manifest.memory.changed(configured_bytes=mib * MIB, reached_bytes=mib * MIB)
-    return with_manifest(replace(run, steps=[changed]), memory=memory)
+    variant = run.manifest.variant.changed(buffer_pool=f"{mib}MiB")
+    return with_manifest(replace(run, steps=[changed]), memory=memory, variant=variant)
+
+
+def curves_of(runs: list[RunSummary]) -> list[PoolCurve]:
+    return pool_curves(runs, Claims(runs))
 
 
 def found(runs: list[RunSummary], *kinds: Kind) -> list[Finding]:
-    said = [one for curve in pool_curves(runs) for one in (*curve_findings(curve), *flash_findings(curve, runs))]
+    claims = Claims(runs)
+    curves = pool_curves(runs, claims)
+    said = [one for curve in curves for one in (*curve_findings(curve), *flash_findings(curve, runs, claims))]
     return [one for one in said if one.kind in (kinds or tuple(CurveKind))]
 
 
 def with_flash(sound: RunSummary, tps: float, mib: int = 16, flash: int = GIB, **scenario: object) -> RunSummary:
-    run = sized(one_run(sound, "flash", tps, 99, 1), mib, 1.0)
+    run = sized(one_run(sound, "flash", tps, 99, 1), mib, KNEE(mib * MIB))
     run = with_manifest(run, array=Array(flash_cache_bytes=flash))
     return with_manifest(run, scenario=run.manifest.scenario.changed(**scenario)) if scenario else run
 
@@ -66,7 +75,7 @@ def test_the_smallest_size_that_is_enough_with_twice_and_half_of_it(sound):
 
 def test_repeats_give_intervals_by_the_scatter_of_all_sizes(sound):
     runs = swept(sound, repeats=3, scatter=0.02)
-    [curve] = pool_curves(runs)
+    [curve] = curves_of(runs)
     [enough] = found(runs, CurveKind.ENOUGH)
     _, change, low, high = enough.facts["more"]
     assert low < change < high and enough.facts["fewest_runs"] == 3
@@ -128,17 +137,17 @@ def test_no_size_is_enough_where_throughput_falls_with_memory(sound):
 
 
 def test_too_few_sizes_or_invalid_ones_make_no_curve(sound):
-    assert pool_curves(swept(sound, sizes=(16, 64, 256))) == []
+    assert curves_of(swept(sound, sizes=(16, 64, 256))) == []
     runs = swept(sound)
     doubtful = [replace(one, incomplete_because="it was killed") for one in runs[:3]]
-    assert pool_curves([*doubtful, *runs[3:]]) == []
+    assert curves_of([*doubtful, *runs[3:]]) == []
 
 
 def test_runs_of_other_users_or_devices_are_no_part_of_it(sound):
     runs = swept(sound)
     other = [with_step(one, users=3) for one in swept(sound, flat)]
-    assert [len(curve.sizes) for curve in pool_curves([*runs, *other[:2]])] == [6]
-    assert len(pool_curves([*runs, *other])) == 2
+    assert [len(curve.sizes) for curve in curves_of([*runs, *other[:2]])] == [6]
+    assert len(curves_of([*runs, *other])) == 2
 
 
 def test_a_curve_that_jumps_between_its_sizes_is_not_known(sound):
@@ -150,7 +159,7 @@ def test_a_curve_that_jumps_between_its_sizes_is_not_known(sound):
 
 def test_without_reads_the_curve_is_of_throughput_alone(sound):
     runs = [sized(run, size, None) for run, size in zip(swept(sound), SIZES, strict=True)]
-    [curve] = pool_curves(runs)
+    [curve] = curves_of(runs)
     assert curve.reads is None and found(runs, CurveKind.ENOUGH)
 
 
@@ -198,7 +207,7 @@ def test_a_curve_with_flash_says_nothing_of_memory_without_it(sound):
 
 def test_the_curve_is_the_answer_and_takes_the_place_of_the_largest_gain(sound):
     runs = swept(sound)
-    said = conclusions("buffer_pool", runs, curves=pool_curves(runs))
+    said = conclusions("buffer_pool", runs, curves=curves_of(runs))
     assert answer(said, runs, None).kind is CurveKind.ENOUGH
     assert ExperimentKind.POOL_GAIN not in {one.kind for one in said}
     few = swept(sound, sizes=(16, 64, 256))

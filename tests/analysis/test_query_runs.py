@@ -7,6 +7,7 @@ from support.findings import facts_of, kinds_of
 from support.synthetic import Truth, make_run
 from support.synthetic_queries import GAP_S, make_query_run
 
+from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries.comparison import is_io
 from stallmark.analysis.queries.summary import QueryKind
@@ -69,11 +70,11 @@ def test_a_run_that_was_cut_has_no_figure(tmp_path):
 def test_run_times_are_held_against_the_first_variant(tmp_path):
     make_query_run(tmp_path / "1", variant="disks", seconds={"RF1": 9.0})
     seconds = {"Q1": 0.25, "Q2": 0.25, "Q3": 2.0}
-    make_query_run(tmp_path / "2", variant="flash", sequence=2, seconds=seconds, plans={"Q9": "other"}, device=BARE)
+    make_query_run(tmp_path / "2", variant="flash", sequence=2, seconds=seconds, plans={"Q9": "other"})
     experiment = of(tmp_path)
     compared = experiment.queries
     disks, flash = compared.variants
-    assert compared.baseline == "disks" and (disks.emulated, flash.emulated) == (True, False)
+    assert compared.baseline == "disks" and (disks.emulated, flash.emulated) == (True, True)
     assert disks.relative == pytest.approx(1) and disks.compared == 22
     assert flash.cell("Q1", None).relative == pytest.approx(0.25)
     assert flash.relative == pytest.approx((0.25 * 0.25 * 2) ** (1 / 22)), "refreshes are left out"
@@ -86,6 +87,18 @@ def test_run_times_are_held_against_the_first_variant(tmp_path):
     assert plans == {"queries": ["Q9"], "variant": "flash", "baseline": "disks"}
     assert {QueryKind.FIGURE, QueryKind.FEW_RUNS} <= set(kinds_of(experiment.findings))
     assert QueryKind.NO_TPC_RESULT in kinds_of(experiment.cautions)
+
+
+def test_an_emulated_device_is_not_held_against_a_real_one(tmp_path):
+    make_query_run(tmp_path / "1", variant="disks")
+    make_query_run(tmp_path / "2", variant="flash", sequence=2, seconds={"Q1": 0.25}, device=BARE)
+    experiment = of(tmp_path)
+    _, flash = experiment.queries.variants
+    assert flash.relative is None and not any(cell.relative or cell.plan_changed for cell in flash.cells)
+    assert facts_of(experiment.findings, QueryKind.RELATIVE) == []
+    assert {len(one["variants"]) for one in facts_of(experiment.findings, QueryKind.FIGURE)} == {1}
+    [apart] = facts_of(experiment.findings, PairKind.NOT_COMPARABLE)
+    assert [one.kind for one in apart["reasons"]] == [ReasonKind.DEVICES_DIFFER]
 
 
 def test_of_repeats_the_geometric_mean_and_the_lowest_figure(tmp_path):

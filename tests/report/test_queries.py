@@ -26,7 +26,7 @@ def compared(tmp_path_factory):
     make_query_run(folder / "1", variant="disks", seconds={f"Q{n}": n / 2 for n in range(1, 23)})
     make_query_run(
         folder / "2", variant="flash & <more>", sequence=2, seconds={f"Q{n}": n / 8 for n in range(1, 23)} | {"Q7": 20},
-        plans={"Q9": "other"}, failed={"Q11": "timeout"}, device=BARE,
+        plans={"Q9": "other"}, failed={"Q11": "timeout"},
     )  # fmt: skip
     return summarise(find_records([folder]))
 
@@ -48,13 +48,16 @@ def test_every_query_is_in_the_text_with_its_relative_run_time(compared):
     assert "usual" in text and "data file read" in text
 
 
-def test_what_is_emulated_is_marked_and_what_is_not_is_not(compared):
-    html = render(compared)
+def test_what_is_emulated_is_marked_and_not_held_against_what_is_not(tmp_path):
+    make_query_run(tmp_path / "1", variant="disks")
+    make_query_run(tmp_path / "2", variant="flash & <more>", sequence=2, seconds={"Q1": 0.25}, device=BARE)
+    html = render(summarise(find_records([tmp_path])))
     page = Page(html)
     assert "1 of 2 runs used a device whose service times Stallmark injected" in page.text
     cells = re.findall(r'<td class="word"><span>(.*?)</span></td>', html, re.S)
     assert [cell.split()[0] for cell in cells if "EMULATED" in cell] == ["EMULATED"]  # the device of one variant
     assert "<more>" not in html and "&lt;more&gt;" in html
+    assert "0.250×" not in page.text and "are not comparable" in page.text
 
 
 def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compared):

@@ -151,6 +151,7 @@ def manifest(steps: list[StepSummary], **more: Any) -> Manifest:
                 "synchronous_commit": "on",
             },
         },
+        "variant": {"name": steps[0].variant, "buffer_pool": f"{pool} B" if pool else None},
         "memory": {"configured_bytes": pool, "reached_bytes": pool, "original_bytes": 128 * MIB},
         "database": {"bytes_before": 320 * MIB, "bytes_after": 323 * MIB},
         "cache_start": "prefilled",

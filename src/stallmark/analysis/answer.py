@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from stallmark.analysis.ceiling.findings import ANSWERS as OF_CEILINGS
-from stallmark.analysis.compare.summary import ComparisonSummary, Verdict
+from stallmark.analysis.compare.claims import Claims
+from stallmark.analysis.compare.summary import ComparisonSummary, PairKind
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.points import Point, points
+from stallmark.analysis.points import points
 from stallmark.analysis.pool_curve.findings import ANSWERS
 from stallmark.analysis.run import RunSummary
 
@@ -14,7 +15,12 @@ MOST = 6
 """Variants that one sentence can name; of more it names the best and the worst."""
 
 
-def answer(findings: Sequence[Finding], runs: Sequence[RunSummary], judged: ComparisonSummary | None) -> Finding | None:
+def answer(
+    findings: Sequence[Finding],
+    runs: Sequence[RunSummary],
+    judged: ComparisonSummary | None,
+    claims: Claims | None = None,
+) -> Finding | None:
     """Return the finding that answers the experiment's question; None where there is none.
 
     What makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict on two
@@ -26,12 +32,15 @@ def answer(findings: Sequence[Finding], runs: Sequence[RunSummary], judged: Comp
         return curve
     if judged and len(judged.pairs) == 1:
         return judged.pairs[0].finding
-    if against := None if any(run.queries for run in runs) else _against_first(runs, judged):
+    if not any(run.queries for run in runs) and (against := _against_first(runs, claims or Claims(runs, judged))):
         return against
+    apart = next((one for one in findings if one.kind is PairKind.NOT_COMPARABLE), None)
+    if apart and len({step.variant for run in runs for step in run.steps}) == 2:
+        return apart
     return next((one for one in findings if one.severity is Severity.INFO), findings[0] if findings else None)
 
 
-def _against_first(runs: Sequence[RunSummary], judged: ComparisonSummary | None) -> Finding | None:
+def _against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None:
     """Return every variant's rate against the first one's; None where variants have several steps, or there are fewer
     than three."""
     found = points([step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0])
@@ -41,30 +50,21 @@ def _against_first(runs: Sequence[RunSummary], judged: ComparisonSummary | None)
     first, *others = found
     if len({point.first.emulated for point in found}) > 1:  # an emulated device says nothing about a real one
         return None
-    verdicts = {pair.b: pair.verdict for pair in judged.pairs} if judged else {}
-    unlike = [point for point in others if verdicts.get(point.first.variant) is Verdict.NOT_COMPARABLE]
-    if len(others) >= MOST and (alike := [point for point in others if point not in unlike]):
-        named = list({id(point): point for point in (max(alike, key=_rate), min(alike, key=_rate))}.values())
-    else:
-        named, alike = others, others
+    claimed = [(point, claims.between(first, point)) for point in others]
+    alike = [(point, claim.ratio) for point, claim in claimed if claim.comparable and claim.ratio is not None]
+    named = claimed
+    if len(others) >= MOST and alike:
+        ends = [choose(alike, key=lambda one: one[1])[0] for choose in (max, min)]
+        named = [one for end in dict.fromkeys(map(id, ends)) for one in claimed if id(one[0]) == end]
+    every = [first, *(point for point, _ in alike)]
     return info(
         ExperimentKind.AGAINST_FIRST,
         first=first.first.variant,
         per_s=first.tps,
         primary=first.first.throughput.primary,
-        others=[
-            [
-                point.first.variant,
-                None if point in unlike else point.tps / first.tps,  # no ratio of what must not be compared
-                verdicts.get(point.first.variant),
-            ]
-            for point in named
-        ],
-        left_out=len(alike) - len(named),
-        not_comparable=len(others) - len(alike),
-        fewest_runs=min(len(point.steps) for point in found),
+        others=[[point.first.variant, claim.ratio, claim.verdict] for point, claim in named],
+        left_out=len(alike) - len(named) if named is not claimed else 0,
+        ranked=len(claims.alike(every)) == len(every),
+        not_comparable=len(others) - len(alike) if named is not claimed else 0,
+        one_run_each=all(len(point.steps) == 1 for point in found),
     )
-
-
-def _rate(point: Point) -> float:
-    return point.tps

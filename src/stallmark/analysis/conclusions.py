@@ -1,11 +1,13 @@
 """The conclusions of an experiment, most important first. Invalid steps are never compared."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from stallmark.analysis.ceiling.findings import ceiling_findings
 from stallmark.analysis.ceiling.summary import Ceiling
-from stallmark.analysis.compare.summary import ComparisonSummary, Verdict
+from stallmark.analysis.compare.claims import Claims
+from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
@@ -18,20 +20,19 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel
-from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
+from stallmark.stats.thresholds import CPU_LIMITS, SAME
 
 
 def conclusions(
     axis: str,
     runs: Sequence[RunSummary],
-    judged: ComparisonSummary | None = None,
+    claims: Claims | None = None,
     curves: Sequence[PoolCurve] = (),
     ceilings: Sequence[Ceiling] = (),
 ) -> list[Finding]:
-    """Return the findings. With `judged` a comparison gives verdicts on the variants: findings on variants are left
-    out, and what must not be compared with the first is compared in no other. `curves` are those of memory, `ceilings`
-    those of searches."""
-    return list(_conclusions(axis, runs, judged, curves, ceilings))
+    """Return the findings. `claims` tell of which variants which statement may be made; with a comparison in them,
+    findings on all variants are left out. `curves` are those of memory, `ceilings` those of searches."""
+    return list(_conclusions(axis, runs, claims or Claims(runs), curves, ceilings))
 
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -42,11 +43,7 @@ def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _conclusions(
-    axis: str,
-    runs: Sequence[RunSummary],
-    judged: ComparisonSummary | None,
-    curves: Sequence[PoolCurve],
-    ceilings: Sequence[Ceiling],
+    axis: str, runs: Sequence[RunSummary], claims: Claims, curves: Sequence[PoolCurve], ceilings: Sequence[Ceiling]
 ) -> Iterator[Finding]:
     steps = [step for run in runs for step in run.steps]
     yield from data_wrong(runs)
@@ -54,36 +51,52 @@ def _conclusions(
         yield invalid(ExperimentKind.NOTHING_MEASURED)
         return
     if ceilings:  # its levels are not compared with each other: that is the search's
-        yield from ceiling_findings(ceilings)
+        yield from ceiling_findings(ceilings, claims)
         return
     valid = [step for step in steps if not step.validity.invalid and step.result_tps > 0]
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     found = points(valid)
     yield from io_per_mailbox(found)
-    unlike = {pair.b for pair in judged.pairs if pair.verdict is Verdict.NOT_COMPARABLE} if judged else set()
-    compared = [point for point in _company(axis, found) if point.first.variant not in unlike]
+    compared = _company(axis, found)
+    devices = list(_devices(compared, claims)) if axis in ("buffer_pool", "device") else []
+    yield from _apart(compared, claims, {name for one in devices for name in one.facts["variants"]})
     yield from _unsteady(steps)
     if axis == "users":
-        yield from knee(compared)
+        yield from knee(compared, claims)
     for curve in curves:
         yield from curve_findings(curve)
-        yield from flash_findings(curve, runs)
+        yield from flash_findings(curve, runs, claims)
     if axis == "buffer_pool":
-        yield from _pools(compared, gains=not curves)
-    if axis in ("buffer_pool", "device"):
-        yield from _devices(compared)
+        yield from _pools(compared, claims, gains=not curves)
+    yield from devices
     yield from _flash(found)
-    if axis == "variant" and not judged:
-        yield from _variants(compared)
-    yield from _streams(compared)
-    yield from _disturbed(compared)
+    if axis == "variant" and not claims.judged:
+        yield from _variants(claims.alike(compared), claims)
+    yield from _streams(compared, claims)
+    yield from _disturbed(compared, claims)
     yield from _limits(found)
     yield from _bottleneck(found, len(valid) == len(steps))
     if bound := [point for point in found if any(step.validity.driver_bound for step in point.steps)]:
         yield caution(ExperimentKind.DRIVER_LIMITS, steps=labels(bound, found))
     if len(found) > 1:
         yield _certainty(found)
+
+
+def _apart(found: Sequence[Point], claims: Claims, told: Collection[str]) -> Iterator[Finding]:
+    """Find the variants that must not be compared with the first one. Those with a verdict of the comparison have it
+    there; of an emulated device beside a real one the findings on devices tell (`told`)."""
+    if claims.judged or not found:
+        return
+    first = found[0]
+    for point in found[1:]:
+        claim = claims.between(first, point)
+        if claim.comparable or point.first.step != first.first.step:
+            continue
+        if all(one.kind is ReasonKind.DEVICES_DIFFER for one in claim.reasons) and point.first.variant in told:
+            continue
+        a, b = first.first.variant, point.first.variant
+        yield caution(PairKind.NOT_COMPARABLE, a=a, b=b, step=None, reasons=list(claim.reasons))
 
 
 def _company(axis: str, found: Sequence[Point]) -> list[Point]:
@@ -116,37 +129,44 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
             )
 
 
-def _pools(found: Sequence[Point], gains: bool) -> Iterator[Finding]:
+def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Finding]:
     """Compare the smallest with the largest buffer pool on each device; with `gains`, also find the largest single
     gain, which a curve shows better."""
     devices = _by_device(found)
     for same in devices.values():
-        same = sorted(same, key=lambda point: point.first.buffer_pool_bytes or 0)
+        same = sorted(claims.alike(same), key=lambda point: point.first.buffer_pool_bytes or 0)
         if len({point.first.buffer_pool_bytes for point in same}) < 2:
             continue
         small, large = same[0], same[-1]
+        claim = claims.between(small, large)
         yield info(
             ExperimentKind.POOL,
             variants=[small.first.variant, large.first.variant] if len(devices) > 1 else None,
             pools_bytes=[small.first.buffer_pool_bytes, large.first.buffer_pool_bytes],
             pools_share=[small.first.buffer_pool_share, large.first.buffer_pool_share],
             per_s=[small.tps, large.tps],
+            ratio=claim.ratio,
+            verdict=claim.verdict,
             differ=abs(large.tps / small.tps - 1) > SAME,
             primary=small.first.throughput.primary,
             reads_per_transaction=[small.reads_per_transaction, large.reads_per_transaction],
         )
         if gains and len(same) > 2 and large.tps > small.tps * (1 + SAME):
             before, after = max(pairwise(same), key=lambda pair: pair[1].tps / pair[0].tps)
+            claim = claims.between(before, after)
+            if claim.verdict is Verdict.NO_DIFFERENCE:
+                continue
             yield info(
                 ExperimentKind.POOL_GAIN,
-                ratio=after.tps / before.tps,
+                ratio=claim.ratio,
+                verdict=claim.verdict,
                 pools_bytes=[before.first.buffer_pool_bytes, after.first.buffer_pool_bytes],
                 pools_share=[before.first.buffer_pool_share, after.first.buffer_pool_share],
             )
 
 
-def _devices(found: Sequence[Point]) -> Iterator[Finding]:
-    """Compare devices at the same buffer pool; there the reads per transaction must not differ."""
+def _devices(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+    """Compare devices at the same buffer pool, as far as their runs may be compared."""
     for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.users)):
         by_device = list(_by_device(same).values())
         for slow, fast in pairwise(by_device):
@@ -155,21 +175,20 @@ def _devices(found: Sequence[Point]) -> Iterator[Finding]:
             if a.first.emulated_roles != b.first.emulated_roles:
                 yield caution(ExperimentKind.DEVICES_UNLIKE, variants=variants, pool_bytes=pool[0], pool_share=pool[1])
                 continue
-            flash = any(point.first.storage.flash for point in (a, b))
+            claim = claims.between(a, b)
+            if not claim.comparable:
+                continue
             yield info(
                 ExperimentKind.DEVICES,
                 variants=variants,
                 pool_bytes=pool[0],
                 pool_share=pool[1],
                 per_s=[a.tps, b.tps],
+                ratio=claim.ratio,
+                verdict=claim.verdict,
                 primary=b.first.throughput.primary,
-                one_run_each=flash and len(a.steps) == len(b.steps) == 1,
                 flash_warming=any(step.flash_warming for point in (a, b) for step in point.steps),
             )
-            before, after = a.reads_per_transaction, b.reads_per_transaction
-            if before is None or after is None or abs(after - before) <= READS_DIFFER * max(before, after, 0.1):
-                continue
-            yield caution(ExperimentKind.DEVICE_READS, variants=variants, reads_per_transaction=[before, after])
 
 
 def _flash(found: Sequence[Point]) -> Iterator[Finding]:
@@ -189,7 +208,7 @@ def _flash(found: Sequence[Point]) -> Iterator[Finding]:
         )
 
 
-def _streams(found: Sequence[Point]) -> Iterator[Finding]:
+def _streams(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
     """Say what streams of queries cost the users, where nothing else differs."""
     for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
         alone = next((point for point in same if point.first.streams is None), None)
@@ -203,12 +222,12 @@ def _streams(found: Sequence[Point]) -> Iterator[Finding]:
                 queries_per_h=sum(rates) / len(rates),
                 users=point.first.users,
                 per_s=point.tps,
-                alone_per_s=alone.tps if alone and alone.tps else None,
+                **_against_alone(alone, point, claims),
                 primary=point.first.throughput.primary,
             )
 
 
-def _disturbed(found: Sequence[Point]) -> Iterator[Finding]:
+def _disturbed(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
     """Say what maintenance beside the users cost them, where nothing else differs."""
     for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
         alone = next((point for point in same if point.first.maintenance is None), None)
@@ -224,12 +243,20 @@ def _disturbed(found: Sequence[Point]) -> Iterator[Finding]:
                 share=ran.share,
                 failed=ran.failed,
                 per_s=point.tps,
-                alone_per_s=alone.tps if alone and alone.tps else None,
+                **_against_alone(alone, point, claims),
                 primary=point.first.throughput.primary,
             )
 
 
-def _variants(found: Sequence[Point]) -> Iterator[Finding]:
+def _against_alone(alone: Point | None, point: Point, claims: Claims) -> dict[str, Any]:
+    """Return the facts of a point against the same load alone; None of them if they must not be compared."""
+    claim = claims.between(alone, point) if alone else None
+    if alone is None or claim is None or claim.ratio is None:
+        return {"alone_per_s": None, "ratio": None, "verdict": None}
+    return {"alone_per_s": alone.tps, "ratio": claim.ratio, "verdict": claim.verdict}
+
+
+def _variants(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
     if len(found) < 2:
         for point in found:
             yield info(
@@ -241,10 +268,13 @@ def _variants(found: Sequence[Point]) -> Iterator[Finding]:
         return
     worst, best = min(found, key=lambda p: p.tps), max(found, key=lambda p: p.tps)
     alike = best.tps <= worst.tps * (1 + SAME)
+    claim = claims.between(worst, best)
     yield info(
         ExperimentKind.VARIANTS_ALIKE if alike else ExperimentKind.VARIANTS,
         variants=[worst.first.variant, best.first.variant],
         per_s=[worst.tps, best.tps],
+        ratio=claim.ratio,
+        verdict=claim.verdict,
         primary=best.first.throughput.primary,
     )
 

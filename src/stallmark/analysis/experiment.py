@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from stallmark.analysis.answer import answer
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.ceiling.summary import Ceiling, ceilings
+from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.storage import drifts
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.points import group
+from stallmark.analysis.points import group, points
 from stallmark.analysis.pool_curve.curve import pool_curves
 from stallmark.analysis.pool_curve.summary import PoolCurve
 from stallmark.analysis.probe.drift import Drift
@@ -55,6 +56,7 @@ class ExperimentSummary:
     cautions: list[Finding] = field(default_factory=list)  # what the reader must not conclude
     queries: QueryComparison | None = None  # of runs of queries
     comparison: ComparisonSummary | None = None  # of variants that were repeated
+    not_comparable: list[list[str]] = field(default_factory=list)  # pairs of variants, in any step
     drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
     thresholds: list[Threshold] = field(default_factory=list)
     curves: list[PoolCurve] = field(default_factory=list)  # of memory, one for each kind of storage
@@ -99,18 +101,18 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     if len(results := dict.fromkeys(step.throughput.primary for step in steps)) > 1:
         named = " and ".join(f"{name or 'all transactions'} per second" for name in results)
         raise StallmarkError(f"The results of these runs are different things ({named}): make a report of each.")
-    compared = compare(runs)
     questions = _questions(runs)
     judged = None if questions else comparison_within(runs)
-    levels = ceilings(runs)
+    claims, levels = Claims(runs, judged), ceilings(runs)
+    compared = compare(runs, claims)
     mixed = mixed_versions(run.manifest for run in runs)
-    curves = [] if compared or questions or mixed else pool_curves(runs)
+    curves = [] if compared or questions or mixed else pool_curves(runs, claims)
     if mixed:
         findings = [mixed]
     elif compared:
-        findings = list(query_findings(compared, runs))
+        findings = list(query_findings(compared, runs, claims))
     else:
-        findings = conclusions(axis, runs, judged, curves, levels)
+        findings = conclusions(axis, runs, claims, curves, levels)
     return ExperimentSummary(
         scenario=scenario.name,
         title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,
@@ -118,11 +120,12 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
         runs=_by_size(runs),
-        answer=answer(findings, runs, judged),
+        answer=answer(findings, runs, judged, claims),
         findings=findings,
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
         queries=compared,
         comparison=judged,
+        not_comparable=[] if compared or levels else claims.apart(points([s for run in runs for s in run.steps])),
         drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
         thresholds=judge(runs),
         curves=curves,

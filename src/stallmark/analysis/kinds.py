@@ -15,7 +15,6 @@ class ExperimentKind(Kind):
     POOL_GAIN = "largest_gain_by_pool"
     DEVICES = "throughput_by_device"
     DEVICES_UNLIKE = "devices_not_compared"
-    DEVICE_READS = "reads_differ_by_device"
     FLASH = "flash_use"
     ONE_VARIANT = "throughput_of_one_variant"
     VARIANTS_ALIKE = "variants_alike"

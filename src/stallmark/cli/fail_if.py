@@ -54,7 +54,7 @@ class FailIf:
         return [why for pair in comparison.pairs for why in self._doubt(pair)]
 
     def _reason(self, pair: PairComparison) -> str | None:
-        if _has_no_verdict(pair):
+        if not pair.claim.decided:
             return f"{pair.b} against {pair.a}: no verdict ({term(pair.verdict)})"
         if self.word is None:
             low, high = pair.primary.low, pair.primary.high
@@ -64,7 +64,7 @@ class FailIf:
         return f"{pair.b} against {pair.a} is {self}" if applies else None
 
     def _doubt(self, pair: PairComparison) -> Iterator[str]:
-        if _has_no_verdict(pair) or self._reason(pair):
+        if not pair.claim.decided or self._reason(pair):
             return
         more = "make more runs (`stallmark plan` says how many)"
         if self.word is None:
@@ -84,17 +84,13 @@ class FailIf:
 
     def _amount(self, pair: PairComparison) -> float:
         """Return the estimated difference, as the verdict gives it."""
-        return abs(pair.primary.ratio - 1) if pair.primary.ratio is not None else 0.0
+        return abs(pair.claim.ratio - 1) if pair.claim.ratio is not None else 0.0
 
     def __str__(self) -> str:
         if self.word is None:
             return f"not within {_percent(self.least)}"
         by = f" by {_percent(self.least)}" if self.least else ""
         return f"{'not ' if self.negated else ''}{self.word}{by}"
-
-
-def _has_no_verdict(pair: PairComparison) -> bool:
-    return pair.verdict in (Verdict.NOT_COMPARABLE, Verdict.INDICATIVE)
 
 
 def _percent(share: float | None) -> str:

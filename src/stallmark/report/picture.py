@@ -3,13 +3,14 @@
 It is a drawing of our own, in SVG: it stands in the page without a script, in two widths, and alone on a slide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from markupsafe import Markup
 
 from stallmark import format
+from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.marks import doubtful
 from stallmark.analysis.points import Point, labels, points
@@ -18,6 +19,7 @@ from stallmark.report.columns import primary_of
 from stallmark.report.style import FONT, WAIT_COLOURS, looks
 from stallmark.report.text.charts import in_words
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.terms import term
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import REPLICATES
 
@@ -42,6 +44,7 @@ class PictureRow:
     colour: str
     emulated: bool
     doubtful: bool
+    apart: bool  # not comparable with the first row
     runs: list[float]  # per second, each
     rate: float | None
     low: float | None  # 95 % interval over runs
@@ -98,17 +101,22 @@ def picture_of(experiment: ExperimentSummary) -> Picture | None:
         variants = dict.fromkeys(point.first.variant for point in found)
         found = [max((p for p in found if p.first.variant == name), key=lambda p: p.tps) for name in variants]
     named = zip(labels(found, found), (point.first.variant for point in found), found, strict=True)
-    return picture_from(experiment, list(named), best)
+    first = found[0].first.variant
+    apart = {name for pair in experiment.not_comparable if first in pair for name in pair} - {first}
+    return picture_from(experiment, list(named), apart, best)
 
 
-def picture_from(experiment: ExperimentSummary, named: Sequence[tuple[str, str, Point]], best: bool = False) -> Picture:
-    """Return the picture of points, each with its name and with that of the side or variant whose colour it has."""
+def picture_from(
+    experiment: ExperimentSummary, named: Sequence[tuple[str, str, Point]], apart: Collection[str], best: bool = False
+) -> Picture:
+    """Return the picture of points, each with its name and with that of the side or variant whose colour it has. Those
+    `apart` must not be compared with the first."""
     seen, doubts, primary = looks([side for _, side, _ in named]), doubtful(experiment), primary_of(experiment)
-    rows = [_row(point, name, seen[side].colour, doubts) for name, side, point in named]
+    rows = [_row(point, name, seen[side].colour, doubts, side in apart) for name, side, point in named]
     return Picture(rows, f"{plural(primary) if primary else 'Transactions'} per second", best)
 
 
-def _row(point: Point, name: str, colour: str, doubts: set[str]) -> PictureRow:
+def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) -> PictureRow:
     runs = [step.result_tps for step in point.steps]
     rate = point.tps
     low = high = None
@@ -121,6 +129,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str]) -> PictureRow:
         colour,
         emulated=point.first.emulated,
         doubtful=any(step.key in doubts for step in point.steps),
+        apart=apart,
         runs=runs,
         rate=rate,
         low=low,
@@ -264,6 +273,7 @@ def _name(row: PictureRow, mixed: bool, frame: Frame, y: float, bar: int) -> lis
     name = row.name if len(row.name) <= most else f"{row.name[: most - 1].rstrip()}…"
     words = [EMULATED] * (mixed and row.emulated) + ["bare device"] * (mixed and not row.emulated)
     words += ["doubtful: see the table"] * row.doubtful
+    words += [term(Verdict.NOT_COMPARABLE)] * (row.apart and not row.doubtful)
     if frame.wrapped:
         return [
             text(0, y + 14, name, 14, font_weight=600),

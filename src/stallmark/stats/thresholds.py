@@ -250,10 +250,6 @@ HOST_FREE = 0.10
 """Share of the host's CPUs or memory in use up to which they do not limit a test of storage, as ESG Lab kept them (IBM
 System Storage DS5020 with mixed real-world workloads, 2010)."""
 
-READS_DIFFER = 0.2
-"""Relative difference of physical reads per transaction between devices at one buffer pool. They are a matter of pool
-and transactions alone, so they should agree; a pool that is still filling makes them differ by some percent."""
-
 REPLICATES = 3
 """Runs per variant below which there is no verdict."""
 

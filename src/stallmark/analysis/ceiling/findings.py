@@ -6,9 +6,10 @@ from itertools import combinations
 from typing import Any
 
 from stallmark.analysis.ceiling.summary import Ceiling, by_variant, of_repeats
+from stallmark.analysis.compare.claims import THROUGHPUT, Claims, decide
 from stallmark.analysis.compare.metrics import ratio_of
+from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 
 class CeilingKind(Kind):
@@ -33,11 +34,15 @@ _KINDS = {
 }
 
 
-def ceiling_findings(found: Sequence[Ceiling]) -> Iterator[Finding]:
-    """Yield variants against each other first, then the ceiling of each, and where the driver was the limit."""
+def ceiling_findings(found: Sequence[Ceiling], claims: Claims) -> Iterator[Finding]:
+    """Yield variants against each other first, as far as they may be compared, then the ceiling of each, and where the
+    driver was the limit."""
     variants = by_variant(found)
     for a, b in combinations(variants, 2):
-        if ratio := _ratio(a, b):
+        names = a[0].variant, b[0].variant
+        if reasons := claims.unlike(*names):
+            yield caution(PairKind.NOT_COMPARABLE, a=names[0], b=names[1], step=None, reasons=reasons)
+        elif ratio := _ratio(a, b):
             yield ratio
     for same in variants:
         name = same[0].variant if len(variants) > 1 else None
@@ -118,23 +123,21 @@ def _repeats(same: Sequence[Ceiling], variant: str | None) -> Finding:
 
 
 def _ratio(a: Sequence[Ceiling], b: Sequence[Ceiling]) -> Finding | None:
-    """Return the ratio of the ceilings of two variants; None where one of them is not between two levels, or they are
-    of unlike things."""
+    """Return the ratio of the ceilings of two variants; None if one of them is not between two levels or may be the
+    driver's, or they are of unlike things."""
     asked = [[one.of, *(limit for limits in _limits(one) for limit in limits)] for one in (*a, *b)]
     middles_a, middles_b = ([one.middle for one in side] for side in (a, b))
-    unlike = len({any(level.step.emulated for level in one.levels) for one in (*a, *b)}) > 1
-    if unlike or any(one != asked[0] for one in asked) or not all([*middles_a, *middles_b]):
+    bound = any((step := one.limit_step) and step.validity.driver_bound for one in (*a, *b))
+    if bound or any(one != asked[0] for one in asked) or not all([*middles_a, *middles_b]):
         return None
     found = ratio_of("ceiling", a[0].of, "higher", middles_a, middles_b, paired=False)
-    enough = min(len(a), len(b)) >= REPLICATES
     return info(
         CeilingKind.RATIO,
         variants=[a[0].variant, b[0].variant],
         of=a[0].of,
         levels=[found.a, found.b],
         ratio=found.ratio,
+        verdict=decide(THROUGHPUT, found).verdict,
         low=found.low,
         high=found.high,
-        shown=bool(enough and found.p is not None and found.p < 1 - CONFIDENCE),
-        fewest_runs=min(len(a), len(b)),
     )

@@ -140,8 +140,10 @@ def _growth(a: Side, b: Side) -> Check:
 
 
 def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[StepSummary]) -> Check | None:
-    """Check reads per transaction at one pool. Of repeated runs the difference must also be more than their scatter."""
-    if not one_pool(a.runs[0].manifest, b.runs[0].manifest):
+    """Check reads per transaction at one pool, if nothing else reads beside one side alone. Of repeated runs the
+    difference must also be more than their scatter."""
+    both = [*steps_a, *steps_b]
+    if not one_pool(a.runs[0].manifest, b.runs[0].manifest) or len({_read_beside(one) for one in both}) > 1:
         return None
     known_a, known_b = (
         [step.storage.reads_per_transaction for step in steps if step.storage.reads_per_transaction is not None]
@@ -161,6 +163,11 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
             within = caution(PairKind.READS_WITHIN_SCATTER, p=p, **facts)
             return check(CheckKind.READS, True, within, p=p, **facts)
     return check(CheckKind.READS, False, invalid(ReasonKind.READS_DIFFER, **facts), p=None, **facts)
+
+
+def _read_beside(step: StepSummary) -> tuple[object, ...]:
+    """Return the other readers of a step, whose reads count as the transactions'."""
+    return bool(step.streams), step.maintenance.kind if step.maintenance else None, step.beside
 
 
 def _plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> Check | None:

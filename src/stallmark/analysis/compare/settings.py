@@ -70,6 +70,10 @@ class DifferenceKind(Kind):
     POOL = "other_buffer_pool"
 
 
+OF_STEPS = (DifferenceKind.ARRIVALS, DifferenceKind.RATE, DifferenceKind.THINK_TIME, DifferenceKind.MEASURED)
+"""The differences between steps of one name, which the levels of two searches need not share."""
+
+
 def by_intent(manifest: Manifest) -> Iterator[Finding]:
     """Yield what may tell this run's variant from others: its buffer pool, its array, the devices of data and log."""
     data, log = manifest.devices.data, manifest.devices.wal

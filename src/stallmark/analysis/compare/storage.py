@@ -14,7 +14,7 @@ from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest.storage import Role
 from stallmark.record.probe import ProbeResult
 
-_ROLES: tuple[Role, ...] = ("data", "wal")
+ROLES: tuple[Role, ...] = ("data", "wal")
 
 
 class StorageKind(Kind):
@@ -79,7 +79,7 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[tuple[str, ...], Drift]]:
 def on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Warn where runs on the same database lay in different folders of one disk: they compare no two devices."""
     for same in group(runs, _database):
-        for role in _ROLES:
+        for role in ROLES:
             folders: dict[str, set[str]] = {}
             for run in same:
                 devices = run.manifest.devices

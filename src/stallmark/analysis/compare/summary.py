@@ -24,6 +24,24 @@ class Verdict(StrEnum):
     NOT_COMPARABLE = "not_comparable"
 
 
+@dataclass(frozen=True)
+class Claim:
+    """The statement on B against A that a report may make, as compare/claims.py decides it."""
+
+    verdict: Verdict
+    ratio: float | None = None  # B ÷ A; None if they must not be compared
+    reasons: tuple[Finding, ...] = ()  # why they must not be compared
+
+    @property
+    def comparable(self) -> bool:
+        return self.verdict is not Verdict.NOT_COMPARABLE
+
+    @property
+    def decided(self) -> bool:
+        """Tell whether there are runs enough for a verdict, and they may be compared."""
+        return self.verdict not in (Verdict.NOT_COMPARABLE, Verdict.INDICATIVE)
+
+
 class CheckKind(Kind):
     """Conditions that must hold for two sides to be compared. The facts are what was found."""
 
@@ -115,6 +133,11 @@ class Ratio:
         """Tell whether a difference is shown; None where that cannot be judged."""
         return None if self.p_adjusted is None else self.p_adjusted <= 1 - CONFIDENCE
 
+    @property
+    def of_each_side(self) -> "Ratio":
+        """Return the values of both sides alone, of sides that must not be compared."""
+        return Ratio(self.name, self.unit, self.better, self.a, self.b, self.runs_a, self.runs_b)
+
 
 @dataclass(frozen=True)
 class WithinRun:
@@ -169,6 +192,10 @@ class TransactionRatios:
     rate: Ratio
     latency: Ratio
 
+    @property
+    def of_each_side(self) -> "TransactionRatios":
+        return TransactionRatios(self.transaction, self.rate.of_each_side, self.latency.of_each_side)
+
 
 @dataclass(frozen=True)
 class PairComparison:
@@ -192,6 +219,10 @@ class PairComparison:
     @property
     def failed(self) -> list[Check]:
         return [check for check in self.checks if check.passed is False]
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.verdict, self.primary.ratio, tuple(check.reason for check in self.failed if check.reason))
 
 
 @dataclass(frozen=True)

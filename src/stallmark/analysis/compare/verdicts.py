@@ -14,6 +14,7 @@ import numpy as np
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
+from stallmark.analysis.compare.claims import decide
 from stallmark.analysis.compare.metrics import (
     Metric,
     adjusted,
@@ -60,7 +61,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.student import welch
-from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
+from stallmark.stats.thresholds import CONFIDENCE
 
 MOST_BATCHES, BATCH_S = 20, 5
 """Batches of a run's seconds, for the interval within a run: of 5 s at least, because the server hands in its counts
@@ -160,9 +161,12 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
     if primary.ratio is None:
         reason = invalid(ReasonKind.NOT_MEASURED, metric=what.key, a=a.name, b=b.name)
         found = [*found, check(CheckKind.METRIC_MEASURED, False, reason, metric=what.key)]
-    verdict = _verdict(what, primary, found)
+    verdict = decide(what, primary, found).verdict
     within = _within_run(what, draft) if verdict == Verdict.INDICATIVE else None
-    cause = explain(steps_a, steps_b, paired) if verdict != Verdict.NOT_COMPARABLE else None
+    comparable = verdict != Verdict.NOT_COMPARABLE
+    cause = explain(steps_a, steps_b, paired) if comparable else None
+    others = other_ratios(what.key, steps_a, steps_b, paired)
+    transactions = transaction_ratios(steps_a, steps_b, paired)
     ramp = len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1
     return PairComparison(
         a=a.name,
@@ -171,9 +175,9 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
         users=step[1],
         verdict=verdict,
         finding=_finding(what, verdict, draft, primary, found, within, cause, list(step) if ramp else None),
-        primary=primary,
-        others=other_ratios(what.key, steps_a, steps_b, paired),
-        transactions=transaction_ratios(steps_a, steps_b, paired),
+        primary=primary if comparable else primary.of_each_side,
+        others=others if comparable else [one.of_each_side for one in others],
+        transactions=transactions if comparable else [one.of_each_side for one in transactions],
         checks=found,
         cautions=_cautions(a, b, among, found, primary, pairs),
         method=info(
@@ -189,16 +193,6 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
         within_run=within,
         cause=cause,
     )
-
-
-def _verdict(what: Metric, primary: Ratio, found: Sequence[Check]) -> Verdict:
-    if any(check.passed is False for check in found):
-        return Verdict.NOT_COMPARABLE
-    if min(primary.runs_a, primary.runs_b) < REPLICATES or primary.p_adjusted is None:
-        return Verdict.INDICATIVE
-    if primary.p_adjusted > 1 - CONFIDENCE or primary.ratio is None:
-        return Verdict.NO_DIFFERENCE
-    return Verdict.BETTER if (primary.ratio > 1) == (what.better == "higher") else Verdict.WORSE
 
 
 def _finding(

@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.ceiling.findings import CeilingKind
+from stallmark.analysis.compare.claims import THROUGHPUT, decide
+from stallmark.analysis.compare.metrics import metric
+from stallmark.analysis.compare.summary import Claim
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.cells import CellsStep
+from stallmark.analysis.loads.claims import LoadClaims
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.points import LoadPoint, WholePoint
 from stallmark.analysis.loads.together import Penalty
@@ -28,6 +32,7 @@ def conclusions(
     cost: Sequence[Penalty],
     cells: Sequence[CellsStep],
     views: Mapping[str, ExperimentSummary],
+    claims: LoadClaims,
     mixed: Finding | None = None,
 ) -> Iterator[Finding]:
     """Yield what follows from the loads beside each other. `mixed`: the reason not to compare the runs at all."""
@@ -44,7 +49,7 @@ def conclusions(
     yield from _cells(cells)
     yield from _verdicts(points, views)
     if not any(view.comparison for view in views.values()):
-        yield from _variants(points, bool(cost))
+        yield from _variants(points, claims, bool(cost))
     if not cost and not cells and not all(one.first.alone for one in points):
         yield from _at_once(points)
     yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, IoPerMailboxKind))
@@ -61,14 +66,14 @@ def answer_of(found: Sequence[Finding]) -> Finding | None:
 
 
 def of_load(
-    name: str, points: Sequence[LoadPoint], cost: Sequence[Penalty], cells: Sequence[CellsStep]
+    name: str, points: Sequence[LoadPoint], claims: LoadClaims, cost: Sequence[Penalty], cells: Sequence[CellsStep]
 ) -> Finding | None:
     """Return the finding on one load that its own page begins with; None where none is on it alone."""
     own = [one for one in points if one.first.load == name]
     found = [
         *_together([one for one in cost if one.load == name]),
         *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
-        *_variants(own, bool(cost)),
+        *_variants(own, claims, bool(cost)),
     ]
     return found[0] if found else None
 
@@ -81,27 +86,38 @@ def _together(cost: Sequence[Penalty]) -> Iterator[Finding]:
     """Say what the loads cost each other: of a load whose rate is asked for by its latency."""
     for step in group(cost, lambda one: one.step):
         sound = [one for one in step if not one.doubtful]
-        told = [(one, what, ratio) for one in sound for what, ratio in [_told(one)] if ratio is not None]
+        told = [
+            (one, what, claim.ratio, claim.verdict)
+            for one in sound
+            for what, claim in [_told(one)]
+            if claim.ratio is not None
+        ]
         by_variant = group(told, lambda one: one[0].variant)
         if not by_variant:
             continue
         several = len(by_variant) > 1
-        chosen = _ends(by_variant, lambda some: float(np.mean([_kept(what, ratio) for _, what, ratio in some])))
+        chosen = _ends(by_variant, lambda some: float(np.mean([_kept(what, ratio) for _, what, ratio, _ in some])))
         yield info(
             LoadsKind.TOGETHER,
             step=step[0].step if len({one.step for one in cost}) > 1 else None,
             variants=[
-                [some[0][0].variant if several else None, [[one.load, what, ratio] for one, what, ratio in some]]
+                [
+                    some[0][0].variant if several else None,
+                    [[one.load, what, ratio, verdict] for one, what, ratio, verdict in some],
+                ]
                 for some in chosen
             ],
             left_out=len(by_variant) - len(chosen),
             in_doubt=list(dict.fromkeys(one.load for one in step if one.doubtful)),
-            fewest_runs=min(one.runs for one, _, _ in told),
+            fewest_runs=min(one.runs for one, *_ in told),
         )
 
 
-def _told(one: Penalty) -> tuple[str, float | None]:
-    return ("latency", one.latency.ratio) if one.open_loop else ("rate", one.rate.ratio)
+def _told(one: Penalty) -> tuple[str, Claim]:
+    """Return the claim on a load beside the others: of one whose rate is asked for on its latency."""
+    if one.open_loop:
+        return "latency", decide(metric("latency"), one.latency)
+    return "rate", decide(THROUGHPUT, one.rate)
 
 
 def _kept(what: str, ratio: float) -> float:
@@ -140,22 +156,27 @@ def _verdicts(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary
             a=pair.a,
             b=pair.b,
             step=pair.step,
-            loads=[[name, one.verdict, one.primary.ratio, one.primary.name] for name, one in same],
+            loads=[[name, one.claim.verdict, one.claim.ratio, one.primary.name] for name, one in same],
         )
 
 
-def _variants(points: Sequence[LoadPoint], alone: bool) -> Iterator[Finding]:
-    """Compare variants in the last step that they share, load by load: one that is emulated with none that is not."""
+def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> Iterator[Finding]:
+    """Compare variants in the last step that they share, load by load, as far as they may be compared with each
+    other."""
     loads = []
     for same in group(points, lambda one: one.first.load):
         shown = [one for one in same if one.rate and not one.doubts and not (alone and one.first.alone)]
         by_step = [some for some in group(shown, lambda one: one.first.step) if len(some) > 1]
         if not by_step or len({one.first.emulated for one in by_step[-1]}) > 1 or by_step[-1][0].first.open_loop:
             continue
-        best, worst = (of(by_step[-1], key=lambda one: one.rate or 0.0) for of in (max, min))
-        ratio = (best.rate or 0.0) / (worst.rate or 1.0)
-        first = best.first
-        loads.append([first.load, first.kind, first.count, first.variant, worst.first.variant, ratio, ratio > 1 + SAME])
+        alike = claims.alike(by_step[-1])
+        best, worst = (choose(alike, key=lambda one: one.rate or 0.0) for choose in (max, min))
+        claim, first = claims.between(worst, best), best.first
+        if len(alike) < 2 or claim.ratio is None:
+            continue
+        differ = claim.ratio > 1 + SAME
+        names = first.variant, worst.first.variant
+        loads.append([first.load, first.kind, first.count, *names, claim.ratio, claim.verdict, differ])
     if loads:
         yield info(LoadsKind.VARIANTS, loads=loads, fewest_runs=min(len(one.runs) for one in points))
 

@@ -11,6 +11,7 @@ from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary, calls_of, summarise
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.loads.cells import CellsStep, cells_steps
+from stallmark.analysis.loads.claims import LoadClaims
 from stallmark.analysis.loads.findings import answer_of, conclusions, of_load
 from stallmark.analysis.loads.points import LoadPoint, WholePoint, load_points, whole_points
 from stallmark.analysis.loads.run import measured_steps, steps_of_loads, whole_steps
@@ -100,8 +101,8 @@ def summarise_loads(
         of_all += whole_steps(record, measured)
     points, steps = load_points(of_loads), whole_points(of_all)
     cost, cells = penalties(points), cells_steps(points, steps)
-    mixed = mixed_versions(run.manifest for run in runs)
-    found = list(conclusions(points, steps, cost, cells, made, mixed))
+    claims, mixed = LoadClaims(runs, made), mixed_versions(run.manifest for run in runs)
+    found = list(conclusions(points, steps, cost, cells, made, claims, mixed))
     whole = ExperimentSummary(
         scenario=scenario.name,
         title=scenario.title or scenario.name,
@@ -114,7 +115,7 @@ def summarise_loads(
         cautions=list(_cautions(runs, made)),
         drifts=[one for same in group(runs, _variant) for one in drifts(same)],
     )
-    loads = {name: _titled(view, name, whole, points, cost, cells) for name, view in made.items()}
+    loads = {name: _titled(view, name, whole, points, claims, cost, cells) for name, view in made.items()}
     return LoadsSummary(whole, loads, points, steps, cost, cells)
 
 
@@ -143,11 +144,12 @@ def _titled(
     name: str,
     whole: ExperimentSummary,
     points: Sequence[LoadPoint],
+    claims: LoadClaims,
     cost: Sequence[Penalty],
     cells: Sequence[CellsStep],
 ) -> ExperimentSummary:
     """Return the experiment of one load under its name, with the answer of what belongs to it alone."""
-    own = of_load(name, points, cost, cells)
+    own = of_load(name, points, claims, cost, cells)
     judged = view.comparison
     answer = view.answer if judged and len(judged.pairs) == 1 else own or view.answer
     findings = [*([own] if own and own is not answer else []), *view.findings]

@@ -6,7 +6,9 @@ from statistics import fmean
 import numpy as np
 import scipy  # its parts are imported when first asked for
 
-from stallmark.analysis.points import group
+from stallmark.analysis.compare.claims import Claims
+from stallmark.analysis.compare.summary import ReasonKind
+from stallmark.analysis.points import Point, group, points
 from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Gain, Mean, PoolCurve
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -18,10 +20,23 @@ DRAWN = 60
 """Points of a curve as it is drawn."""
 
 
-def pool_curves(runs: Sequence[RunSummary]) -> list[PoolCurve]:
-    """Return the curves; none below FEWEST sizes of the same load on the same storage."""
-    found = (_curve_of(same) for same in group(list(_comparable(runs)), lambda run: _of(run.steps[0])))
+def pool_curves(runs: Sequence[RunSummary], claims: Claims) -> list[PoolCurve]:
+    """Return the curves; none below FEWEST sizes of the same load on the same storage, all of which may be compared
+    with each other. A driver that was the bottleneck is told beside the curve."""
+    same_load = group(list(_comparable(runs)), lambda run: _of(run.steps[0]))
+    found = (_curve_of(_alike(same, claims)) for same in same_load)
     return [curve for curve in found if curve]
+
+
+def _alike(runs: Sequence[RunSummary], claims: Claims) -> list[RunSummary]:
+    """Return the runs of the first size and of those that may be compared with it and with each other."""
+    kept: list[Point] = []
+    for point in points([run.steps[0] for run in runs]):
+        reasons = [one.kind for other in kept for one in claims.between(other, point).reasons]
+        if all(kind is ReasonKind.DRIVER_BOUND for kind in reasons):
+            kept.append(point)
+    keys = {step.key for point in kept for step in point.steps}
+    return [run for run in runs if run.steps[0].key in keys]
 
 
 def throughput_curve(curve: PoolCurve) -> MonotoneCurve:

@@ -5,6 +5,7 @@ Where no run had flash, faster reads stand in: those that the model of a step pr
 
 from collections.abc import Iterator, Sequence
 
+from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.points import Point, points
 from stallmark.analysis.pool_curve.curve import throughput_curve
@@ -29,9 +30,9 @@ class FlashKind(Kind):
     READS_FOR_MEMORY = "faster_reads_for_memory"
 
 
-def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Yield a finding for every variant with flash, or one of predicted faster reads where there is none. A curve that
-    was itself measured with flash says nothing of memory without it."""
+def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary], claims: Claims) -> Iterator[Finding]:
+    """Yield a finding for every variant with flash that may be compared with the curve's sizes, or one of predicted
+    faster reads if there is none. A curve that was itself measured with flash says nothing of memory without it."""
     manifests = {step.key: run.manifest for run in runs for step in run.steps}
     steps = [step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0]
     variants = {size.variant for size in curve.sizes}
@@ -41,6 +42,8 @@ def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary]) -> Iterator[Fin
     others = points([step for step in steps if _alike(curve, step) and step.variant not in variants])
     flash = [(point, of_flash) for point in others if (of_flash := flash_bytes(manifests[point.first.key]))]
     for point, of_flash in flash:
+        if not all(claims.between(size, point).comparable for size in points(of_curve)):
+            continue
         if found := _against(curve, point, of_flash, manifests[point.first.key].scenario.cost or {}):
             yield found
     if not flash and (found := _predicted(curve, of_curve)):

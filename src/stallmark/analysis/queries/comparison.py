@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.points import mean_of
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
@@ -21,9 +22,9 @@ _MEANS = (
 _IO = ("PAGEIOLATCH_", "IO_COMPLETION", "ASYNC_IO_COMPLETION", "WRITELOG", "IO_QUEUE_LIMIT")
 
 
-def compare(runs: Sequence[RunSummary]) -> QueryComparison | None:
-    """Compare all runs of queries among `runs`; None where there is none. Where runs differ in kind, the phase that the
-    first one has is compared."""
+def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | None:
+    """Compare all runs of queries among `runs`, as far as they may be compared with the first variant; None without
+    any. If runs differ in kind, the phase that the first one has is compared."""
     chosen = [run for run in runs if run.queries]
     if not chosen:
         return None
@@ -38,7 +39,8 @@ def compare(runs: Sequence[RunSummary]) -> QueryComparison | None:
     variants = []
     dops = list(dict.fromkeys(one.dop for one in executed))
     for name, same in by_variant.items():
-        held = [_held_against(cells[baseline].get(key), cell) for key, cell in cells[name].items()]
+        base = {} if claims.unlike(baseline, name) else cells[baseline]
+        held = [_held_against(base.get(key), cell) for key, cell in cells[name].items()]
         known = [cell.relative for cell in held if cell.relative and cell.dop == dops[0] and cell.query not in REFRESH]
         figures = [run.queries.figures for run in same if run.queries]
         variants.append(

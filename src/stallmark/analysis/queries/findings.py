@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from stallmark.analysis.compare.claims import Claims
+from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
@@ -25,20 +27,27 @@ def query_cautions(compared: QueryComparison) -> list[Finding]:
     return found
 
 
-def query_findings(compared: QueryComparison, runs: Sequence[RunSummary]) -> Iterator[Finding]:
+def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims: Claims) -> Iterator[Finding]:
     yield from data_wrong(runs)
     for run in runs:
         for lacks in (run.queries.figures.power_lacks, run.queries.figures.throughput_lacks) if run.queries else ():
             if lacks:
                 yield caution(QueryKind.LACKS, run=run.title, because=lacks)
+    alike: list[QueryVariant] = []
+    for variant in compared.variants:
+        if not any(claims.unlike(one.name, variant.name) for one in alike):
+            alike.append(variant)
+        elif reasons := claims.unlike(compared.baseline, variant.name):
+            names = {"a": compared.baseline, "b": variant.name}
+            yield caution(PairKind.NOT_COMPARABLE, **names, step=None, reasons=reasons)
+    fewest = min((variant.runs for variant in compared.variants), default=0)
     for name in FIGURES:
-        known = [
-            (variant.name, value) for variant in compared.variants if (value := getattr(variant, name)) is not None
-        ]
+        known = [(variant.name, value) for variant in alike if (value := getattr(variant, name)) is not None]
         if known:
             ends = [choose(known, key=lambda one: one[1]) for choose in (min, max)][: len(known)]
-            names, values = zip(*ends, strict=True)
-            yield info(QueryKind.FIGURE, figure=name, variants=list(names), values_per_h=list(values))
+            ends_of, values = zip(*ends, strict=True)
+            facts = {"variants": list(ends_of), "values_per_h": list(values), "fewest_runs": fewest}
+            yield info(QueryKind.FIGURE, figure=name, **facts)
     for variant in compared.variants[1:]:
         yield from _against_the_baseline(compared, variant)
     for variant in compared.variants[1:]:
@@ -46,7 +55,6 @@ def query_findings(compared: QueryComparison, runs: Sequence[RunSummary]) -> Ite
             yield caution(QueryKind.PLANS, queries=changed, variant=variant.name, baseline=compared.baseline)
     for variant in compared.variants:
         yield from _parallel(compared, variant)
-    fewest = min((variant.runs for variant in compared.variants), default=0)
     if len(compared.variants) > 1 and fewest < REPLICATES:
         yield caution(QueryKind.FEW_RUNS, runs=fewest)
 
@@ -66,6 +74,7 @@ def _against_the_baseline(compared: QueryComparison, variant: QueryVariant) -> I
         baseline=compared.baseline,
         ratio=variant.relative,
         queries=variant.compared,
+        fewest_runs=min(variant.runs, compared.baseline_variant.runs),
         faster=len(faster),
         slower=len(slower),
         alike=len(cells) - len(faster) - len(slower),
@@ -96,6 +105,7 @@ def _parallel(compared: QueryComparison, variant: QueryVariant) -> Iterator[Find
         dops=[low, high],
         ratio=geometric_mean(list(ratios.values())),
         queries=len(ratios),
+        fewest_runs=variant.runs,
         slower=[query for query, ratio in ratios.items() if ratio > 1 + SAME],
         serial=len(serial),
     )

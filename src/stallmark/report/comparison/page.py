@@ -41,7 +41,9 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         experiment=experiment,
         answer=comparison_words.headline(found),
         picture=picture_from(
-            experiment, [(g.label, g.side, Point(tuple(g.steps))) for g in comparison_charts.groups(experiment, found)]
+            experiment,
+            [(g.label, g.side, Point(tuple(g.steps))) for g in comparison_charts.groups(experiment, found)],
+            {pair.b for pair in found.pairs if not pair.claim.comparable},
         ),
         lead=[],
         questions=experiment.questions,

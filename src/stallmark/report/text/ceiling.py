@@ -4,10 +4,11 @@ from typing import Any
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.ceiling.findings import CeilingKind
+from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding
 from stallmark.format import factor, listed, number, plural, quoted, spoken
 from stallmark.report.text import clause, says
-from stallmark.stats.thresholds import REPLICATES
+from stallmark.report.text.terms import UNSURE
 
 _VERDICTS = {"held": "held", "broke": "broke the service level", "undecided": "too little seen to tell"}
 _TRIED = {
@@ -122,13 +123,11 @@ def _(
 @says(CeilingKind.RATIO)
 def _(
     variants: list[str], of: str, levels: list[float], ratio: float, low: float | None, high: float | None,
-    shown: bool, fewest_runs: int,
+    verdict: Verdict,
 ) -> str:  # fmt: skip
     a, b = variants
     between = f" ({factor(low)} to {factor(high)})" if low is not None and high is not None else ""
-    doubt = ""
-    if not shown:
-        doubt = "; indicative only" if fewest_runs < REPLICATES else "; no difference shown"
+    doubt = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
     return (
         f"The ceiling of {quoted([b])} is {factor(ratio)}{between} that of {quoted([a])}: {level(of, levels[1])} "
         f"against {_plain(levels[0])}{doubt}."

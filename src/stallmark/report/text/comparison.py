@@ -87,7 +87,10 @@ def adjustment(pair: PairComparison) -> str:
 
 def method(pair: PairComparison) -> str:
     """Return the whole method of a pair: its test, the order of its runs, and the adjustment of p-values."""
-    return f"{sentence(pair.method)} Order of the runs: {pair.order} (A: {pair.a}, B: {pair.b}). {adjustment(pair)}"
+    ran = f"Order of the runs: {pair.order} (A: {pair.a}, B: {pair.b})."
+    if not pair.claim.comparable:
+        return f"Figures are means over the runs of each side; sides that are not comparable have no ratio. {ran}"
+    return f"{sentence(pair.method)} {ran} {adjustment(pair)}"
 
 
 def held(passed: int, checks: int) -> str:

@@ -8,6 +8,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size, up_to
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.terms import UNSURE, indicative, times
 from stallmark.stats.thresholds import REPLICATES
 
 
@@ -35,43 +36,44 @@ def _(step: str | None, unsteady: int, runs: int, how: Finding) -> str:
 
 @says(ExperimentKind.AGAINST_FIRST)
 def _(
-    first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, not_comparable: int,
-    fewest_runs: int,
+    first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, ranked: bool,
+    not_comparable: int, one_run_each: bool,
 ) -> str:  # fmt: skip
-    said = listed([f"“{name}” {_against(ratio, verdict, fewest_runs == 1)}" for name, ratio, verdict in others])
-    between = f", and {left_out} between them" if left_out else ""
+    said = listed([f"“{name}” {_against(ratio, verdict, one_run_each)}" for name, ratio, verdict in others])
+    between = f", and {left_out} {'between them' if ranked else 'more'}" if left_out else ""
     between += f", and {not_comparable} that are not comparable" if not_comparable else ""
-    once = "; one run each, so indicative only" if fewest_runs == 1 else ""
+    once = "; one run each, so indicative only" if one_run_each else ""
     return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}."
 
 
-_UNSURE = {Verdict.NO_DIFFERENCE: " (no difference shown)", Verdict.INDICATIVE: " (indicative only)"}
-
-
-def _against(ratio: float | None, verdict: Verdict | None, once: bool) -> str:
-    """Return what may be said of a variant against the first: no ratio if they must not be compared.
-    `once`: there is one run of each, which is said of all together.
-    """
-    if ratio is None:
+def _against(ratio: float | None, verdict: Verdict, once: bool) -> str:
+    """Return the ratio of a variant to the first; `once`: there is one run of each, which is told of all together."""
+    if verdict == Verdict.NOT_COMPARABLE:
         return "is not comparable"
-    return f"{factor(ratio)}{_UNSURE.get(verdict, '') if verdict and not once else ''}"
+    if ratio is None:
+        return "is not known"
+    return f"{factor(ratio)}{f' ({UNSURE[verdict]})' if verdict in UNSURE and not once else ''}"
 
 
 @says(ExperimentKind.MOST_USERS)
-def _(variant: str | None, users: list[int], per_s: list[float], primary: str | None) -> str:
+def _(
+    variant: str | None, users: list[int], per_s: list[float], ratio: float | None, verdict: Verdict,
+    primary: str | None,
+) -> str:  # fmt: skip
     few, best = map(_users, users)
     return (
-        f"{_of(variant)}{few} committed {_rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best} "
-        f"({factor(per_s[1] / per_s[0])})."
+        f"{_of(variant)}{few} committed {_rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
+        f"{_times(ratio, verdict)}."
     )
 
 
 @says(ExperimentKind.KNEE)
-def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list[float]) -> str:
+def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list[float], fewest_runs: int) -> str:
     knee, last = map(_users, users)
     return (
         f"{_of(variant)}{knee} already reached {percent(share)} of the most; more users only queue: the mean latency "
-        f"went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with {last}."
+        f"went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with {last}"
+        f"{indicative(fewest_runs)}."
     )
 
 
@@ -81,6 +83,8 @@ def _(
     pools_bytes: list[int | None],
     pools_share: list[float | None],
     per_s: list[float],
+    ratio: float | None,
+    verdict: Verdict,
     differ: bool,
     primary: str | None,
     reads_per_transaction: list[float | None],
@@ -90,10 +94,11 @@ def _(
     what = plural(primary) if primary else "committed transactions"
     a, b = map(per_second, per_s)
     verb = "raised" if per_s[1] > per_s[0] else "lowered"
+    verb = "took" if verdict == Verdict.NO_DIFFERENCE else verb
     change = (
-        f"{verb} {what} from {a} to {b} ({factor(per_s[1] / per_s[0])})"
+        f"{verb} {what} from {a} to {b}{_times(ratio, verdict)}"
         if differ
-        else f"hardly changed {what} ({a} and {b})"
+        else f"hardly changed {what} ({a} and {b}{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})"
     )
     return f"{where} the buffer pool from {small} to {large} {change}{_reads(*reads_per_transaction)}."
 
@@ -108,9 +113,9 @@ def _reads(before: float | None, after: float | None) -> str:
 
 
 @says(ExperimentKind.POOL_GAIN)
-def _(ratio: float, pools_bytes: list[int | None], pools_share: list[float | None]) -> str:
+def _(ratio: float, verdict: Verdict, pools_bytes: list[int | None], pools_share: list[float | None]) -> str:
     before, after = map(_pool, pools_bytes, pools_share)
-    return f"The largest single gain, {factor(ratio)}, lies between {before} and {after}."
+    return f"The largest single gain, {times(ratio, verdict)}, lies between {before} and {after}."
 
 
 @says(ExperimentKind.DEVICES)
@@ -119,17 +124,17 @@ def _(
     pool_bytes: int | None,
     pool_share: float | None,
     per_s: list[float],
+    ratio: float | None,
+    verdict: Verdict,
     primary: str | None,
-    one_run_each: bool,
     flash_warming: bool,
 ) -> str:
     a, b = per_s
     before, after = (quoted([name]) for name in variants)
-    one_run = ", one run each" if one_run_each else ""
     warming = ", while flash was still warming up" if flash_warming else ""
     return (
         f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {after} gave {_rate(b, primary)} against "
-        f"{per_second(a)} in {before} ({factor(b / a)}{one_run}){warming}."
+        f"{per_second(a)} in {before}{_times(ratio, verdict)}{warming}."
     )
 
 
@@ -139,16 +144,6 @@ def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> 
     return (
         f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {before} and {after} are not "
         "compared: an emulated device says nothing about a real one."
-    )
-
-
-@says(ExperimentKind.DEVICE_READS)
-def _(variants: list[str], reads_per_transaction: list[float]) -> str:
-    a, b = map(per_transaction, reads_per_transaction)
-    before, after = (quoted([name]) for name in variants)
-    return (
-        f"Physical reads per transaction differ between {before} and {after} ({a} and {b}), though buffer "
-        "pool and transactions are the same: the pool had not filled, or something besides the device changed."
     )
 
 
@@ -175,24 +170,24 @@ def _(variant: str, per_s: float, primary: str | None) -> str:
 
 
 @says(ExperimentKind.VARIANTS_ALIKE)
-def _(variants: list[str], per_s: list[float], primary: str | None) -> str:
-    return f"All variants committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}."
+def _(variants: list[str], per_s: list[float], ratio: float | None, verdict: Verdict, primary: str | None) -> str:
+    unsure = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
+    return f"All variants committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}{unsure}."
 
 
 @says(ExperimentKind.VARIANTS)
-def _(variants: list[str], per_s: list[float], primary: str | None) -> str:
+def _(variants: list[str], per_s: list[float], ratio: float | None, verdict: Verdict, primary: str | None) -> str:
     (worst, best), (least, most) = variants, per_s
-    return (
-        f"{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)} "
-        f"({factor(most / least)} between them)."
-    )
+    between = f" ({factor(ratio)} between them{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})" if ratio else ""
+    return f"{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)}{between}."
 
 
 @says(ExperimentKind.STREAMS)
 def _(
-    streams: int, queries_per_h: float, users: int, per_s: float, alone_per_s: float | None, primary: str | None
-) -> str:
-    against = f" against {per_second(alone_per_s)} alone ({factor(per_s / alone_per_s)})" if alone_per_s else ""
+    streams: int, queries_per_h: float, users: int, per_s: float, alone_per_s: float | None, ratio: float | None,
+    verdict: Verdict | None, primary: str | None,
+) -> str:  # fmt: skip
+    against = f" against {per_second(alone_per_s)} alone{_times(ratio, verdict)}" if alone_per_s else ""
     return (
         f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour beside "
         f"{_users(users)}, who committed {_rate(per_s, primary)}{against}."
@@ -202,14 +197,14 @@ def _(
 @says(ExperimentKind.DISTURBED)
 def _(
     variant: str, maintenance: str, done: int, mean_s: float | None, share: float, failed: bool, per_s: float,
-    alone_per_s: float | None, primary: str | None,
+    alone_per_s: float | None, ratio: float | None, verdict: Verdict | None, primary: str | None,
 ) -> str:  # fmt: skip
-    times = f"{done:,} ended, after {number(mean_s)} s each" if mean_s else "none ended"
-    against = f" against {per_second(alone_per_s)} without it ({factor(per_s / alone_per_s)})" if alone_per_s else ""
+    ended = f"{done:,} ended, after {number(mean_s)} s each" if mean_s else "none ended"
+    against = f" against {per_second(alone_per_s)} without it{_times(ratio, verdict)}" if alone_per_s else ""
     how = "failed, and " if failed else ""
     return (
         f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
-        f"({times}); they committed {_rate(per_s, primary)}{against}."
+        f"({ended}); they committed {_rate(per_s, primary)}{against}."
     )
 
 
@@ -247,6 +242,11 @@ def _() -> str:
 def _(share: float, fewest_runs: int) -> str:
     few = "" if fewest_runs >= REPLICATES else f"; a verdict needs at least {REPLICATES} runs of each"
     return f"Runs of the same variant differed by {up_to(share)}{few}."
+
+
+def _times(ratio: float | None, verdict: Verdict | None) -> str:
+    """Return a ratio with the doubt in its verdict, in brackets; empty if it is not known."""
+    return f" ({times(ratio, verdict)})" if ratio else ""
 
 
 def _of(variant: str | None) -> str:

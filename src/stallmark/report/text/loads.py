@@ -7,7 +7,7 @@ from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, per_second, percent, plural, quoted, share, signed
 from stallmark.report.text import says
-from stallmark.report.text.terms import term
+from stallmark.report.text.terms import UNSURE, indicative, term
 
 LOADS = (
     "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
@@ -37,7 +37,6 @@ PICTURE = (
 )
 NO_PICTURE = "No load was measured in any step."
 _PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
-_INDICATIVE = "; one run each, so indicative only"
 
 
 @says(LoadsKind.TOGETHER)
@@ -48,15 +47,19 @@ def _(step: str | None, variants: list[list[Any]], left_out: int, in_doubt: list
     ]
     where = f" in “{step}”" if step else ""
     between = f" ({left_out} between them)" if left_out else ""
-    more = f"{between}{_INDICATIVE * (fewest_runs == 1)}"
+    more = f"{between}{indicative(fewest_runs)}"
     doubt = f"; of {listed(in_doubt)} some figure is in doubt" if in_doubt else ""
     return f"Throughput together{where}, of that alone: {'; '.join(said)}{more}{doubt}."
 
 
-def _changed(load: str, what: str, ratio: float) -> str:
-    if what == "latency":
-        return f"{load} {factor(ratio)} the response time"
-    return f"{load} {percent(ratio)}"
+def _changed(load: str, what: str, ratio: float, verdict: Verdict) -> str:
+    said = f"{factor(ratio)} the response time" if what == "latency" else percent(ratio)
+    return f"{load} {said}{_not_shown(verdict)}"
+
+
+def _not_shown(verdict: Verdict) -> str:
+    """Return the doubt in one ratio of several: few runs are told of all together."""
+    return f" ({UNSURE[verdict]})" if verdict == Verdict.NO_DIFFERENCE else ""
 
 
 @says(LoadsKind.CELLS)
@@ -64,7 +67,7 @@ def _(variant: str | None, cells: list[int], loads: list[list[Any]], fewest_runs
     grown = listed([f"{load} {factor(ratio)} ({percent(scaling)} of linear)" for load, ratio, scaling in loads])
     few, many = cells
     on = f"“{variant}”: from" if variant else "From"
-    return f"{on} {few} to {many} cells, throughput grew: {grown}{_INDICATIVE * (fewest_runs == 1)}."
+    return f"{on} {few} to {many} cells, throughput changed: {grown}{indicative(fewest_runs)}."
 
 
 @says(LoadsKind.VERDICTS)
@@ -73,21 +76,21 @@ def _(a: str, b: str, step: str, loads: list[list[Any]]) -> str:
 
 
 def _verdict(load: str, verdict: Verdict, ratio: float | None, metric: str) -> str:
-    by = f" ({metric} {signed(ratio - 1)})" if ratio is not None and verdict != Verdict.NOT_COMPARABLE else ""
+    by = f" ({metric} {signed(ratio - 1)})" if ratio is not None else ""
     return f"{load} {term(verdict)}{by}"
 
 
 @says(LoadsKind.VARIANTS)
 def _(loads: list[list[Any]], fewest_runs: int) -> str:
-    return f"{'; '.join(_best(*one) for one in loads)}{_INDICATIVE * (fewest_runs == 1)}."
+    return f"{'; '.join(_best(*one) for one in loads)}{indicative(fewest_runs)}."
 
 
-def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float, differ: bool) -> str:
+def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float, verdict: Verdict, differ: bool) -> str:
     size = {"users": f"{load} with {count} user{'s' * (count != 1)}", "streams": f"{load} with {count} streams"}
     where = size.get(kind, load)
     if not differ:
         return f"{where}: {quoted([best, worst])} hardly differ"
-    return f"{where}: “{best}” did {factor(ratio)} the work of “{worst}”"
+    return f"{where}: “{best}” did {factor(ratio)} the work of “{worst}”{_not_shown(verdict)}"
 
 
 @says(LoadsKind.AT_ONCE)

@@ -5,7 +5,7 @@ from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.format import number, per_second, percent, plural, quoted, size
 from stallmark.record.manifest.server import ChosenSize
 from stallmark.report.text import says
-from stallmark.stats.thresholds import REPLICATES
+from stallmark.report.text.terms import indicative
 
 Change = list[float | None]
 """Times as much memory, the change of throughput, and its interval of 95 %."""
@@ -18,9 +18,8 @@ def _(
 ) -> str:  # fmt: skip
     least = ", the smallest size measured," if smallest else ""
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    return (
-        f"{_pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}{_once(fewest_runs)}."
-    )
+    said = f"{_pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
+    return f"{said}{indicative(fewest_runs)}."
 
 
 @says(CurveKind.MAY_BE_ENOUGH)
@@ -47,7 +46,7 @@ def _(
     part = "half of it" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of it"
     return (
         f"Memory pays up to the largest size measured, {_pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
-        f"{_once(fewest_runs)}."
+        f"{indicative(fewest_runs)}."
     )
 
 
@@ -56,7 +55,7 @@ def _(pools_bytes: list[int], change: float, primary: str | None, fewest_runs: i
     a, b = map(size, pools_bytes)
     return (
         f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is called enough: something "
-        "besides memory changed, or runs scatter as much."
+        f"besides memory changed, or runs scatter as much{indicative(fewest_runs)}."
     )
 
 
@@ -97,7 +96,8 @@ def _(
         buys = f"So flash buys more here where a GiB of memory costs over {number(1 / worth)} times one of flash"
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
-        f"{size(round(equal_bytes))} of memory without flash ({_between(*equal_range)}). {buys}{_once(fewest_runs)}."
+        f"{size(round(equal_bytes))} of memory without flash ({_between(*equal_range)}). {buys}"
+        f"{indicative(fewest_runs)}."
     )
 
 
@@ -108,7 +108,7 @@ def _(
 ) -> str:  # fmt: skip
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives more than the "
-        f"largest memory measured without flash, {size(largest_bytes)}{_once(fewest_runs)}."
+        f"largest memory measured without flash, {size(largest_bytes)}{indicative(fewest_runs)}."
     )
 
 
@@ -118,7 +118,7 @@ def _(
 ) -> str:
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives no more than that "
-        f"memory without flash{_once(fewest_runs)}."
+        f"memory without flash{indicative(fewest_runs)}."
     )
 
 
@@ -207,10 +207,6 @@ def _pool(pool_bytes: int, pool_share: float | None) -> str:
     if pool_share is None:
         return size(pool_bytes)
     return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
-
-
-def _once(fewest_runs: int) -> str:
-    return "" if fewest_runs >= REPLICATES else "; fewer than three runs each, so indicative only"
 
 
 def _between(low: float | None, high: float | None) -> str:

@@ -9,6 +9,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
 from stallmark.report.text import clause, says
+from stallmark.report.text.terms import indicative
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
 
@@ -31,13 +32,13 @@ def _(run: str, because: Finding) -> str:
 
 
 @says(QueryKind.FIGURE)
-def _(figure: str, variants: list[str], values_per_h: list[float]) -> str:
+def _(figure: str, variants: list[str], values_per_h: list[float], fewest_runs: int) -> str:
     if len(variants) == 1:
         return f"The {FIGURES[figure]} of {variants[0]} is {number(values_per_h[0])} (derived from TPC-H, not QphH)."
     (low, high), (least, most) = variants, values_per_h
     return (
         f"The {FIGURES[figure]} (derived from TPC-H, not QphH) lies between {number(least)} in {low} and "
-        f"{number(most)} in {high} ({times(most / least)})."
+        f"{number(most)} in {high} ({times(most / least)}){indicative(fewest_runs)}."
     )
 
 
@@ -52,6 +53,7 @@ def _(
     alike: int,
     fastest: Mapping[str, float],
     slowest: Mapping[str, float],
+    fewest_runs: int,
 ) -> str:
     parts = []
     if faster:
@@ -62,7 +64,7 @@ def _(
         parts.append(f"{slower} {_are(slower)} slower (most of all {_ratios(slowest)})")
     return (
         f"Queries in {variant} take {number(ratio)} of the time in {baseline} (geometric mean of {queries}): "
-        f"{', '.join(parts)}."
+        f"{', '.join(parts)}{indicative(fewest_runs)}."
     )
 
 
@@ -75,13 +77,15 @@ def _(queries: list[str], variant: str, baseline: str) -> str:
 
 
 @says(QueryKind.PARALLEL)
-def _(variant: str | None, dops: list[int], ratio: float, queries: int, slower: list[str], serial: int) -> str:
+def _(
+    variant: str | None, dops: list[int], ratio: float, queries: int, slower: list[str], serial: int, fewest_runs: int
+) -> str:
     where = f" in {variant}" if variant else ""
     worse = f"; {listed(slower[:MANY])} {'gets' if len(slower) == 1 else 'get'} slower" if slower else ""
     alone = f"; {serial} of {queries} run serially all the same" if serial else ""
     return (
         f"At a degree of parallelism of {dops[1]} queries{where} take {number(ratio)} of the time at {dops[0]} "
-        f"(geometric mean of {queries}){worse}{alone}."
+        f"(geometric mean of {queries}){worse}{alone}{indicative(fewest_runs)}."
     )
 
 

@@ -2,9 +2,11 @@
 
 from enum import StrEnum
 
+from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.validity.service_level import ReadSource
-from stallmark.format import quoted
+from stallmark.format import factor, quoted
+from stallmark.stats.thresholds import REPLICATES
 
 _WORDS: dict[StrEnum, str] = {
     CyclesBy.COUNT: "the server’s count of checkpoints",
@@ -12,6 +14,9 @@ _WORDS: dict[StrEnum, str] = {
     ReadSource.HISTOGRAM: "the server’s histogram of single reads",
     ReadSource.FILE_COUNTERS: "the server’s counters of its data files",
 }
+
+UNSURE = {Verdict.NO_DIFFERENCE: "no difference shown", Verdict.INDICATIVE: "indicative only"}
+"""The words beside a ratio whose verdict does not show a difference."""
 
 PART_NAMES = {
     "read": "reads of data files",
@@ -31,6 +36,16 @@ def term(member: str) -> str:
     """Return the words for a member of an enum: its value with spaces, or words of its own."""
     own = _WORDS.get(member) if isinstance(member, StrEnum) else None
     return own or member.replace("_", " ")
+
+
+def times(ratio: float, verdict: Verdict | None) -> str:
+    """Return a ratio with the doubt in its verdict: "1.5×", "1.5×, indicative only"."""
+    return f"{factor(ratio)}, {UNSURE[verdict]}" if verdict in UNSURE else factor(ratio)
+
+
+def indicative(fewest_runs: int) -> str:
+    """Return the doubt in figures of too few runs, as the end of a sentence; empty if there are enough of each."""
+    return "" if fewest_runs >= REPLICATES else "; too few runs, so indicative only"
 
 
 def named(steps: list[str] | None) -> str:

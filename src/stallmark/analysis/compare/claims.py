@@ -1,0 +1,129 @@
+"""The statements that a report may make on two variants, or on two steps of one: every output takes them from here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from stallmark.analysis.compare.checks import checks
+from stallmark.analysis.compare.metrics import Metric, metric, ratio
+from stallmark.analysis.compare.settings import OF_STEPS, differences
+from stallmark.analysis.compare.sides import Side, name_of, pair_up, steps_of, variant, with_again
+from stallmark.analysis.compare.storage import ROLES
+from stallmark.analysis.compare.summary import Check, Claim, ComparisonSummary, PairKind, Ratio, ReasonKind, Verdict
+from stallmark.analysis.finding import Finding, caution, invalid
+from stallmark.analysis.points import Point, group
+from stallmark.analysis.run import RunSummary
+from stallmark.record.devices import emulated_roles
+from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
+
+THROUGHPUT = metric("tps")
+_OPPOSITE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
+
+
+def decide(what: Metric, found: Ratio, checked: Iterable[Check] = ()) -> Claim:
+    """Return the claim on a pair, from its ratio of a metric and from the checks whether it may be compared."""
+    failed = [one for one in checked if one.passed is False]
+    if failed:
+        return Claim(Verdict.NOT_COMPARABLE, reasons=tuple(one.reason for one in failed if one.reason))
+    if min(found.runs_a, found.runs_b) < REPLICATES or found.p_adjusted is None or found.ratio is None:
+        return Claim(Verdict.INDICATIVE, found.ratio)
+    if found.p_adjusted > 1 - CONFIDENCE:
+        return Claim(Verdict.NO_DIFFERENCE, found.ratio)
+    better = (found.ratio > 1) == (what.better == "higher")
+    return Claim(Verdict.BETTER if better else Verdict.WORSE, found.ratio)
+
+
+class Claims:
+    """The claims on the throughput of any two points of an experiment. Those that its comparison judged are taken from
+    there; others are checked as it does, and their p-values corrected by the number of all pairs."""
+
+    def __init__(self, runs: Sequence[RunSummary], judged: ComparisonSummary | None = None):
+        self.judged = judged is not None
+        sides = [Side(_name(same[0]), tuple(same)) for same in group(runs, _name)]
+        self._sides = {side.name: side for side in with_again(sides)}
+        self._pairs = {(pair.a, pair.b, pair.step, pair.users): pair.claim for pair in judged.pairs} if judged else {}
+        self._by_throughput = judged is not None and judged.primary == THROUGHPUT.key
+        self._made: dict[tuple[str, str], Claim] = {}
+
+    def between(self, a: Point, b: Point) -> Claim:
+        """Return the claim on B against A: points of one variant, or the same step of two."""
+        key = a.first.key, b.first.key
+        if key not in self._made:
+            self._made[key] = self._within(a, b) if a.first.variant == b.first.variant else self._across(a, b)
+        return self._made[key]
+
+    def alike(self, found: Sequence[Point]) -> list[Point]:
+        """Return the first point and those that may be compared with it and with each other."""
+        kept: list[Point] = []
+        for point in found:
+            if all(self.between(one, point).comparable for one in kept):
+                kept.append(point)
+        return kept
+
+    def apart(self, found: Sequence[Point]) -> list[list[str]]:
+        """Return the pairs of variants that must not be compared in a step that both have."""
+        by_step = group(found, lambda point: (point.first.step, point.first.users))
+        pairs = [pair for same in by_step for pair in combinations(same, 2) if not self.between(*pair).comparable]
+        return [list(names) for names in dict.fromkeys((a.first.variant, b.first.variant) for a, b in pairs)]
+
+    def unlike(self, a: str, b: str) -> list[Finding]:
+        """Return why two variants must not be compared in any step, whatever was measured: their settings, data that
+        were wrong, or an emulated device beside a real one."""
+        sides = [self._sides[name] for name in (a, b)]
+        every = [run for side in sides for run in side.runs]
+        first = sides[0].runs[0].manifest
+        found = [one for run in every[1:] for one in differences(first, run.manifest) if one.kind not in OF_STEPS]
+        reasons = [invalid(ReasonKind.SETTINGS_DIFFER, differences=list(dict.fromkeys(found)))] if found else []
+        if wrong := [name_of(run) for run in every if any(one.holds is False for one in run.conditions)]:
+            reasons.append(invalid(ReasonKind.DATA_WRONG, runs=wrong))
+        roles = [emulated_roles(run.manifest) for run in every]
+        if mixed := next((role for role in ROLES if 0 < sum(role in one for one in roles) < len(roles)), None):
+            reasons.append(invalid(ReasonKind.DEVICES_DIFFER, role=mixed))
+        return reasons
+
+    def _across(self, a: Point, b: Point) -> Claim:
+        judged = self._told(a, b)
+        if judged and (self._by_throughput or not judged.comparable):
+            return judged
+        side_a, side_b = (_side(self._sides[point.first.variant], point) for point in (a, b))
+        step = a.first.step, a.first.users
+        if step != (b.first.step, b.first.users):
+            apart = caution(PairKind.NO_COMMON_STEP, a=a.first.variant, b=b.first.variant)
+            return Claim(Verdict.NOT_COMPARABLE, reasons=(apart,))
+        pairing = pair_up(side_a, side_b)
+        found = ratio(THROUGHPUT, steps_of(pairing.a, step), steps_of(pairing.b, step), pairing.paired)
+        pairs = len(self._sides) * (len(self._sides) - 1) // 2
+        if found.p is not None:
+            found = replace(found, p_adjusted=min(1.0, found.p * pairs))
+        return decide(THROUGHPUT, found, checks(side_a, side_b, step, THROUGHPUT, list(self._sides.values())))
+
+    def _told(self, a: Point, b: Point) -> Claim | None:
+        """Return the claim of the comparison, whichever of the two is its baseline."""
+        step = a.first.step, a.first.users
+        if claim := self._pairs.get((a.first.variant, b.first.variant, *step)):
+            return claim
+        claim = self._pairs.get((b.first.variant, a.first.variant, *step))
+        if claim is None or claim.ratio is None:
+            return claim
+        return Claim(_OPPOSITE.get(claim.verdict, claim.verdict), 1 / claim.ratio)
+
+    def _within(self, a: Point, b: Point) -> Claim:
+        """Return the claim on two steps of one variant, which are pairs by their runs."""
+        by_run = {step.run: step for step in a.steps}
+        pairs = [(by_run[step.run], step) for step in b.steps if step.run in by_run]
+        first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+        return decide(THROUGHPUT, ratio(THROUGHPUT, first, second, paired=True))
+
+
+def _name(run: RunSummary) -> str:
+    return run.steps[0].variant if run.steps else variant(run)
+
+
+def _side(side: Side, point: Point) -> Side:
+    """Return the side with only those runs that have a step of the point."""
+    keys = {step.key for step in point.steps}
+
+    def having(runs: Iterable[RunSummary]) -> tuple[RunSummary, ...]:
+        return tuple(run for run in runs if any(step.key in keys for step in run.steps))
+
+    return Side(side.name, having(side.runs), having(side.again))
