@@ -181,9 +181,28 @@ def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unkno
     pair = only([with_step(run, reads_per_transaction=next(reads)) for run in made(sound, **QUIET)])
     found = check(pair, CheckKind.READS)
     assert found.passed and found.found.facts["p"] > 0.05
-    assert facts_of(pair.cautions, PairKind.READS_WITHIN_SCATTER) == [found.found.facts]
+    assert facts_of(pair.cautions, PairKind.READS_WITHIN_SCATTER) == [
+        {name: fact for name, fact in found.found.facts.items() if name != "unknown"}
+    ]
     unknown = facts_of(pair.cautions, PairKind.CHECKS_UNKNOWN)
     assert all(CheckKind.READS not in facts["checks"] for facts in unknown)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [({"reads_per_transaction": None}, CheckKind.READS), ({"foreign_io_share": None}, CheckKind.FOREIGN_IO)],
+)
+def test_what_one_run_does_not_tell_is_not_known_of_all(sound, changes, kind):
+    runs = [with_step(run, reads_per_transaction=2.0, foreign_io_share=0.0) for run in made(sound, **QUIET)]
+    assert check(only(runs), kind).passed is True
+    found = check(only([with_step(runs[0], **changes), *runs[1:]]), kind)
+    assert found.passed is None and found.found.facts["unknown"] == 1
+
+
+def test_conditions_that_were_checked_after_some_runs_are_not_known_after_all(sound):
+    runs = made(sound, **QUIET)
+    assert check(only(runs), CheckKind.CONSISTENCY).passed is True
+    assert check(only([replace(runs[0], conditions=[]), *runs[1:]]), CheckKind.CONSISTENCY).passed is None
 
 
 @pytest.mark.parametrize(("a", "b", "differs"), [(False, True, False), (None, None, True)])

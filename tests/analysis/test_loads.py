@@ -192,7 +192,7 @@ def test_a_service_level_is_of_the_loads_own_limit(blender):
     assert at(blender, "scan", "scan alone").level.outcome is LevelOutcome.MET
     assert at(blender, "scan", "together").level.outcome is LevelOutcome.NOT_MET
     assert at(blender, "reports", "together").level is None
-    levels = {load: broken for load, _, _, broken, _ in finding(blender, LoadsKind.LEVELS).facts["loads"]}
+    levels = {load: broken for load, _, _, broken, *_ in finding(blender, LoadsKind.LEVELS).facts["loads"]}
     assert levels["mail"] == [] and "disks, together" in levels["scan"]
 
 

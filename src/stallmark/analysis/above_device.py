@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import group, labels, points
+from stallmark.analysis.points import group, step_names
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.storage import IoLimit, Role
@@ -24,7 +24,7 @@ def above_device(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         shares = [step.cause.budget.above_share for step in waited if step.cause and step.cause.budget]
         yield caution(
             AboveKind.ABOVE,
-            steps=None if len(waited) == len(steps) else labels(points(waited), points(steps)),
+            steps=step_names(waited, steps),
             share=[min(shares), max(shares)],
             limits=[limit.model_dump() for limit in _limits(same[0])],
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.compare.storage import drifts, mixed_up, on_one_disk, probes_of
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import group, labels, points
+from stallmark.analysis.points import group, step_names
 from stallmark.analysis.probe.drift import DRIFTED
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
@@ -53,10 +53,9 @@ def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _warming(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    everything = points([step for run in runs for step in run.steps])
-    warming = [point for point in everything if any(step.flash_warming for step in point.steps)]
-    if warming:
-        yield caution(ArrayKind.FLASH_WARMING, steps=labels(warming, everything) if len(everything) > 1 else None)
+    steps = [step for run in runs for step in run.steps]
+    if warming := [step for step in steps if step.flash_warming]:
+        yield caution(ArrayKind.FLASH_WARMING, steps=step_names(warming, steps))
 
 
 def _small_probes(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -68,14 +67,9 @@ def _small_probes(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _active(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    everything = points([step for run in runs for step in run.steps])
-    warned = [
-        (one, point)
-        for point in everything
-        if point.first.storage.active
-        for one in point.first.storage.active.warnings
-    ]
+    steps = [step for run in runs for step in run.steps]
+    warned = [(one, step) for step in steps if step.storage.active for one in step.storage.active.warnings]
     for warning in dict.fromkeys(one for one, _ in warned):
-        of = [point for one, point in warned if one == warning]
-        steps = None if len(of) == len(everything) else labels(of, everything)
-        yield caution(ArrayKind.ACTIVE, steps=steps, warning=warning)
+        yield caution(
+            ArrayKind.ACTIVE, steps=step_names([step for one, step in warned if one == warning], steps), warning=warning
+        )

@@ -6,7 +6,7 @@ from stallmark.analysis.above_device import above_device
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import group, labels, points
+from stallmark.analysis.points import group, points, step_names
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.shallow_history import shallow_histories
@@ -181,8 +181,7 @@ def _includes_scheduling(step: StepSummary) -> bool:
 
 def _names(some: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str] | None:
     """Return the names of some steps; None where these are all."""
-    everything = _steps(runs)
-    return None if len(some) == len(everything) else labels(points(some), points(everything))
+    return step_names(some, _steps(runs))
 
 
 def _steps(runs: Sequence[RunSummary]) -> list[StepSummary]:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from stallmark.analysis.bottleneck.device_verdict import NOT_JUDGED
 from stallmark.analysis.ceiling.findings import ceiling_findings
 from stallmark.analysis.ceiling.summary import Ceiling
 from stallmark.analysis.compare.claims import Claims
@@ -12,7 +13,7 @@ from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
-from stallmark.analysis.points import Point, group, labels, points
+from stallmark.analysis.points import Point, group, labels, mean_of, points, step_names
 from stallmark.analysis.pool_curve.findings import curve_findings
 from stallmark.analysis.pool_curve.flash import flash_findings
 from stallmark.analysis.pool_curve.summary import PoolCurve
@@ -75,10 +76,10 @@ def _conclusions(
         yield from _variants(claims.alike(compared), claims)
     yield from _streams(compared, claims)
     yield from _disturbed(compared, claims)
-    yield from _limits(found)
+    yield from _limits(valid, steps)
     yield from _bottleneck(found, len(valid) == len(steps))
-    if bound := [point for point in found if any(step.validity.driver_bound for step in point.steps)]:
-        yield caution(ExperimentKind.DRIVER_LIMITS, steps=labels(bound, found))
+    if bound := [step for step in valid if step.validity.driver_bound]:
+        yield caution(ExperimentKind.DRIVER_LIMITS, steps=step_names(bound, steps))
     if len(found) > 1:
         yield _certainty(found)
 
@@ -119,13 +120,13 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
     everything = points(steps)
     for point in everything:
         never = [one for s in point.steps if (one := s.validity.steadiness) and one.verdict == Judgement.NEVER]
-        if never:
+        for same in group(never, lambda one: one.finding.kind):
             yield caution(
                 ExperimentKind.NO_STEADY_STATE,
                 step=labels([point], everything)[0] if len(everything) > 1 else None,
-                unsteady=len(never),
+                unsteady=len(same),
                 runs=len(point.steps),
-                how=never[0].finding,
+                how=same[0].finding,
             )
 
 
@@ -192,20 +193,29 @@ def _devices(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
 
 
 def _flash(found: Sequence[Point]) -> Iterator[Finding]:
-    """Say how much of the reads flash took off the disks, in the first run of every point that has any."""
+    """Find how much of the reads flash took off the disks, as means over the runs in which it did."""
     for point in found:
-        use = point.first.storage.flash
-        if use is None or not use.share or use.read_ms is None:
-            continue
-        yield info(
-            ExperimentKind.FLASH,
-            step=labels([point], found)[0],
-            flash=use.kind,
-            share=use.share,
-            read_ms=use.read_ms,
-            spindle_read_ms=use.spindle_read_ms,
-            halves_share=[use.first_half or 0.0, use.second_half or 0.0] if use.warming else None,
-        )
+        uses = [use for step in point.steps if (use := step.storage.flash) and use.share and use.read_ms is not None]
+        for same in group(uses, lambda use: use.kind):
+            warming = [use for use in same if use.warming]
+            spindles_ms = [use.spindle_read_ms for use in same]
+            yield info(
+                ExperimentKind.FLASH,
+                step=labels([point], found)[0],
+                flash=same[0].kind,
+                share=mean_of([use.share for use in same]),
+                read_ms=mean_of([use.read_ms for use in same]),
+                spindle_read_ms=None if None in spindles_ms else mean_of(spindles_ms),
+                halves_share=[
+                    mean_of([use.first_half or 0.0 for use in warming]),
+                    mean_of([use.second_half or 0.0 for use in warming]),
+                ]
+                if warming
+                else None,
+                warming=len(warming),
+                runs=len(same),
+                of=len(point.steps),
+            )
 
 
 def _streams(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
@@ -232,16 +242,19 @@ def _disturbed(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
     for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
         alone = next((point for point in same if point.first.maintenance is None), None)
         for point in same:
-            if (ran := point.first.maintenance) is None:
+            if point.first.maintenance is None:
                 continue
+            ran = [step.maintenance for step in point.steps if step.maintenance]
+            done = sum(one.done for one in ran)
             yield info(
                 ExperimentKind.DISTURBED,
                 variant=point.first.variant,
-                maintenance=ran.kind,
-                done=ran.done,
-                mean_s=ran.mean_s,
-                share=ran.share,
-                failed=ran.failed,
+                maintenance=ran[0].kind,
+                done=done,
+                mean_s=sum(one.done * (one.mean_s or 0.0) for one in ran) / done if done else None,
+                share=mean_of([one.share for one in ran]),
+                failed=sum(one.failed for one in ran),
+                runs=len(ran),
                 per_s=point.tps,
                 **_against_alone(alone, point, claims),
                 primary=point.first.throughput.primary,
@@ -280,18 +293,24 @@ def _variants(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
 
 
 def _bottleneck(found: Sequence[Point], every_step: bool) -> Iterator[Finding]:
-    """Name the steps that storage limits in all of their runs or in some, and the verdict of every step in which it
-    limits none, or not alone. `every_step`: no step that was measured is left out of `found`."""
+    """Name the steps that storage limits in all of their runs or in some, the verdict on runs that it does not limit,
+    or not alone, and the runs of which it is not known. `every_step`: no step that was measured is left out of
+    `found`."""
     limited = [point for point in found if all(step.bottleneck.is_device for step in point.steps)]
     if limited:
         everywhere = every_step and len(limited) == len(found) > 1
         yield info(ExperimentKind.STORAGE_LIMITS, steps=None if everywhere else labels(limited, found))
     for point in found:
-        name, runs = labels([point], found)[0], sum(step.bottleneck.is_device is True for step in point.steps)
-        if 0 < runs < len(point.steps):
-            yield info(ExperimentKind.STORAGE_LIMITS_SOMETIMES, step=name, runs=runs, of=len(point.steps))
-        elif not runs and all(_not_storage_alone(step) for step in point.steps):
-            yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=point.first.bottleneck.device_verdict)
+        name, of = labels([point], found)[0], len(point.steps)
+        runs = sum(step.bottleneck.is_device is True for step in point.steps)
+        if 0 < runs < of:
+            yield info(ExperimentKind.STORAGE_LIMITS_SOMETIMES, step=name, runs=runs, of=of)
+        verdicts = [one for step in point.steps if (one := step.bottleneck.device_verdict) and _not_storage_alone(step)]
+        for same in group(verdicts, lambda one: (one.kind, one.facts.get("device"))):
+            yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=same[0], runs=len(same), of=of)
+    steps = [step for point in found for step in point.steps]
+    if unknown := [step for step in steps if _not_judged(step)]:
+        yield caution(ExperimentKind.STORAGE_NOT_KNOWN, steps=step_names(unknown, steps))
 
 
 def _not_storage_alone(step: StepSummary) -> bool:
@@ -302,11 +321,17 @@ def _not_storage_alone(step: StepSummary) -> bool:
     return step.bottleneck.is_device is False or (step.bottleneck.is_device is None and busy)
 
 
-def _limits(found: Sequence[Point]) -> Iterator[Finding]:
+def _not_judged(step: StepSummary) -> bool:
+    """Tell whether it is not known if storage limits a step, and no verdict that is named tells why."""
+    verdict = step.bottleneck.device_verdict
+    return (verdict is None or verdict.kind in NOT_JUDGED) and not _not_storage_alone(step)
+
+
+def _limits(valid: Sequence[StepSummary], steps: Sequence[StepSummary]) -> Iterator[Finding]:
     """Find where transactions took longer than the workload allows, which leaves a step comparable."""
-    slow = [p for p in found if any(g.passed is False and not g.voids for s in p.steps for g in s.validity.gates)]
+    slow = [step for step in valid if any(gate.passed is False and not gate.voids for gate in step.validity.gates)]
     if slow:
-        yield caution(ExperimentKind.OVER_LIMIT, steps=labels(slow, found))
+        yield caution(ExperimentKind.OVER_LIMIT, steps=step_names(slow, steps))
 
 
 def _certainty(found: Sequence[Point]) -> Finding:

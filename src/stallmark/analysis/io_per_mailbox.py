@@ -46,7 +46,7 @@ def _judged(seen: Sequence[IoPerMailbox], step: str | None) -> Finding:
         return caution(IoPerMailboxKind.NOT_COUNTED, **facts)
     apart = [one.apart_iops for one in seen if one.apart_iops is not None]
     facts |= {"apart_iops": fmean(apart) if apart else None}
-    facts |= {"iops_each": fmean(done), "read_ms": fmean(times) if times else None, "runs": len(seen)}
+    facts |= {"iops_each": fmean(done), "read_ms": fmean(times) if len(times) == len(seen) else None, "runs": len(seen)}
     if any(one > asked.limit_ms for one in times):
         return caution(IoPerMailboxKind.TOO_SLOW, limit_ms=asked.limit_ms, **facts | {"read_ms": max(times)})
     ended = {one.outcome for one in seen}

@@ -25,6 +25,7 @@ class ExperimentKind(Kind):
     STORAGE_LIMITS = "storage_limits"
     STORAGE_LIMITS_SOMETIMES = "storage_limits_in_some_runs"
     STORAGE_DOES_NOT_LIMIT = "storage_does_not_limit"
+    STORAGE_NOT_KNOWN = "storage_not_judged"
     DRIVER_LIMITS = "driver_limits"
     ONE_RUN_EACH = "one_run_each"
     SPREAD = "spread_of_runs"

@@ -47,7 +47,7 @@ class GateVerdict:
 
     gate: Gate
     failed: list[StepSummary]
-    passed: bool | None  # in every step in which it was judged; None where in none
+    passed: bool | None  # in every step; None if it failed in none and was not judged in some
 
 
 def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
@@ -57,8 +57,8 @@ def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
         held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]
         worst = max((gate for _, gate in held), key=_nearness)
         failed = [step for step, gate in held if gate.passed is False]
-        known = any(gate.passed is not None for _, gate in held)
-        found.append(GateVerdict(worst, failed, not failed if known else None))
+        known = all(gate.passed is not None for _, gate in held)
+        found.append(GateVerdict(worst, failed, False if failed else True if known else None))
     return found
 
 

@@ -65,3 +65,18 @@ def labels(some: Sequence[Point], among: Sequence[Point]) -> list[str]:
     variants = len({point.first.variant for point in among}) > 1
     steps = len({point.first.step for point in among}) > 1
     return [", ".join([p.first.variant] * (variants or not steps) + [p.first.step] * steps) for p in some]
+
+
+def step_names(some: Sequence[StepSummary], among: Sequence[StepSummary]) -> list[str] | None:
+    """Return the names of steps, with "(1 of 3 runs)" if the other runs of a step are not among them; None if these are
+    all."""
+    if len(some) == len(among):
+        return None
+    keys, everything = {step.key for step in some}, points(among)
+    counted = [(point, sum(step.key in keys for step in point.steps)) for point in everything]
+    meant = [(point, count) for point, count in counted if count]
+    names = labels([point for point, _ in meant], everything)
+    return [
+        name if count == len(point.steps) else f"{name} ({count} of {len(point.steps)} runs)"
+        for name, (point, count) in zip(names, meant, strict=True)
+    ]

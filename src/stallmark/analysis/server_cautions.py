@@ -4,7 +4,7 @@ it vacuumed."""
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import labels, points
+from stallmark.analysis.points import group, step_names
 from stallmark.analysis.read.process_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import LogState, ServerState
 from stallmark.analysis.run import RunSummary
@@ -55,9 +55,9 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         reads, writes = (max(some) for some in zip(*vacuumed.values(), strict=True))
         yield caution(ServerKind.AUTOVACUUM, steps=_names(vacuumed, steps), read_share=reads, write_share=writes)
     kept = [(run, log) for run in runs if (log := _kept_log(run.manifest.server))]
-    if kept:
-        states = [step.server.state for run, _ in kept for step in run.steps if step.server.state]
-        _, (database, recovery) = kept[0]
+    for same in group(kept, lambda pair: pair[1]):
+        states = [step.server.state for run, _ in same for step in run.steps if step.server.state]
+        _, (database, recovery) = same[0]
         used = [(state.logs.get(database, LogState()) if database else state.log).used_share for state in states]
         yield caution(
             ServerKind.LOG_KEPT,
@@ -114,5 +114,4 @@ def _nodes_apart(state: ServerState) -> float | None:
 
 def _names(keys: Collection[str], among: Sequence[StepSummary]) -> list[str] | None:
     """Return the names of the steps with these keys; None where these are all."""
-    some = [step for step in among if step.key in keys]
-    return None if len(some) == len(among) else labels(points(some), points(among))
+    return step_names([step for step in among if step.key in keys], among)

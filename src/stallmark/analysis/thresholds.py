@@ -103,8 +103,10 @@ def over_steps(judged: Sequence[Threshold]) -> list[ThresholdVerdict]:
     found = []
     for same in group(judged, lambda one: one.text):
         missed = [one for one in same if one.holds is False]
-        known = [one for one in same if one.holds is not None]
-        found.append(ThresholdVerdict(same[0].text, not missed if known else None, missed or known or same))
+        unknown = [one for one in same if one.holds is None]
+        found.append(
+            ThresholdVerdict(same[0].text, False if missed else None if unknown else True, missed or unknown or same)
+        )
     return found
 
 

@@ -77,7 +77,7 @@ def _averaged(some: Sequence[Prediction]) -> Prediction:
         fmean(one.low for one in some),
         fmean(one.high for one in some),
         fmean(one.response_ms for one in some),
-        some[0].limit,
+        some[0].limit if len({one.limit for one in some}) == 1 else None,
     )
 
 

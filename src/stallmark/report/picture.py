@@ -127,7 +127,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
     return PictureRow(
         name,
         colour,
-        emulated=point.first.emulated,
+        emulated=any(step.emulated for step in point.steps),
         doubtful=any(step.key in doubts for step in point.steps),
         apart=apart,
         runs=runs,

@@ -52,6 +52,9 @@ IS_BOTTLENECK = {
 }
 """The answer to “is storage the bottleneck?” by kind; of the others it is not known, or one limit among others."""
 
+NOT_JUDGED = (DeviceKind.NOT_DIVIDED, DeviceKind.CPUS_BUSY_OTHERWISE, DeviceKind.NOT_TOLD)
+"""The verdicts by which it is not known whether storage limits."""
+
 
 def device_verdict(
     waits: Mapping[str, float] | None,

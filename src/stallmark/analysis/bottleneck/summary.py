@@ -194,7 +194,7 @@ class Prediction:
     low: float
     high: float
     response_ms: float
-    limit: Limit
+    limit: Limit | None  # None: not the same in all runs
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from stallmark.analysis.compare.claims import THROUGHPUT, Claims, decide
 from stallmark.analysis.compare.metrics import ratio_of
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.analysis.points import group
 
 
 class CeilingKind(Kind):
@@ -51,17 +52,16 @@ def ceiling_findings(found: Sequence[Ceiling], claims: Claims) -> Iterator[Findi
         for one in same:
             repeat = one.repeat if len(same) > 1 else None
             yield _one(one, name, repeat)
-            if (step := one.limit_step) and (verdict := step.bottleneck.device_verdict):
+            if verdict := one.limit:
                 at = {"variant": name, "repeat": repeat, "of": one.of, "breaks": one.breaks}
                 yield info(CeilingKind.LIMIT, **at, verdict=verdict)
-        bound = [one for one in same if (step := one.limit_step) and step.validity.driver_bound]
-        if bound:
-            yield caution(CeilingKind.DRIVER, variant=name, of=bound[0].of, breaks=bound[0].breaks)
+        for bound in group([one for one in same if one.driver_bound], lambda one: one.breaks):
+            facts = {"runs": len(bound), "repeats": len(same)}
+            yield caution(CeilingKind.DRIVER, variant=name, of=bound[0].of, breaks=bound[0].breaks, **facts)
 
 
 def _one(one: Ceiling, variant: str | None, repeat: int | None) -> Finding:
     kind = _KINDS[one.outcome]
-    step = one.limit_step
     return (info if kind in (CeilingKind.FOUND, CeilingKind.AT_LEAST) else caution)(
         kind,
         variant=variant,
@@ -74,7 +74,7 @@ def _one(one: Ceiling, variant: str | None, repeat: int | None) -> Finding:
         primary=one.levels[0].step.throughput.primary if one.levels else None,
         limits=_limits(one),
         missed=missed(one),
-        limit=step.bottleneck.device_verdict if step else None,
+        limit=one.limit,
     )
 
 
@@ -127,7 +127,7 @@ def _ratio(a: Sequence[Ceiling], b: Sequence[Ceiling]) -> Finding | None:
     driver's, or they are of unlike things."""
     asked = [[one.of, *(limit for limits in _limits(one) for limit in limits)] for one in (*a, *b)]
     middles_a, middles_b = ([one.middle for one in side] for side in (a, b))
-    bound = any((step := one.limit_step) and step.validity.driver_bound for one in (*a, *b))
+    bound = any(one.driver_bound for one in (*a, *b))
     if bound or any(one != asked[0] for one in asked) or not all([*middles_a, *middles_b]):
         return None
     found = ratio_of("ceiling", a[0].of, "higher", middles_a, middles_b, paired=False)

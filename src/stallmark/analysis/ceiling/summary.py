@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.points import group
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -52,6 +53,18 @@ class Ceiling:
     def limit_step(self) -> StepSummary | None:
         """Return the step that shows what ends first: the last of the lowest level that broke."""
         return next(reversed(self.steps_at(self.breaks)), None)
+
+    @property
+    def limit(self) -> Finding | None:
+        """Return the verdict on the device at the lowest level that broke; None if its steps do not agree."""
+        verdicts = [step.bottleneck.device_verdict for step in self.steps_at(self.breaks)]
+        kinds = {(one.kind, one.facts.get("device")) if one else None for one in verdicts}
+        return verdicts[-1] if len(kinds) == 1 else None
+
+    @property
+    def driver_bound(self) -> bool:
+        """Tell whether the driver was the bottleneck in a step of the lowest level that broke."""
+        return any(step.validity.driver_bound for step in self.steps_at(self.breaks))
 
     @property
     def tps(self) -> float | None:

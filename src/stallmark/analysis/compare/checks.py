@@ -86,7 +86,7 @@ def _consistency(runs: Sequence[RunSummary]) -> Check:
     judged = [run for run in runs if any(one.holds is not None for one in run.conditions)]
     broken = [name_of(run) for run in judged if any(one.holds is False for one in run.conditions)]
     reason = invalid(ReasonKind.DATA_WRONG, runs=broken) if broken else None
-    passed = not broken if judged else None
+    passed = False if broken else True if judged and len(judged) == len(runs) else None
     return check(CheckKind.CONSISTENCY, passed, reason, wrong=broken, checked=len(judged), runs=len(runs))
 
 
@@ -109,7 +109,10 @@ def _foreign(steps: Sequence[StepSummary]) -> Iterator[Check]:
         most = max((share for _, share in shares), default=None)
         bad = _runs(step for step, share in shares if share > limit)
         reason = invalid(because, share=most, runs=bad) if bad else None
-        yield check(kind, None if most is None else not bad, reason, share=most)
+        # Foreign CPU that kept nobody waiting is not known either, and is no doubt.
+        unknown = len(steps) - len(shares) if kind is CheckKind.FOREIGN_IO else 0
+        passed = False if bad else None if most is None or unknown else True
+        yield check(kind, passed, reason, share=most, unknown=unknown if shares else 0, runs=len(steps))
 
 
 def _clocks(runs: Sequence[RunSummary]) -> Check:
@@ -150,19 +153,20 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
         for steps in (steps_a, steps_b)
     )
     if not known_a or not known_b:
-        return check(CheckKind.READS, None, reads_per_transaction=None, share=None, p=None)
+        return check(CheckKind.READS, None, reads_per_transaction=None, share=None, p=None, unknown=len(both))
     before, after = float(np.mean(known_a)), float(np.mean(known_b))
     # Of almost no reads 5 % are nothing: below one in ten transactions a difference is held against a tenth.
     off = abs(after - before) / max(before, after, 0.1)
     facts: dict[str, Any] = {"reads_per_transaction": [before, after], "share": off}
     if off <= READS_AT_ONE_POOL:
-        return check(CheckKind.READS, True, p=None, **facts)
+        unknown = len(both) - len(known_a) - len(known_b)
+        return check(CheckKind.READS, None if unknown else True, p=None, unknown=unknown, **facts)
     if min(len(known_a), len(known_b)) > 1:
         p = float(statistics.welch(np.array(known_a), np.array(known_b)).p())
         if p > 1 - CONFIDENCE:
             within = caution(PairKind.READS_WITHIN_SCATTER, p=p, **facts)
-            return check(CheckKind.READS, True, within, p=p, **facts)
-    return check(CheckKind.READS, False, invalid(ReasonKind.READS_DIFFER, **facts), p=None, **facts)
+            return check(CheckKind.READS, True, within, p=p, unknown=0, **facts)
+    return check(CheckKind.READS, False, invalid(ReasonKind.READS_DIFFER, **facts), p=None, unknown=0, **facts)
 
 
 def _read_beside(step: StepSummary) -> tuple[object, ...]:

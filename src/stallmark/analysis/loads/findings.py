@@ -141,7 +141,8 @@ def _cells(cells: Sequence[CellsStep]) -> Iterator[Finding]:
                 variant=same[0].variant if len(by_variant) > 1 else None,
                 cells=[first.cells, last.cells],
                 loads=loads,
-                fewest_runs=min(len(one.point.runs) for one in last.loads),
+                in_doubt=[one.load for one in last.loads if not one.scaling],
+                fewest_runs=min(len(one.point.runs) for step in (first, last) for one in step.loads),
             )
 
 
@@ -209,9 +210,10 @@ def _levels(points: Sequence[LoadPoint]) -> Iterator[Finding]:
         by_mean = any(level.outcome is LevelOutcome.MEAN_ONLY for _, level in known)
         names = [f"{one.variant}, {one.step}" if several else one.step for one in broken]
         if known:
-            loads.append([same[0][0].first.load, same[0][1].limit_ms, len(known), names, by_mean])
+            unknown = len(same) - len(known)
+            loads.append([same[0][0].first.load, same[0][1].limit_ms, len(known), names, by_mean, unknown])
     if loads:
-        some_broken = any(names for _, _, _, names, _ in loads)
+        some_broken = any(names for _, _, _, names, *_ in loads)
         yield (caution if some_broken else info)(LoadsKind.LEVELS, loads=loads)
 
 
@@ -223,7 +225,9 @@ def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
     if cpu is None:
         return
     over = cpu > HOST_FREE or (memory or 0.0) > HOST_FREE
-    yield (caution if over else info)(LoadsKind.HOST, cpu_share=cpu, memory_share=memory, limit_share=HOST_FREE)
+    unknown = sum(run.cpu_busy_share is None or run.memory_share is None for run in runs)
+    facts = {"limit_share": HOST_FREE, "unknown": unknown, "runs": len(runs)}
+    yield (caution if over else info)(LoadsKind.HOST, cpu_share=cpu, memory_share=memory, **facts)
 
 
 def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:

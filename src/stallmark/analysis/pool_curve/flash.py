@@ -4,6 +4,7 @@ Where no run had flash, faster reads stand in: those that the model of a step pr
 """
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.finding import Finding, Kind, caution, info
@@ -130,11 +131,14 @@ def _predicted(curve: PoolCurve, steps: Sequence[StepSummary]) -> Finding | None
 
 
 def _prediction(size: CurveSize, steps: Sequence[StepSummary]) -> tuple[float, float, float, float] | None:
-    """Return the read time as measured, and the throughput predicted for FAST_MS with its range, of the first run of a
-    size; None where reads were not slow, or nothing is predicted."""
-    step = next((step for step in steps if step.variant == size.variant and step.cause and step.cause.demands), None)
-    if step is None or step.cause is None or step.cause.demands is None:
+    """Return the read time as measured, and the throughput predicted for FAST_MS with its range, means over the runs of
+    a size; None if reads were not slow in each of them, or nothing is predicted of one."""
+    causes = [step.cause for step in steps if step.variant == size.variant]
+    demands = [cause.demands for cause in causes if cause and cause.demands]
+    found = [one for cause in causes if cause for one in cause.predictions if one.read_ms == FAST_MS]
+    if not causes or len(demands) < len(causes) or len(found) < len(causes):
         return None
-    read_ms = step.cause.demands.read_ms
-    found = next((one for one in step.cause.predictions if one.read_ms == FAST_MS), None)
-    return (read_ms, found.tps, found.low, found.high) if found and read_ms >= SLOW_TIMES * FAST_MS else None
+    if min(one.read_ms for one in demands) < SLOW_TIMES * FAST_MS:
+        return None
+    tps, low, high = (fmean(getattr(one, name) for one in found) for name in ("tps", "low", "high"))
+    return fmean(one.read_ms for one in demands), tps, low, high

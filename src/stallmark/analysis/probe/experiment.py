@@ -126,6 +126,8 @@ def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
         depth = max(common)
         first = curves[0][depth]
         for run, curve in list(zip(runs, curves, strict=True))[1:]:
+            if run.result.emulated != runs[0].result.emulated:
+                continue  # an emulated device says nothing about a real one
             yield info(
                 ProbeKind.AGAINST_FIRST,
                 pattern=pattern.title,

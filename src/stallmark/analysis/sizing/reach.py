@@ -247,5 +247,5 @@ def _stand_in_ends(one: Ceiling) -> Finding | None:
     if not (step := one.limit_step):
         return None
     busy = {"busy_share": step.storage.busy_share, "cpu_share": step.server.cpu_busy_share}
-    facts = {"missed": missed(one), "verdict": step.bottleneck.device_verdict, **busy}
+    facts = {"missed": missed(one), "verdict": one.limit, **busy}
     return info(SizingKind.STAND_IN_ENDS, level=one.breaks, **facts)

@@ -142,11 +142,12 @@ def _(variant: str | None, repeat: int | None, of: str, breaks: float, verdict: 
 
 
 @says(CeilingKind.DRIVER)
-def _(variant: str | None, of: str, breaks: float) -> str:
+def _(variant: str | None, of: str, breaks: float, runs: int, repeats: int) -> str:
+    some = f" in {runs} of {repeats} runs" if runs < repeats else ""
     where = f"of {quoted([variant])} " if variant else ""
     return (
-        f"The ceiling {where}may be the driver’s: at {level(of, breaks)} the driver was the bottleneck. Use more load "
-        "machines, or ones with more CPU."
+        f"The ceiling {where}may be the driver’s: at {level(of, breaks)} the driver was the bottleneck{some}. Use more "
+        "load machines, or ones with more CPU."
     )
 
 

@@ -86,8 +86,10 @@ def _(wrong: list[str], checked: int, runs: int) -> str:
 
 @says(CheckKind.FOREIGN_IO)
 @says(CheckKind.FOREIGN_CPU)
-def _(share: float | None) -> str:
-    return "not known" if share is None else f"{percent(share)} at most"
+def _(share: float | None, unknown: int, runs: int) -> str:
+    if share is None:
+        return "not known"
+    return f"{percent(share)} at most{f', not known of {unknown} of {runs} runs' if unknown else ''}"
 
 
 @says(CheckKind.CLOCK)
@@ -99,15 +101,19 @@ def _(runs: list[str]) -> str:
 def _(within_share: float | None, between_share: float | None) -> str:
     if within_share is None and between_share is None:
         return "size not known"
-    return f"{percent(within_share or 0.0)} within a run, {percent(between_share or 0.0)} between runs at most"
+    shares = {"within a run": within_share, "between runs": between_share}
+    return ", ".join(
+        f"{where} {'not known' if one is None else f'{percent(one)} at most'}" for where, one in shares.items()
+    )
 
 
 @says(CheckKind.READS)
-def _(reads_per_transaction: list[float] | None, share: float | None, p: float | None) -> str:
+def _(reads_per_transaction: list[float] | None, share: float | None, p: float | None, unknown: int) -> str:
     if reads_per_transaction is None or share is None:
         return "not known"
     scatter = "" if p is None else f", within their scatter (p {p:.2f})"
-    return f"{_and(reads_per_transaction)}, {percent(share)} apart{scatter}"
+    some = f", not known of {unknown} run{'s' * (unknown != 1)}" if unknown else ""
+    return f"{_and(reads_per_transaction)}, {percent(share)} apart{scatter}{some}"
 
 
 @says(CheckKind.PLANS)

@@ -8,7 +8,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size, up_to
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import UNSURE, indicative, times
+from stallmark.report.text.terms import UNSURE, indicative, named, times
 from stallmark.stats.thresholds import REPLICATES
 
 
@@ -149,18 +149,22 @@ def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> 
 
 @says(ExperimentKind.FLASH)
 def _(
-    step: str, flash: str, share: float, read_ms: float, spindle_read_ms: float | None, halves_share: list[float] | None
-) -> str:
+    step: str, flash: str, share: float, read_ms: float, spindle_read_ms: float | None,
+    halves_share: list[float] | None, warming: int, runs: int, of: int,
+) -> str:  # fmt: skip
     others = f", and the disks the others in {number(spindle_read_ms)} ms" if spindle_read_ms else ""
-    warming = ""
+    warmed = ""
     if halves_share:
         first, second = map(percent, halves_share)
-        warming = (
-            f"; it was still warming up: {first} in the first half of the measured interval, {second} in the second"
+        partly = f" in {warming} of {runs} runs" if warming < runs else ""
+        warmed = (
+            f"; it was still warming up{partly}: {first} in the first half of the measured interval, {second} in the "
+            "second"
         )
+    some = f" ({runs} of {of} runs)" if runs < of else ""
     return (
-        f"In {quoted([step])} the flash {flash} answered {percent(share)} of the reads, in {number(read_ms)} ms each"
-        f"{others}{warming}."
+        f"In {quoted([step])}{some} the flash {flash} answered {percent(share)} of the reads, in {number(read_ms)} ms "
+        f"each{others}{warmed}."
     )
 
 
@@ -196,12 +200,12 @@ def _(
 
 @says(ExperimentKind.DISTURBED)
 def _(
-    variant: str, maintenance: str, done: int, mean_s: float | None, share: float, failed: bool, per_s: float,
+    variant: str, maintenance: str, done: int, mean_s: float | None, share: float, failed: int, runs: int, per_s: float,
     alone_per_s: float | None, ratio: float | None, verdict: Verdict | None, primary: str | None,
 ) -> str:  # fmt: skip
     ended = f"{done:,} ended, after {number(mean_s)} s each" if mean_s else "none ended"
     against = f" against {per_second(alone_per_s)} without it{_times(ratio, verdict)}" if alone_per_s else ""
-    how = "failed, and " if failed else ""
+    how = f"failed{f' in {failed} of {runs} runs' if runs > 1 else ''}, and " if failed else ""
     return (
         f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
         f"({ended}); they committed {_rate(per_s, primary)}{against}."
@@ -209,8 +213,8 @@ def _(
 
 
 @says(ExperimentKind.OVER_LIMIT)
-def _(steps: list[str]) -> str:
-    return f"In {quoted(steps)} more than a tenth of the transactions of one type took longer than their limit."
+def _(steps: list[str] | None) -> str:
+    return f"In {named(steps)} more than a tenth of the transactions of one type took longer than their limit."
 
 
 @says(ExperimentKind.STORAGE_LIMITS)
@@ -224,13 +228,21 @@ def _(step: str, runs: int, of: int) -> str:
 
 
 @says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)
-def _(step: str, verdict: Finding) -> str:
-    return f"{quoted([step])}: {clause(verdict)}."
+def _(step: str, verdict: Finding, runs: int, of: int) -> str:
+    if of == 1:
+        return f"{quoted([step])}: {clause(verdict)}."
+    which = "the first" if runs == of else "the first of these"
+    return f"{quoted([step])}, in {runs} of {of} runs (the figures are of {which}): {clause(verdict)}."
+
+
+@says(ExperimentKind.STORAGE_NOT_KNOWN)
+def _(steps: list[str] | None) -> str:
+    return f"Whether storage is the bottleneck is not known in {quoted(steps) if steps else 'any step'}."
 
 
 @says(ExperimentKind.DRIVER_LIMITS)
-def _(steps: list[str]) -> str:
-    return f"The driver was the bottleneck in {quoted(steps)}: the server could have done more than the figures say."
+def _(steps: list[str] | None) -> str:
+    return f"The driver was the bottleneck in {named(steps)}: the server could have done more than the figures say."
 
 
 @says(ExperimentKind.ONE_RUN_EACH)

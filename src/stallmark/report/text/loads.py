@@ -63,11 +63,12 @@ def _not_shown(verdict: Verdict) -> str:
 
 
 @says(LoadsKind.CELLS)
-def _(variant: str | None, cells: list[int], loads: list[list[Any]], fewest_runs: int) -> str:
+def _(variant: str | None, cells: list[int], loads: list[list[Any]], in_doubt: list[str], fewest_runs: int) -> str:
     grown = listed([f"{load} {factor(ratio)} ({percent(scaling)} of linear)" for load, ratio, scaling in loads])
     few, many = cells
+    doubt = f"; of {listed(in_doubt)} some figure is in doubt" if in_doubt else ""
     on = f"“{variant}”: from" if variant else "From"
-    return f"{on} {few} to {many} cells, throughput changed: {grown}{indicative(fewest_runs)}."
+    return f"{on} {few} to {many} cells, throughput changed: {grown}{indicative(fewest_runs)}{doubt}."
 
 
 @says(LoadsKind.VERDICTS)
@@ -112,14 +113,16 @@ def _(loads: list[list[Any]]) -> str:
     return f"Service levels: {'; '.join(_level(*one) for one in loads)}."
 
 
-def _level(load: str, limit_ms: float, steps: int, broken: list[str], by_mean: bool) -> str:
+def _level(load: str, limit_ms: float, steps: int, broken: list[str], by_mean: bool, unknown: int) -> str:
+    not_known = f" (not known in {unknown} of {steps + unknown} steps)" if unknown else ""
     if not broken:
-        return f"{load} within {limit_ms:g} ms{' by the mean, the only figure there is' * by_mean}"
-    return f"{load} beyond {limit_ms:g} ms in {'every step' if len(broken) == steps > 1 else quoted(broken)}"
+        return f"{load} within {limit_ms:g} ms{' by the mean, the only figure there is' * by_mean}{not_known}"
+    where = "every step" if len(broken) == steps > 1 and not unknown else quoted(broken)
+    return f"{load} beyond {limit_ms:g} ms in {where}{not_known}"
 
 
 @says(LoadsKind.HOST)
-def _(cpu_share: float, memory_share: float | None, limit_share: float) -> str:
+def _(cpu_share: float, memory_share: float | None, limit_share: float, unknown: int, runs: int) -> str:
     memory = f" and {share(memory_share)} of its memory in use" if memory_share is not None else ""
     over = max(cpu_share, memory_share or 0.0) > limit_share
     so = (
@@ -127,6 +130,8 @@ def _(cpu_share: float, memory_share: float | None, limit_share: float) -> str:
         if over
         else f"no more than {percent(limit_share)}, so they are not what limits the loads"
     )
+    if unknown and max(cpu_share, memory_share or 0.0) <= limit_share:
+        so = f"not known of {unknown} of {runs} steps, so it is open whether they limit the loads"
     return f"At the most, {share(cpu_share)} of the host’s CPU time was busy{memory}: {so}."
 
 
