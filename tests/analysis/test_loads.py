@@ -13,7 +13,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.run import drives_of
-from stallmark.analysis.loads.step import _few
+from stallmark.analysis.loads.step import few_done
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
@@ -144,7 +144,7 @@ def test_a_load_in_doubt_is_left_out_of_what_the_others_cost_it(tmp_path):
 def test_a_rate_of_a_few_transactions_is_in_doubt(blender):
     step = blender.loads["bank"].steps[0]
     few = replace(step, throughput=replace(step.throughput, committed=5, tps=5 / step.interval.measured_s))
-    assert [one.facts["done"] for one in _few(few)] == [5] and _few(step) == []
+    assert [one.facts["done"] for one in few_done(few)] == [5] and few_done(step) == []
 
 
 def test_a_raw_load_that_ran_to_the_end_did_not_end_early(blender, cells):

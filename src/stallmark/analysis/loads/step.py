@@ -90,11 +90,11 @@ def of_users(load: Load, whole: StepSummary, own: StepSummary, alone: bool, io: 
         level=_level(own.validity.slo),
         budget=own.cause.budget if own.cause else None,
         open_loop=load.arrivals != "closed",
-        doubts=[*own.validity.invalid, *own.validity.driver_bound, *_few(own)],
+        doubts=[*own.validity.invalid, *own.validity.driver_bound, *few_done(own)],
     )
 
 
-def _few(own: StepSummary) -> list[Finding]:
+def few_done(own: StepSummary) -> list[Finding]:
     """Return a finding where so few were committed that their rate is chance."""
     done = round((own.result_tps or 0.0) * own.interval.measured_s)
     if done >= LEAST_DONE:
