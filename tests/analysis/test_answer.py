@@ -121,8 +121,8 @@ def test_every_run_is_counted_once_at_most_and_what_is_not_known_is_named(runs):
         assert all(one.facts["of"] == len(judged) for one in others)
     unknown = [kind in (None, DeviceKind.NOT_TOLD) for judged in runs for kind, _ in judged]
     told = facts_of(findings, ExperimentKind.STORAGE_NOT_KNOWN)
-    assert bool(told) is any(unknown)
-    assert not told or (told[0]["steps"] is None) is all(unknown)
+    assert bool(told) is any(unknown) and len({one["because"] for one in told}) == len(told)
+    assert any(one["steps"] is None for one in told) is (all(unknown) and len(told) == 1)
     assert all(sentence(one) for one in findings)
 
 

@@ -9,7 +9,7 @@ from stallmark.analysis.ceiling.findings import ceiling_findings
 from stallmark.analysis.ceiling.summary import Ceiling
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
-from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
@@ -136,7 +136,8 @@ def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Find
     devices = _by_device(found)
     for same in devices.values():
         same = sorted(claims.alike(same), key=lambda point: point.first.buffer_pool_bytes or 0)
-        if len({point.first.buffer_pool_bytes for point in same}) < 2:
+        # Several variants of one size differ in something else.
+        if len(same) < 2 or len({point.first.buffer_pool_bytes for point in same}) < len(same):
             continue
         small, large = same[0], same[-1]
         claim = claims.between(small, large)
@@ -309,22 +310,27 @@ def _bottleneck(found: Sequence[Point], every_step: bool) -> Iterator[Finding]:
         for same in group(verdicts, lambda one: (one.kind, one.facts.get("device"))):
             yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=same[0], runs=len(same), of=of)
     steps = [step for point in found for step in point.steps]
-    if unknown := [step for step in steps if _not_judged(step)]:
-        yield caution(ExperimentKind.STORAGE_NOT_KNOWN, steps=step_names(unknown, steps))
+    for same in group([step for step in steps if _not_judged(step)], _verdict_kind):
+        yield caution(ExperimentKind.STORAGE_NOT_KNOWN, steps=step_names(same, steps), because=_verdict_kind(same[0]))
 
 
 def _not_storage_alone(step: StepSummary) -> bool:
     """Tell whether storage does not limit a step, or the CPUs do as well."""
-    if step.bottleneck.device_verdict is None:
+    if _not_judged(step):
         return False
     busy = (step.server.cpu_busy_share or 0.0) >= CPU_LIMITS
     return step.bottleneck.is_device is False or (step.bottleneck.is_device is None and busy)
 
 
 def _not_judged(step: StepSummary) -> bool:
-    """Tell whether it is not known if storage limits a step, and no verdict that is named tells why."""
+    """Tell whether it is not known if storage limits a step."""
+    kind = _verdict_kind(step)
+    return kind is None or kind in NOT_JUDGED
+
+
+def _verdict_kind(step: StepSummary) -> Kind | None:
     verdict = step.bottleneck.device_verdict
-    return (verdict is None or verdict.kind in NOT_JUDGED) and not _not_storage_alone(step)
+    return verdict.kind if verdict else None
 
 
 def _limits(valid: Sequence[StepSummary], steps: Sequence[StepSummary]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from stallmark import format
+from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.kinds import ExperimentKind
@@ -236,8 +237,17 @@ def _(step: str, verdict: Finding, runs: int, of: int) -> str:
 
 
 @says(ExperimentKind.STORAGE_NOT_KNOWN)
-def _(steps: list[str] | None) -> str:
-    return f"Whether storage is the bottleneck is not known in {quoted(steps) if steps else 'any step'}."
+def _(steps: list[str] | None, because: DeviceKind | None) -> str:
+    where = quoted(steps) if steps else "any step"
+    return f"Whether storage is the bottleneck is not known in {where}: {_NOT_JUDGED[because]}."
+
+
+_NOT_JUDGED = {
+    None: "too little was seen of sessions and devices",
+    DeviceKind.NOT_TOLD: "the load kept too few sessions busy to tell",
+    DeviceKind.NOT_DIVIDED: "sessions in I/O may have waited for storage or for a CPU",
+    DeviceKind.CPUS_BUSY_OTHERWISE: "the CPUs were mostly busy with other work",
+}
 
 
 @says(ExperimentKind.DRIVER_LIMITS)
