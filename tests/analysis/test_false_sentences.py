@@ -19,6 +19,7 @@ from support.comparisons import QUIET, made, with_manifest, with_step
 from support.flash_records import probe_result
 from support.searches import searched
 from support.steps import changed_step
+from support.synthetic_steps import STEADY, step_of
 from support.wording import findings_in, kinds
 
 from stallmark.analysis.above_device import AboveKind
@@ -35,7 +36,7 @@ from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind, differences
 from stallmark.analysis.compare.storage import StorageKind, on_one_disk
-from stallmark.analysis.compare.summary import PairKind, ReasonKind
+from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.data_versions import DataKind, mixed_versions
@@ -57,6 +58,7 @@ from stallmark.analysis.read.io_per_mailbox import IoPerMailbox
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.maintenance import MaintenanceSummary
 from stallmark.analysis.read.process_io import AUTOVACUUM
+from stallmark.analysis.read.run_notes import RunKind
 from stallmark.analysis.read.server_summary import FileSummary, ProcessIo, ReplicaState, ServerState, StatementSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind
@@ -81,6 +83,7 @@ class Given:
     sound: RunSummary
     slow: StepSummary
     fast: StepSummary
+    folder: Callable[[str], Path]  # a new one
 
 
 Case = Callable[[Given], tuple[Iterable[Any], Iterable[Any]]]
@@ -88,8 +91,8 @@ CASES: dict[Kind, Case] = {}
 
 
 @pytest.fixture(scope="module")
-def given(sound, slow, fast) -> Given:
-    return Given(sound, slow, fast)
+def given(sound, slow, fast, tmp_path_factory) -> Given:
+    return Given(sound, slow, fast, tmp_path_factory.mktemp)
 
 
 def kinds_in(findings: Iterable[Any]) -> set[Kind]:
@@ -673,7 +676,7 @@ def cautioned(
     return list(cautions([with_manifest(run, **{"collectors": {}} | of_manifest)]))
 
 
-def of_step(kind: Kind, told: dict[str, Any], untold: dict[str, Any]) -> None:
+def by_step(kind: Kind, told: dict[str, Any], untold: dict[str, Any]) -> None:
     pairs(kind, lambda _: cautioned(told), lambda _: cautioned(untold))
 
 
@@ -693,15 +696,15 @@ def state(**figures: Any) -> dict[str, Any]:
     return {"server_state": ServerState(**figures)}
 
 
-STEADY = as_judged(Judgement.STEADY)
+AS_STEADY = as_judged(Judgement.STEADY)
 STEP_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     CautionKind.EMULATED: ({"emulated_roles": ("data",)}, {"emulated_roles": ()}),
     CautionKind.EMULATED_LATE: ({"device_late_share": 0.2}, {"device_late_share": 0.01}),
     CautionKind.FEW_CHECKPOINTS: (cycles(2), cycles(3)),
     CautionKind.IRREGULAR_CHECKPOINTS: (cycles(3, whole=False), cycles(3)),
-    CautionKind.UNSTEADY: (as_judged(Judgement.NEVER), STEADY),
-    CautionKind.WARM_UP_MEASURED: (as_judged(Judgement.LATE), STEADY),
-    CautionKind.TOO_SHORT: (as_judged(Judgement.TOO_SHORT), STEADY),
+    CautionKind.UNSTEADY: (as_judged(Judgement.NEVER), AS_STEADY),
+    CautionKind.WARM_UP_MEASURED: (as_judged(Judgement.LATE), AS_STEADY),
+    CautionKind.TOO_SHORT: (as_judged(Judgement.TOO_SHORT), AS_STEADY),
     CautionKind.NOT_STEADY_IN_TIME: (waited(False), waited(True)),
     CautionKind.BESIDE: ({"beside": ("mail",)}, {"beside": ()}),
     CautionKind.CPU_IN_READ_TIME: ({"data_io": summaries.io(read_ms=0.5)}, {"data_io": summaries.io(read_ms=9.0)}),
@@ -726,7 +729,7 @@ STEP_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
 }  # fmt: skip
 for one, (told, untold) in STEP_CAUTIONS.items():
-    of_step(one, told, untold)
+    by_step(one, told, untold)
 
 REFUSED = Condition(name="balances agree", holds=None, refused="The server has no memory left.")
 HOST = {"title": "Host", "help": "", "interval_s": 1.0, "unavailable": None}
@@ -753,7 +756,7 @@ for one, (told, untold) in RUN_CAUTIONS.items():
 
 
 FITS = caution(ReadKind.ACTIVE_FITS_DRAM, known_bytes=1, counted=True, dram_bytes=2)
-of_step(
+by_step(
     ArrayKind.ACTIVE,
     {"active": ActiveSet(None, None, None, None, None, None, None, [FITS])},
     {"active": ActiveSet(None, None, None, None, None, None, None, [])},
@@ -783,6 +786,23 @@ def _(given):
 @case(CautionKind.FEW_RUNS)
 def _(given):
     return list(cautions(made(given.sound, A=[1.0], B=[2.0]))), list(cautions(made(given.sound, **QUIET)))
+
+
+# The validity of a step. -------------------------------------------------------------------------------------
+
+
+def validity(given: Given, **truth: Any) -> list[Any]:
+    """What is told of a step of a record of this truth."""
+    return [step_of(given.folder("validity"), replace(STEADY, **truth)).validity]
+
+
+VALIDITY: dict[ValidityKind, dict[str, Any]] = {
+    ValidityKind.DRIVER_OVERHEAD: {"overhead_share": 0.09},
+    ValidityKind.EXECUTOR_CPU: {"executor_cpu": 0.95},
+    ValidityKind.LATE_STARTS: {"lag_ms": 6.0},
+}
+for one, truth in VALIDITY.items():
+    pairs(one, lambda given, truth=truth: validity(given, **truth), validity)
 
 
 # Settings that must be alike. --------------------------------------------------------------------------------
@@ -858,6 +878,7 @@ pairs(
 ANSWER = "analysis/test_answer.py::"
 CLAIMS = "report/test_claims.py::test_every_output_claims_of_a_pair_what_its_runs_allow"
 CURVE, CEILING = "analysis/test_pool_curve.py::", "analysis/test_ceiling.py::"
+VALID, CYCLES = "analysis/test_step_validity.py::", "analysis/test_cycles.py::"
 LOADS, QUERIES = "analysis/test_loads.py::", "analysis/test_query_runs.py::"
 BETWEEN, COMPARE = "analysis/test_cause_between.py::", "analysis/test_compare.py::"
 STORAGE_OF_STEPS = f"{ANSWER}test_storage_is_said_to_limit_only_the_steps_in_which_every_run_says_so"
@@ -900,6 +921,20 @@ ELSEWHERE: dict[Kind, str] = {
     LoadsKind.READS_UNLIKE: f"{LOADS}test_reads_that_no_load_accounts_for_are_told",
     QueryKind.RELATIVE: f"{QUERIES}test_an_emulated_device_is_not_held_against_a_real_one",
     QueryKind.FIGURE: f"{QUERIES}test_an_emulated_device_is_not_held_against_a_real_one",
+    ValidityKind.FOREIGN_IO: f"{VALID}test_foreign_reads_make_a_step_invalid_when_they_matter",
+    ValidityKind.FOREIGN_CPU: f"{VALID}test_the_run_s_own_wait_for_cpus_is_no_fault",
+    ValidityKind.LITTLES_LAW: f"{VALID}test_littles_law_that_does_not_close_is_said",
+    ValidityKind.NOT_CONNECTED: f"{VALID}test_users_who_still_log_in_are_missing_and_not_the_drivers_overhead",
+    ValidityKind.TRANSACTIONS_FAILED: f"{VALID}test_errors_are_kept_and_many_failures_invalidate",
+    ValidityKind.COUNTERS_BEGAN_AGAIN:
+        "analysis/test_summary.py::test_counters_that_begin_again_in_the_warm_up_do_no_harm",
+    SteadyKind.TREND: "analysis/test_steadiness.py::test_a_drift_too_small_to_matter_does_no_harm_however_sure_it_is",
+    SteadyKind.LEVEL_CHANGED: "analysis/test_steadiness.py::test_a_pause_is_neither_a_trend_nor_a_change",
+    SteadyKind.STEADY_LATE: "analysis/test_steadiness.py::test_a_steady_interval_is_called_so",
+    CycleKind.WHOLE: f"{CYCLES}test_fewer_than_three_leave_the_interval_as_it_is",
+    CycleKind.TOO_FEW: f"{CYCLES}test_figures_are_over_the_whole_cycles",
+    CycleKind.IRREGULAR: f"{CYCLES}test_regular_cycles_are_always_whole_and_leave_at_least_three_fifths",
+    **dict.fromkeys(RunKind, "analysis/test_run_notes.py::test_nothing_is_said_of_a_run_in_which_nothing_happened"),
     ArrayKind.SIZE_UNKNOWN: "analysis/test_array_cautions.py::"
     + "test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said",
     ArrayKind.DRIFTED: "analysis/test_compare_storage.py::test_storage_that_changed_during_a_run_is_not_compared",
@@ -907,8 +942,8 @@ ELSEWHERE: dict[Kind, str] = {
     + "test_probes_that_the_arrays_memory_could_hold_prove_nothing",
     AboveKind.ABOVE: "analysis/test_above_device.py::test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu",
 }  # fmt: skip
-ALWAYS = frozenset([str(PairKind.METHOD), str(CautionKind.SCATTER)])
-"""Kinds that are told of whatever they are of: the facts of it decide the words."""
+ALWAYS = frozenset(map(str, [PairKind.METHOD, CautionKind.SCATTER, *CheckKind]))
+"""Kinds that are told whatever was found, as a row of a table: their facts decide the words."""
 NOT_YET = frozenset((Path(__file__).parent / "without_false_case.txt").read_text(encoding="utf-8").split())
 """Kinds without such a test, of rooms behind the answer. Take one out with its test; none may come in."""
 
