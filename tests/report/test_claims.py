@@ -43,8 +43,8 @@ ORDER = re.compile(r"\b(beats|behind|raised|lowered|took|gave|most|least|higher|
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant by what decides whether it may be compared: its reads per transaction (within 5 %), its machine, its
-    driver, an emulated device."""
+    """A variant by what decides whether it may be compared: its reads per transaction (within 5 %, or 20 % of single
+    runs), its machine, its driver, an emulated device."""
 
     tps: float
     runs: int = 3
@@ -58,7 +58,7 @@ VARIANT = st.builds(
     Variant,
     tps=st.sampled_from([100.0, 103.0, 250.0, 400.0]),
     runs=st.sampled_from([1, 2, 3]),
-    reads=st.sampled_from([0.96, 1.0, 1.04, 2.0]),
+    reads=st.sampled_from([0.85, 0.96, 1.0, 1.04, 1.15, 2.0]),
     cores=st.sampled_from([2, 2, 2, 4]),
     bound=st.sampled_from([False, False, False, True]),
 )
@@ -97,7 +97,8 @@ def summary_of(runs: list[RunSummary]) -> ExperimentSummary:
 
 def comparable(a: Variant, b: Variant, axis: str) -> bool:
     """Return whether two variants may be compared: the oracle."""
-    alike = axis == "buffer_pool" or abs(a.reads - b.reads) <= 0.05 * max(a.reads, b.reads)
+    off = abs(a.reads - b.reads) / max(a.reads, b.reads)
+    alike = axis == "buffer_pool" or off <= (0.05 if min(a.runs, b.runs) > 1 else 0.2)
     return alike and a.cores == b.cores and not a.bound and not b.bound and a.emulated == b.emulated
 
 
@@ -202,19 +203,18 @@ def test_compare_claims_the_same(sound, variants, axis):
 
 
 def test_two_that_may_each_be_compared_with_the_first_and_not_with_each_other_are_not_ranked(sound):
-    apart = [Variant(100), Variant(250, reads=0.96), Variant(400, reads=1.04)]
+    apart = [Variant(100, 1), Variant(250, 1, reads=0.85), Variant(400, 1, reads=1.15)]
     for axis in ("variant", "device"):
-        experiment = summary_of(runs_of(sound, [replace(one, runs=1) for one in apart], axis))
+        experiment = summary_of(runs_of(sound, apart, axis))
         assert experiment.not_comparable == [["Bravo", "Carol"]]
         for one in findings_of(experiment):
             pairs = {(a, b) for a, b, *_ in held_together(one, NAMES)}
             assert not pairs & {("Bravo", "Carol"), ("Carol", "Bravo")}
-    many = [*apart, *(Variant(110 + number) for number in range(5))]
+    many = [*apart, *(Variant(110 + number, 1) for number in range(5))]
     answer = summary_of(runs_of(sound, many, "variant")).answer
     assert not answer.facts["ranked"] and "between them" not in sentence(answer)
-    assert summary_of(runs_of(sound, [apart[0], *many[3:], Variant(400), Variant(250)], "variant")).answer.facts[
-        "ranked"
-    ]
+    alike = [apart[0], *many[3:], Variant(400, 1), Variant(250, 1)]
+    assert summary_of(runs_of(sound, alike, "variant")).answer.facts["ranked"]
 
 
 def test_an_emulated_device_beside_a_real_one_has_no_ratio(sound):

@@ -304,6 +304,10 @@ CONFIDENCE = 0.95
 POWER = 0.8
 """Probability with which a difference that is there is to be shown: the usual one (J. Cohen, 1988)."""
 
+READS_OF_ONE_RUN = 0.2
+"""The same between single runs, whose scatter nobody knows: less than this is open. A pool that is still filling makes
+them differ by some percent."""
+
 READS_AT_ONE_POOL = 0.05
 """Relative difference of physical reads per transaction between sides that have the same buffer pool. They are a matter
 of pool and transactions: where they differ, something besides the storage does, and by as much the throughput may."""

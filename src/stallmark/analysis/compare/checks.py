@@ -19,7 +19,16 @@ from stallmark.analysis.steady.steadiness import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats import student as statistics
-from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_CPU, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
+from stallmark.stats.thresholds import (
+    AGAIN,
+    CONFIDENCE,
+    FOREIGN_CPU,
+    FOREIGN_IO,
+    GROWTH,
+    READS_AT_ONE_POOL,
+    READS_OF_ONE_RUN,
+    SAME,
+)
 
 
 def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequence[Side]) -> list[Check]:
@@ -144,7 +153,7 @@ def _growth(a: Side, b: Side) -> Check:
 
 def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[StepSummary]) -> Check | None:
     """Check reads per transaction at one pool, if nothing else reads beside one side alone. Of repeated runs the
-    difference must also be more than their scatter."""
+    difference must also be more than their scatter; of single runs nobody knows that, up to READS_OF_ONE_RUN."""
     both = [*steps_a, *steps_b]
     if not one_pool(a.runs[0].manifest, b.runs[0].manifest) or len({_read_beside(one) for one in both}) > 1:
         return None
@@ -166,6 +175,8 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
         if p > 1 - CONFIDENCE:
             within = caution(PairKind.READS_WITHIN_SCATTER, p=p, **facts)
             return check(CheckKind.READS, True, within, p=p, unknown=0, **facts)
+    elif off <= READS_OF_ONE_RUN:
+        return check(CheckKind.READS, None, p=None, unknown=0, **facts)
     return check(CheckKind.READS, False, invalid(ReasonKind.READS_DIFFER, **facts), p=None, unknown=0, **facts)
 
 
