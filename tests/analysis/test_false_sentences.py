@@ -792,7 +792,7 @@ def _(given):
 
 
 def validity(given: Given, **truth: Any) -> list[Any]:
-    """What is told of a step of a record of this truth."""
+    """The validity of the step of a record of this truth."""
     return [step_of(given.folder("validity"), replace(STEADY, **truth)).validity]
 
 

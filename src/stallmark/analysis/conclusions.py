@@ -310,8 +310,9 @@ def _bottleneck(found: Sequence[Point], every_step: bool) -> Iterator[Finding]:
         for same in group(verdicts, lambda one: (one.kind, one.facts.get("device"))):
             yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=same[0], runs=len(same), of=of)
     steps = [step for point in found for step in point.steps]
-    for same in group([step for step in steps if _not_judged(step)], _verdict_kind):
-        yield caution(ExperimentKind.STORAGE_NOT_KNOWN, steps=step_names(same, steps), because=_verdict_kind(same[0]))
+    for unknown in group([step for step in steps if _not_judged(step)], _verdict_kind):
+        because = _verdict_kind(unknown[0])
+        yield caution(ExperimentKind.STORAGE_NOT_KNOWN, steps=step_names(unknown, steps), because=because)
 
 
 def _not_storage_alone(step: StepSummary) -> bool:
