@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from support.findings import facts_of
 from support.manifests import a_manifest
 from support.synthetic import Truth, make_run
 from support.synthetic_loads import LoadsStep, alone_and_together, in_cells, make_loads_run
 from support.wording import findings_in
 
 from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.kinds import LoadsKind
@@ -21,6 +23,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
 from stallmark.report.loads.picture import picture_of_loads
+from stallmark.report.text import sentence
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}
@@ -257,6 +260,24 @@ def test_an_emulated_device_is_not_compared_with_a_real_one(tmp_path):
     make_loads_run(tmp_path / "hdd", ramp(1.0), "hdd")
     make_loads_run(tmp_path / "ssd", ramp(4.0), "ssd", device=SSD, sequence=2)
     assert LoadsKind.VARIANTS not in kinds(summarise_loads(find_records([tmp_path])))
+
+
+def test_variants_that_must_not_be_compared_are_not_ranked_load_by_load(tmp_path):
+    """Three variants, the fastest on a machine with more cores."""
+    for number, (name, factor) in enumerate([("hdd", 1.0), ("ssd", 2.0), ("other", 4.0)]):
+        make_loads_run(tmp_path / name, ramp(factor), name, sequence=number)
+    records = find_records([tmp_path])
+    [other] = [record for record in records if record.manifest.variant.name == "other"]
+    alike = finding(summarise_loads(records), LoadsKind.VARIANTS).facts["loads"]
+    assert {tuple(one[3:5]) for one in alike} == {("other", "hdd")}
+    other.manifest = other.manifest.changed(machine=other.manifest.machine.changed(cores=64))
+    found = summarise_loads(records)
+    told = finding(found, LoadsKind.VARIANTS)
+    assert {tuple(one[3:5]) for one in told.facts["loads"]} == {("ssd", "hdd")}
+    assert all(one[6] is Verdict.INDICATIVE for one in told.facts["loads"]) and "indicative only" in sentence(told)
+    [apart] = facts_of(found.whole.findings, PairKind.NOT_COMPARABLE)
+    assert (apart["a"], apart["b"]) == ("hdd", "other")
+    assert "other" not in sentence(told) and "other" not in sentence(found.loads["bank"].answer)
 
 
 def test_its_reader_is_told_that_other_loads_ran(once, blender):

@@ -8,7 +8,7 @@ import numpy as np
 from stallmark.analysis.ceiling.findings import CeilingKind
 from stallmark.analysis.compare.claims import THROUGHPUT, decide
 from stallmark.analysis.compare.metrics import metric
-from stallmark.analysis.compare.summary import Claim
+from stallmark.analysis.compare.summary import Claim, PairKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
@@ -50,6 +50,7 @@ def conclusions(
     yield from _verdicts(points, views)
     if not any(view.comparison for view in views.values()):
         yield from _variants(points, claims, bool(cost))
+    yield from _apart(views)
     if not cost and not cells and not all(one.first.alone for one in points):
         yield from _at_once(points)
     yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, IoPerMailboxKind))
@@ -159,6 +160,12 @@ def _verdicts(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary
             step=pair.step,
             loads=[[name, one.claim.verdict, one.claim.ratio, one.primary.name] for name, one in same],
         )
+
+
+def _apart(views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
+    """Yield each pair of variants that must not be compared, once for all loads."""
+    found = [one for view in views.values() for one in view.findings if one.kind is PairKind.NOT_COMPARABLE]
+    yield from (same[0] for same in group(found, lambda one: (one.facts["a"], one.facts["b"])))
 
 
 def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> Iterator[Finding]:
