@@ -40,17 +40,20 @@ def _(
     first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, ranked: bool,
     not_comparable: int, one_run_each: bool,
 ) -> str:  # fmt: skip
-    said = listed([f"“{name}” {_against(ratio, verdict, one_run_each)}" for name, ratio, verdict in others])
+    apart = [name for name, _, verdict in others if verdict == Verdict.NOT_COMPARABLE]
+    unlike = f"{quoted(apart)} {'is' if len(apart) == 1 else 'are'} not comparable" if apart else ""
+    if len(apart) == len(others):
+        return f"{unlike} with “{first}” ({_rate(per_s, primary)})."
+    known = [(name, ratio, verdict) for name, ratio, verdict in others if name not in apart]
+    said = listed([f"“{name}” {_against(ratio, verdict, one_run_each)}" for name, ratio, verdict in known])
     between = f", and {left_out} {'between them' if ranked else 'more'}" if left_out else ""
     between += f", and {not_comparable} that are not comparable" if not_comparable else ""
     once = "; one run each, so indicative only" if one_run_each else ""
-    return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}."
+    return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}{f'; {unlike}' if unlike else ''}."
 
 
 def _against(ratio: float | None, verdict: Verdict, once: bool) -> str:
     """Return the ratio of a variant to the first; `once`: there is one run of each, which is told of all together."""
-    if verdict == Verdict.NOT_COMPARABLE:
-        return "is not comparable"
     if ratio is None:
         return "is not known"
     return f"{factor(ratio)}{f' ({UNSURE[verdict]})' if verdict in UNSURE and not once else ''}"
