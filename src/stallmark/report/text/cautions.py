@@ -173,6 +173,15 @@ def _(steps: list[str] | None) -> str:
     )
 
 
+@says(CautionKind.COUNTED_AT_END)
+def _(steps: list[str] | None, longest_s: float, measured_s: float) -> str:
+    return (
+        f"PostgreSQL counts what a session read and wrote when its transaction ends. In {named(steps)} that took up to "
+        f"{number(longest_s)} s, and {measured_s:.0f} s were measured: the server’s counts are in part of I/O from "
+        "before, and lack some of the last. Measure for longer."
+    )
+
+
 @says(CautionKind.READS_AHEAD)
 def _(method: str, steps: list[str] | None, times: float | None) -> str:
     longer = f"the device took up to {factor(times)} as long" if times else "they may have taken longer"
