@@ -20,6 +20,7 @@ from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedAr
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.service_level import described as described_slo
 from stallmark.storage.describe import describe
+from stallmark.storage.direct_io import direct_io
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ def devices_of(engine: Engine) -> Devices:
     """Describe what data and log of a server of ours lie on; nothing for a server that is not ours."""
     folders, server = engine.directories(), engine.process()
     found = {name: describe(folder, server) for name, folder in folders.items()}
+    if "data" in found:
+        found["data"] = found["data"].changed(direct_io=direct_io(folders["data"]))
     for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}

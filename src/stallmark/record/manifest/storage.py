@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.part import ManifestPart
 from stallmark.record.probe import ProbeResult
 
@@ -63,7 +64,8 @@ class IoLimit(ManifestPart):
 class Device(ManifestPart):
     """The storage under a set of files: a block device as the system describes it with the file system on it, an
     emulated array, or both. `disk`: the whole disk, also of a partition. `limits`: those on the server's I/O when the
-    run began. `tags`: I/Os that its queue takes at once. `why`: the reason why nothing is known of it."""
+    run began. `tags`: I/Os that its queue takes at once. `direct_io`: of data files, where the
+    server reads them past the page cache. `why`: the reason why nothing is known of it."""
 
     name: str | None = None
     disk: str | None = None
@@ -77,6 +79,7 @@ class Device(ManifestPart):
     emulated_array: EmulatedArray | None = None
     limits: tuple[IoLimit, ...] = ()
     tags: int | None = None
+    direct_io: DirectIo | None = None
     why: str | None = None
 
     @property
