@@ -56,7 +56,7 @@ def raw(folder: str | None, outcome: DirectIo | None) -> Load:
 
 def test_data_raw_loads_and_probes_of_runs_are_named_by_their_places():
     manifest = a_manifest(
-        devices=Devices(data=Device(name="vda", direct_io=THROUGH), folders={"data": "/data"}),
+        devices=Devices(data=Device(name="vda"), folders={"data": "/data"}, direct_io=THROUGH),
         steps=(Step(name="steady", users=0, begin_s=0, measure_s=0, end_s=10),),
         loads=(raw(None, THROUGH), raw("/backup", LOOP), raw("/other", PAST)),
         probes=Probes(before=replace(probe(step(1, 100)), direct_io=HIDDEN)),
@@ -70,8 +70,8 @@ def test_data_raw_loads_and_probes_of_runs_are_named_by_their_places():
 
 
 def test_an_emulated_array_has_a_time_of_its_own():
-    device = Device(emulated_array=EmulatedArray(spindles=1), direct_io=THROUGH)
-    manifest = a_manifest(devices=Devices(data=device, folders={"data": "/data"}))
+    device = Device(emulated_array=EmulatedArray(spindles=1))
+    manifest = a_manifest(devices=Devices(data=device, folders={"data": "/data"}, direct_io=THROUGH))
     assert not list(page_cache_under([manifest]))
 
 
@@ -89,6 +89,6 @@ def test_bytes_that_a_device_did_not_count_are_told(share, caught):
 @pytest.mark.parametrize(("outcome", "told"), [(THROUGH, True), (PAST, False)])
 def test_the_page_of_runs_tells_that_reads_may_have_come_from_memory(tmp_path, outcome, told):
     folder = make_run(tmp_path / "run", Truth(emulated=False, device={"name": "vda"}, measured_s=10))
-    devices = Devices(data=Device(name="vda", direct_io=outcome), folders={"data": "/srv/data"})
+    devices = Devices(data=Device(name="vda"), folders={"data": "/srv/data"}, direct_io=outcome)
     page = render(summarise([Record(changed(folder, devices=devices))]))
     assert ("Direct I/O in /srv/data went through this system’s page cache" in page) is told

@@ -37,8 +37,8 @@ def page_cache_under(manifests: Iterable[Manifest]) -> Iterator[Finding]:
 
 def _tried(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
     data = manifest.devices.folders.get("data", "")
-    if manifest.devices.data and not is_data_emulated(manifest):
-        yield data, manifest.devices.data.direct_io
+    if not is_data_emulated(manifest):
+        yield data, manifest.devices.direct_io
     for load in manifest.loads:
         if load.raw:
             yield load.raw.folder or data, load.raw.direct_io

@@ -116,10 +116,9 @@ def devices_of(engine: Engine) -> Devices:
     """Describe what data and log of a server of ours lie on; nothing for a server that is not ours."""
     folders, server = engine.directories(), engine.process()
     found = {name: describe(folder, server) for name, folder in folders.items()}
-    if "data" in found:
-        found["data"] = found["data"].changed(direct_io=direct_io(folders["data"]))
     for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}
     built_in = {name: str(folder) for name, folder in engine.built_in().items()}
-    return Devices.model_validate({"folders": lay, "built_in": built_in, **found})
+    tried = direct_io(folders["data"]) if "data" in folders and not engine.devices.models.get("data") else None
+    return Devices.model_validate({"folders": lay, "built_in": built_in, "direct_io": tried, **found})

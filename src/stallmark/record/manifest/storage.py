@@ -64,8 +64,7 @@ class IoLimit(ManifestPart):
 class Device(ManifestPart):
     """The storage under a set of files: a block device as the system describes it with the file system on it, an
     emulated array, or both. `disk`: the whole disk, also of a partition. `limits`: those on the server's I/O when the
-    run began. `tags`: I/Os that its queue takes at once. `direct_io`: of data files, where the
-    server reads them past the page cache. `why`: the reason why nothing is known of it."""
+    run began. `tags`: I/Os that its queue takes at once. `why`: the reason why nothing is known of it."""
 
     name: str | None = None
     disk: str | None = None
@@ -79,7 +78,6 @@ class Device(ManifestPart):
     emulated_array: EmulatedArray | None = None
     limits: tuple[IoLimit, ...] = ()
     tags: int | None = None
-    direct_io: DirectIo | None = None
     why: str | None = None
 
     @property
@@ -91,12 +89,14 @@ class Device(ManifestPart):
 
 class Devices(ManifestPart):
     """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
-    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart."""
+    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart.
+    `direct_io`: of the data files, which the embedded server reads past the page cache."""
 
     data: Device | None = None
     wal: Device | None = None
     folders: dict[Role, str] = {}
     built_in: dict[Role, str] = {}
+    direct_io: DirectIo | None = None
 
     def of(self, role: Role) -> Device:
         return (self.data if role == "data" else self.wal) or Device()
