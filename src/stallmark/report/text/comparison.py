@@ -279,6 +279,19 @@ def _(run: str, said: str | None) -> str:
     return f"{run} is left out: {as_reason(said) if said else 'nothing was measured'}."
 
 
+@says(PairKind.NO_PARTNER)
+def _(side: str, experiment: str) -> str:
+    return f"{side} is not compared: {experiment} has no such variant, or none in another experiment."
+
+
+@says(PairKind.POOLED)
+def _(sides: list[str], experiments: list[str]) -> str:
+    return (
+        f"Runs of {listed(experiments)} were taken together as {listed(sides)}: between the experiments nothing is "
+        "compared (--between experiments does that)."
+    )
+
+
 @says(PairKind.NO_COMMON_STEP)
 def _(a: str, b: str) -> str:
     return f"{b} is not compared with {a}: they have no step in common."
