@@ -57,6 +57,19 @@ def test_a_file_system_in_memory_takes_direct_io_into_the_cache(tmp_path: Path) 
         refuse_cached(MEMORY)
 
 
+def test_what_would_measure_the_cache_is_refused_in_a_sentence(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("stallmark.storage.probe.measurement.device_behind", lambda folder: None)
+    monkeypatch.setattr(module, "direct_io", lambda folder: DirectIo("through", "ext4, data=journal"))
+    with pytest.raises(
+        StallmarkError, match=r"page cache \(ext4, data=journal\), so memory .*: name a folder"
+    ) as refused:
+        refuse_memory(tmp_path)
+    assert "\n" not in str(refused.value)
+    for goes in ("past", "unknown"):
+        monkeypatch.setattr(module, "direct_io", lambda folder, goes=goes: DirectIo(goes))
+        refuse_memory(tmp_path)
+
+
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     direct_io(tmp_path)
     direct_io(tmp_path / "not" / "there")
