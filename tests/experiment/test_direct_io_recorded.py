@@ -1,4 +1,4 @@
-"""What came of direct I/O is in the manifest, of data files that are read past the page cache."""
+"""The outcome of direct I/O is in the manifest, of data files that are read past the page cache."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Whether I/O with O_DIRECT really goes past the page cache, tried on a small file in a folder.
+"""A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
 
 A file system may take O_DIRECT and use the page cache all the same, as ext4 with data=journal and tmpfs do. Then its
 memory would be measured instead of storage. A file that was only ever written with O_DIRECT has pages in the cache
