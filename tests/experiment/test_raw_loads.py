@@ -18,6 +18,7 @@ from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.raw_loads import RawLoads, refuse_impossible
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
@@ -129,6 +130,13 @@ def test_loads_run_as_the_steps_say_and_leave_nothing(run, data):
         assert not row["reads"] or row["read_bytes"] / row["reads"] >= 512
     scans = [row for row in rows if row["load"] == "scan"]
     assert sum(row["read_bytes"] for row in scans) == sum(row["reads"] for row in scans) * 262_144
+
+
+@needs_fio
+def test_the_outcome_of_direct_io_is_recorded(run, monkeypatch):
+    monkeypatch.setattr("stallmark.experiment.raw_loads.direct_io", lambda folder: DirectIo("unknown", "fuse"))
+    [recorded] = run(load("scan", 1, raw="scan")).writer.manifest.loads
+    assert recorded.raw.direct_io == DirectIo("unknown", "fuse")
 
 
 @needs_fio

@@ -7,6 +7,7 @@ from stallmark.analysis.above_device import above_device
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, Kind, caution
+from stallmark.analysis.page_cache import page_cache_under
 from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
@@ -78,6 +79,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
         *ends(run.manifest for run in runs),
         *_emulation(runs),
         *above_device(runs),
+        *page_cache_under(run.manifest for run in runs),
         *shallow_histories([run.manifest for run in runs]),
         *array_cautions(runs),
         *server_cautions(runs),

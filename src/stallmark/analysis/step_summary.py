@@ -98,6 +98,11 @@ class StorageFigures:
     writes_partial: Finding | None = None  # why these two are not of whole checkpoint cycles
     probe: AgainstProbe | None = None  # its reads against those of the probe before its run
 
+    @property
+    def uncertainty(self) -> float:
+        """Return the share by which counts of the server's files may be off, because their samples were few."""
+        return max((io.uncertainty or 0.0 for io in (self.data, self.wal) if io), default=0.0)
+
 
 @dataclass(frozen=True)
 class ServerFigures:

@@ -14,6 +14,7 @@ from stallmark.record import histogram
 from stallmark.record.manifest.loads import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
+from stallmark.storage.direct_io import direct_io
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.measurement import refuse_memory
 from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
@@ -97,7 +98,8 @@ class RawLoads:
                 seed = len(self._cells) + 1  # no two cells go to the same places
                 argv = command(tool.program, tool.how, file.path, load.raw, blocks, seed)
                 self._cells[name, number] = _Cell(name, number, load.raw.operation, argv)
-            plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks)
+            tried = None if emulated else direct_io(folder)
+            plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks, direct_io=tried)
             recorded[name] = load.changed(raw=plan)
         self._record(recorded)
 

@@ -181,6 +181,7 @@ PROBE_STEPS = pa.schema(
         column("ios", pa.int64(), "ended in it", "I/Os"),
         column("bytes", pa.int64(), "read or written in it", "bytes"),
         column("mean_ms", pa.float64(), "from issuing an I/O to its end, mean"),
+        column("device_bytes", pa.int64(), "counted by the block device meanwhile, in this direction", "bytes"),
     ]
 )
 PROBE_HISTOGRAM = pa.schema(

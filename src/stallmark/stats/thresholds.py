@@ -429,6 +429,10 @@ PROBE_WINDOW_IOS = 40
 """I/Os that a window needs at the step's mean rate for its slump to be one: of so many independent ones, half is three
 standard deviations away. One disk has as many in half a second: its windows are longer."""
 
+PROBE_AT_DEVICE = 0.9
+"""Share of a probe's bytes that the device must have counted. It counts those of others too, and some of before and
+after the step, so less means that I/O ended above it: in a cache, or compressed."""
+
 PROBE_SMALL_BYTES = 64 * 2**30
 """Controllers of arrays have up to some tens of GiB of memory: a file that is smaller may be answered from it."""
 

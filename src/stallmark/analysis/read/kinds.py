@@ -14,6 +14,7 @@ class ReadKind(Kind):
     ACTIVE_FITS_DRAM = "active_set_fits_dram"
     ACTIVE_FITS_FLASH = "active_set_fits_flash"
     DATED_ROUGHLY = "dated_roughly"
+    FEW_SAMPLES = "few_samples"
     NOT_READ = "not_read_for_a_while"
     CLOCK_OFFSET = "clock_offset_likely"
     QUERY_FAILED = "query_failed"

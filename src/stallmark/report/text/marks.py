@@ -18,6 +18,7 @@ _WORDS: dict[Kind, str] = {
     ValidityKind.LATE_STARTS: "driver-bound",
     ReadKind.ERROR_BURST: "bursts of errors",
     ReadKind.NOT_READ: "gaps",
+    ReadKind.FEW_SAMPLES: "few samples",
     ReadKind.DATED_ROUGHLY: "gaps",
     SteadyKind.TREND: "never steady",
     SteadyKind.LEVEL_CHANGED: "never steady",
