@@ -13,14 +13,18 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.run import drives_of
-from stallmark.analysis.loads.step import _few
+from stallmark.analysis.loads.step import _few, _level_of_raw
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.read.raw_io import RawFigures
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest.loads import Load
+from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
 from stallmark.report.loads.picture import picture_of_loads
+from stallmark.scenarios.raw_load import RawLoad
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}
@@ -194,6 +198,24 @@ def test_a_service_level_is_of_the_loads_own_limit(blender):
     assert at(blender, "reports", "together").level is None
     levels = {load: broken for load, _, _, broken, _ in finding(blender, LoadsKind.LEVELS).facts["loads"]}
     assert levels["mail"] == [] and "disks, together" in levels["scan"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "waiting", "p95", "outcome"),
+    [
+        (200, 0, 5.0, LevelOutcome.MET),
+        (200, 0, 25.0, LevelOutcome.NOT_MET),
+        (200, None, 5.0, LevelOutcome.NOT_KNOWN),  # an older record: from issuing
+        (200, None, 25.0, LevelOutcome.NOT_MET),
+        (None, None, 5.0, LevelOutcome.MET),
+    ],
+)
+def test_times_from_issuing_show_no_level_of_ios_at_a_rate(rate, waiting, p95, outcome):
+    asked = ServiceLevelObjective(name="read", read_ms=20, percentile="p95")
+    plan = RawLoad.model_validate({"raw": "web"}).plan().changed(rate_iops=rate)
+    web = Load(name="web", kind="raw", counts=(1,), raw=plan, service_level=asked)
+    level = _level_of_raw(web, RawFigures(10, 2000, 0, 200, 1.6, 2.0, {"p95": p95}, waiting))
+    assert level is not None and level.outcome is outcome
 
 
 def test_without_limits_no_service_level_is_told(once):

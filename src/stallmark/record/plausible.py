@@ -30,7 +30,8 @@ _NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))
 _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
 _ADDED_LATER: Final = {name: frozenset(("load", "machine", "due_s")) for name in TABLES} | {
-    "transaction_io": frozenset(("load", "writes"))
+    "transaction_io": frozenset(("load", "writes")),
+    "raw_io": frozenset(("waiting_gaps", "waiting_counts")),
 }
 """Columns that older records lack, by table."""
 _NEEDED: Final = {
@@ -50,6 +51,7 @@ _UNKNOWN: Final = {
     "transaction_io": frozenset(("read_us", "writes")),
     "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
     "maintenance": frozenset(("error",)),
+    "raw_io": _ADDED_LATER["raw_io"],
 }
 """Columns that may be null, of our own tables."""
 _OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENANCE}

@@ -14,7 +14,6 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of
 from stallmark.record.manifest.loads import Load
-from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.stats.thresholds import LEAST_DONE, QUERY_WAITED_S
 
 Kind = Literal["users", "streams", "raw"]
@@ -71,6 +70,7 @@ class LoadStep:
     level: LoadLevel | None = None
     budget: Budget | None = None
     open_loop: bool = False  # its rate is asked for
+    waiting_unknown: bool = False  # of raw I/O at a rate: how much of it was due and had not ended
     late: LateQueries | None = None  # of streams in an open loop
     ended: int = 0  # of streams: queries that were done or failed
     doubts: list[Finding] = field(default_factory=list)
@@ -115,8 +115,9 @@ def of_raw(load: Load, whole: StepSummary, count: int, alone: bool, found: RawFi
         mean_ms=found.mean_ms if found else None,
         p95_ms=found.latency_ms.get("p95") if found else None,
         p99_ms=found.latency_ms.get("p99") if found else None,
-        level=_level_of_raw(load.service_level, found),
+        level=_level_of_raw(load, found),
         open_loop=bool(plan and (plan.rate_iops or plan.rate_bytes)),
+        waiting_unknown=_is_waiting_unknown(load, found),
         doubts=[
             invalid(LoadsKind.RAW_ENDED, load=load.name, seen_s=seen_s, planned_s=planned_s, said=load.ended_because)
         ]
@@ -168,11 +169,19 @@ def _level(judged: ServiceLevel | None) -> LoadLevel | None:
     return LoadLevel(judged.limit_ms, judged.outcome, judged.figure, judged.figure_ms) if judged else None
 
 
-def _level_of_raw(asked: ServiceLevelObjective | None, found: RawFigures | None) -> LoadLevel | None:
+def _level_of_raw(load: Load, found: RawFigures | None) -> LoadLevel | None:
+    asked = load.service_level
     if asked is None or asked.read_ms is None:
         return None
     percentile_ms = found.latency_ms.get(asked.percentile) if found else None
     mean_ms = found.mean_ms if found else None
     figure, figure_ms = (asked.percentile, percentile_ms) if percentile_ms is not None else (MEAN_ONLY, mean_ms)
     outcome = outcome_of(figure, figure_ms, asked.read_ms)
+    if _is_waiting_unknown(load, found) and outcome != LevelOutcome.NOT_MET:
+        outcome = LevelOutcome.NOT_KNOWN
     return LoadLevel(asked.read_ms, outcome, "none" if figure_ms is None else figure, figure_ms)
+
+
+def _is_waiting_unknown(load: Load, found: RawFigures | None) -> bool:
+    """Return whether it was not recorded which I/Os of a rate still waited. Older records measure from issuing, too."""
+    return bool(load.raw and load.raw.rate_iops and found and found.waiting is None)

@@ -48,6 +48,10 @@ class Latencies:
         within = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right"))
         return float(self.counts[within:].sum() / self.size) if self.size else None
 
+    def sum_ms(self) -> float:
+        """Return the sum of all, to the precision of the histogram."""
+        return float(self.counts @ hdr.VALUES_US) / 1000
+
     def max_ms(self) -> float | None:
         used = np.flatnonzero(self.counts)
         return self._value_ms(int(used[-1])) if len(used) else None

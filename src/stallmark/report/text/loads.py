@@ -11,9 +11,14 @@ from stallmark.report.text.terms import term
 
 LOADS = (
     "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
-    "of raw loads from issuing an I/O to its end, of streams the mean time of a query, at a rate from when it was due. "
-    "Reads: physical, by the load’s sessions; of a raw load its own. Storage: its share of the response time, known "
-    "where a load’s sessions can be told from others’. Figures of several runs are means."
+    "of raw loads from issuing an I/O to its end, of streams the mean time of a query; at a rate of I/Os or queries "
+    "from when it was due. Reads: physical, by the load’s sessions; of a raw load its own. Storage: its share of the "
+    "response time, known where a load’s sessions can be told from others’. Figures of several runs are means."
+)
+WAITING_UNKNOWN = (
+    "Of a raw load at a rate it was not recorded what was due and had not ended, as in earlier versions, which "
+    "measured from issuing an I/O. Its latency may be longer than is shown, and a level that it seems to meet is not "
+    "known."
 )
 WAITED = "Waited: of the queries at a rate that began, those that began late, as all streams were busy."
 LEVEL = (
