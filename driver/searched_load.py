@@ -131,8 +131,9 @@ class SearchedLoad(IOCounting):
             for one in self._limits:
                 if one.limit.transaction in (None, row.transaction):
                     places, counts = hdr.used(row.latency)
-                    one.done[row.second] += int(counts.sum())
-                    one.slow[row.second] += int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
+                    slow = int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
+                    one.done[row.second] += int(counts.sum()) + row.failed
+                    one.slow[row.second] += slow + row.failed  # what was given up never ended
 
     def count_queries(self, now_s: float, queues: Mapping[str, QueryQueue]) -> None:
         """Note how many queries wait now, of each load that has them at a rate."""

@@ -44,6 +44,7 @@ class World:
     read_ms: float | None = None
     serves: float = math.inf
     tps: int = 400
+    gives_up: float = 0  # share of what it does
     reads: float = 0
     stalls: float = 0
     levels: list[LevelSeen] = field(default_factory=list)
@@ -80,6 +81,7 @@ class World:
         latency = hdr.encode(np.full(done, took_ms * 1000))
         name = next(iter(BANK)).name
         row: dict[str, Any] = dict.fromkeys(("rolled_back", "failed", "retries", "latency_us", "service_us"), 0)
+        row["failed"] = round(done * self.gives_up)
         return Rows([TransactionRow(second, "bank", name, done, latency=latency, service=latency, **row)])
 
 
@@ -100,6 +102,14 @@ def test_steps_neither_overlap_nor_are_shorter_than_planned() -> None:
         assert after.begin_s >= before.end_s
         assert after.measure_s - after.begin_s == PLAN.ramp_s + PLAN.warm_up_s
     assert all(step.end_s - step.measure_s >= PLAN.measure_s for step in steps)
+
+
+def test_what_was_given_up_took_longer_than_any_limit() -> None:
+    world = World(math.inf, gives_up=0.06)
+    world.run()
+    assert world.answer and world.answer.outcome is Outcome.NONE
+    [limit] = world.levels[0].limits
+    assert limit.value == pytest.approx(0.06, abs=0.01) and limit.verdict == Verdict.BROKE
 
 
 def test_reads_are_held_against_their_limit() -> None:

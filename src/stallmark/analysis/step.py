@@ -142,7 +142,7 @@ def summarise_step(
             waited=step.waited,
         ),
         throughput=throughput,
-        latency=Latency(mean_ms(total), latency.summary(), service.summary()),
+        latency=Latency(mean_ms(total), latency.summary(), service.summary(), latency.summary(total["failed"])),
         storage=StorageFigures(
             data=data,
             wal=wal,

@@ -75,6 +75,7 @@ class Latency:
     mean_ms: float | None
     percentiles_ms: dict[str, float | None]
     service_ms: dict[str, float | None]
+    judged_ms: dict[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
