@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.manifests import a_manifest
 from support.synthetic import Truth, make_run
-from support.synthetic_loads import LoadsStep, alone_and_together, in_cells, make_loads_run
+from support.synthetic_loads import STEP_S, LoadsStep, alone_and_together, in_cells, make_loads_run
 from support.wording import findings_in
 
 from stallmark.analysis.cautions import CautionKind
@@ -334,6 +334,28 @@ def test_scaling_is_of_as_many_users_in_each_cell(tmp_path):
     assert [[x for x, _ in panel.lines[0].points] for panel in panels] == [[1, 2], [1, 2]]
 
 
+def test_queries_at_a_rate_that_never_ended_are_late(tmp_path):
+    steps = [LoadsStep("reports alone", {"reports": 0.5}, alone="reports")]
+    end_s = float(STEP_S)
+    left = [
+        (end_s - 8, end_s - 6, end_s + 4),
+        (end_s - 7, None, end_s + 1),
+        (end_s + 1, None, end_s + 2),
+        (0.1, 0.2, 1.0),
+    ]
+
+    def reports(name: str, unended):
+        found = summarise_loads([Record(make_loads_run(tmp_path / name, steps, late_s=0.0, left=unended))])
+        return at(found, "reports", "reports alone").runs[0]
+
+    without, step = reports("without", []), reports("with", left)
+    assert (without.late.waited, step.late.waited) == (0, 2) and step.late.due == without.late.due + 2
+    assert (step.late.mean_s, step.late.worst_s) == (pytest.approx(4.5), 7), "2 s until it began, 7 s until the end"
+    done = without.ended
+    assert step.ended == done and without.mean_ms == pytest.approx(4000)
+    assert step.mean_ms == pytest.approx((4000 * done + 8000 + 7000) / (done + 2))
+
+
 @pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
 def test_queries_at_a_rate_count_from_when_they_were_due(tmp_path, late_s):
     found = summarise_loads([Record(make_loads_run(tmp_path / "run", STEPS, late_s=late_s))])
@@ -345,7 +367,8 @@ def test_queries_at_a_rate_count_from_when_they_were_due(tmp_path, late_s):
         return
     waited = finding(found, LoadsKind.QUERIES_WAITED).facts
     alone = at(found, "reports", "reports alone").runs[0]
-    assert (waited["load"], waited["steps"], waited["waited"]) == ("reports", 2, 2 if late_s else 0)
-    assert (alone.late.begun, alone.late.waited, alone.late.worst_s) == (10, waited["waited"], waited["worst_s"])
+    assert (waited["load"], waited["steps"], waited["waited"]) == ("reports", 2, 4 if late_s else 0)
+    due = 12 if late_s else 10  # with those that began as the next step did
+    assert (alone.late.due, alone.late.waited, alone.late.worst_s) == (due, waited["waited"], waited["worst_s"])
     assert waited["worst_s"] == waited["mean_s"] == pytest.approx(late_s)
     assert step.mean_ms == pytest.approx(8000 + 1000 * late_s / 3), "two of six that ended had waited"

@@ -142,6 +142,15 @@ QUERIES = pa.schema(
     ]
 )
 """The queries of query runs; a value that the server does not report is null."""
+QUERIES_LEFT = pa.schema(
+    [
+        _LOAD,
+        column("due_s", pa.float64(), "when it was due, since the run's start"),
+        column("started_s", pa.float64(), "when it was sent, since the run's start; null: it never was"),
+        column("left_s", pa.float64(), "when it was given up or forgotten, since the run's start"),
+    ]
+)
+"""Queries at a rate that did not end: given up under way, or forgotten before a stream was free."""
 MAINTENANCE = pa.schema(
     [
         column("kind", pa.string(), "backup, check or rebuild"),

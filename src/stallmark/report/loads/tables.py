@@ -214,7 +214,7 @@ def _count(point: LoadPoint) -> str:
 def _waited(point: LoadPoint) -> str:
     """Return how many queries at a rate waited for a stream, over all runs, of how many."""
     late = [one.late for one in point.runs if one.late]
-    return f"{sum(one.waited for one in late):,} of {sum(one.begun for one in late):,}" if late else format.NONE
+    return f"{sum(one.waited for one in late):,} of {sum(one.due for one in late):,}" if late else format.NONE
 
 
 def _values(ratio: Ratio) -> str:
