@@ -112,6 +112,24 @@ def test_what_was_given_up_took_longer_than_any_limit() -> None:
     assert limit.value == pytest.approx(0.06, abs=0.01) and limit.verdict == Verdict.BROKE
 
 
+@pytest.mark.parametrize(("stands_still", "verdict"), [(0, Verdict.HELD), (2, Verdict.HELD), (8, Verdict.BROKE)])
+def test_arrivals_that_have_not_ended_took_longer_than_any_limit(stands_still: int, verdict: Verdict) -> None:
+    """The server stands still in the last seconds: what was due then is in no row."""
+    load, world = SearchedLoad(replace(RATE, measure_s=100), {"bank": BANK}), World(math.inf, RATE)
+    timeline = Timeline((Step("50/s", 14, 0, 0, 2, 102),), reserve_s=10_000)
+    for second in range(1000):
+        if second % 102 < 102 - stands_still:
+            load.count(world._second(second, 50))
+        if judged := load.check(timeline, second + 1.0):
+            timeline = judged.timeline
+            if judged.seen:
+                [limit] = judged.seen.limits
+                assert judged.seen.verdict == verdict
+                assert limit.value == pytest.approx(stands_still / 100 if stands_still > 4 else 0, abs=0.02)
+                return
+    raise AssertionError("the level was never judged")
+
+
 def test_reads_are_held_against_their_limit() -> None:
     world = World(1000, replace(PLAN, read_ms=10.0, transactions=()), read_ms=0.5)
     world.run()
