@@ -80,6 +80,13 @@ def test_what_was_given_up_took_longer_than_any_limit(tmp_path, failed, kept):
     assert "Infinity" not in dumped(experiment_in_json(experiment))
 
 
+@pytest.mark.parametrize(("waiting", "kept"), [(0, True), (500, True), (700, False)])
+def test_arrivals_that_still_waited_took_longer_than_any_limit(tmp_path, waiting, kept):
+    record = Record(make_run(tmp_path / "a", Truth(tps=400, users=30, measured_s=30, noise=0)))
+    record.manifest = record.manifest.changed(left_waiting={"arrivals": waiting})
+    assert held(record, "p95 < 1h")["p95 < 1h"][0] is kept
+
+
 def test_every_step_is_held_against_them(tmp_path):
     truth = Truth(tps=400, users=30, read_ms=8, measured_s=10, noise=0, foreign_reads_per_second=0)
     found = held(
