@@ -70,11 +70,13 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Latency:
-    """Times of all transactions. Percentiles are as in `TransactionSummary`."""
+    """Times of all transactions. Percentiles are as in `TransactionSummary`. In the last step `judged_ms` has arrivals
+    that had not begun when the run ended, and what did not end, as well."""
 
     mean_ms: float | None
     percentiles_ms: dict[str, float | None]
     service_ms: dict[str, float | None]
+    judged_ms: dict[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

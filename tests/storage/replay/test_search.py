@@ -48,7 +48,7 @@ def ceiling_of(disks: Disks, limit_ms: float = 20.0) -> float:
     return low
 
 
-@pytest.mark.parametrize("disks", [Disks(4, 8), Disks(2, 10)], ids=str)
+@pytest.mark.parametrize("disks", [Disks(4, 8), Disks(2, 10), Disks(4, 8, threads=16)], ids=str)
 def test_the_ceiling_of_simulated_disks_is_found(on, disks):
     found = on(disks)
     assert found.outcome == "found" and found.holds < found.breaks
