@@ -81,8 +81,8 @@ class ServerViews:
             delta = over(self.waits[name], interval)
             if delta is None or delta.broken or not delta["waits"]:
                 continue
-            wait = ServerWait(name, kind, delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"])
-            found.append(wait)
+            figures = delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"]
+            found.append(ServerWait(name, kind, *figures, delta.uncertainty or None))
         return sorted(found, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
 
     def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:
