@@ -57,6 +57,7 @@ class CautionKind(Kind):
     CPU_IN_READ_TIME = "cpu_in_read_time"
     READS_AHEAD = "reads_begun_ahead"
     COUNTED_AT_END = "io_counted_at_the_end"
+    TIMER_MISSED = "timer_missed"
 
 
 _GENERAL = {
@@ -147,6 +148,27 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.LOCAL_DRIVER)
     elif any(one.server.at_own_address for one in alone):
         yield caution(CautionKind.OWN_ADDRESS)
+    missed = [(step, name, done, due) for run in runs for step in run.steps for name, done, due in _missed(run, step)]
+    for same in group(missed, lambda one: one[1]):
+        _, name, done, due = min(same, key=lambda one: one[2] / one[3])
+        yield caution(
+            CautionKind.TIMER_MISSED,
+            transaction=name,
+            done=done,
+            due=due,
+            steps=_names([step for step, *_ in same], runs),
+        )
+
+
+def _missed(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, int, int]]:
+    """Yield name, times done and times due of each timer that missed some: it is not caught up with."""
+    every_s = {one.name: one.every_s for one in run.manifest.workload.transactions if one.every_s}
+    for one in step.transactions if step.users else ():
+        if (period_s := every_s.get(one.name)) is None:
+            continue
+        done, due = one.committed + one.rolled_back + one.failed, int(step.interval.measured_s / period_s)
+        if done < due - 1:  # one may be under way at either end
+            yield one.name, done, due
 
 
 def _beside(runs: Sequence[RunSummary]) -> Iterator[Finding]:
