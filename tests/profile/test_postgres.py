@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from psycopg.errors import QueryCanceled
 from support.embedded_servers import copied
+from support.waiting import eventually
 
 from stallmark.analysis.profile.cautions import cautions
 from stallmark.analysis.profile.intervals import intervals_of
@@ -74,10 +76,13 @@ def test_io_that_is_counted_late_is_said_of_long_transactions_alone(engine, tmp_
     with engine.connect("reports") as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("BEGIN")
         connection.execute("SELECT 1")
-        report = pool.submit(connection.execute, "SELECT pg_sleep(1)")
-        collect(engine, tmp_path / "busy", work=lambda: time.sleep(0.1))
-        report.result()
-        connection.execute("COMMIT")
+        report = pool.submit(connection.execute, "SELECT pg_sleep(60)")
+        eventually(lambda: engine.query("SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'"))
+        collect(engine, tmp_path / "busy")
+        engine.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'")
+        with pytest.raises(QueryCanceled):
+            report.result()
+        connection.execute("ROLLBACK")
     longest_s = intervals_of(tmp_path / "busy").longest_transaction_s
     assert longest_s is not None and 0 < longest_s < 60
     of_an_hour = replace(intervals_of(tmp_path / "busy"), longest_transaction_s=3600.0)

@@ -176,8 +176,8 @@ def _(steps: list[str] | None) -> str:
 @says(CautionKind.TIMER_MISSED)
 def _(transaction: str, done: int, due: int, steps: list[str] | None) -> str:
     return (
-        f"{spoken(transaction)} ended as few as {done:,} of the {due:,} times it was due in {named(steps)}: the one before "
-        "was still running. What it reads and writes is less than the load asks for."
+        f"{spoken(transaction)} ended as few as {done:,} of the {due:,} times it was due in {named(steps)}: the one "
+        "before was still running. What it reads and writes is less than the load asks for."
     )
 
 
