@@ -141,7 +141,7 @@ def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | 
                     record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), wait_parts, views, validity
                 ),
                 server.clocks.get(i.span),
-                server.gaps[i.span],
+                [*server.gaps[i.span], *views.query_store.findings(i)],
                 server.blocked[i.span],
                 streams.get(i.index),
                 maintenance_within(record, i),

@@ -15,6 +15,7 @@ class ReadKind(Kind):
     ACTIVE_FITS_FLASH = "active_set_fits_flash"
     DATED_ROUGHLY = "dated_roughly"
     NOT_READ = "not_read_for_a_while"
+    QUERY_STORE_STOPPED = "query_store_stopped"
     CLOCK_OFFSET = "clock_offset_likely"
     QUERY_FAILED = "query_failed"
     PHASE_CUT = "query_phase_cut"

@@ -165,6 +165,7 @@ class QueryStoreSummary:
     worker_ms: float | None  # CPU per execution
     elapsed_ms: float | None
     waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
+    whole: bool = True  # or it stopped counting meanwhile, and counts are of a part
 
 
 @dataclass(frozen=True)

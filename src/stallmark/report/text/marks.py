@@ -19,6 +19,7 @@ _WORDS: dict[Kind, str] = {
     ReadKind.ERROR_BURST: "bursts of errors",
     ReadKind.NOT_READ: "gaps",
     ReadKind.DATED_ROUGHLY: "gaps",
+    ReadKind.QUERY_STORE_STOPPED: "Query Store partial",
     SteadyKind.TREND: "never steady",
     SteadyKind.LEVEL_CHANGED: "never steady",
     SteadyKind.STEADY_LATE: "steady late",

@@ -2,6 +2,7 @@
 
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
+from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
 from stallmark.stats.thresholds import BURST
 
@@ -44,6 +45,18 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
         f"The server took long to answer at the ends of the measured interval, and when it counted is not known better "
         f"than to {number(seconds)} s: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times "
         "per I/O are not."
+    )
+
+
+@says(ReadKind.QUERY_STORE_STOPPED)
+def _(database: str | None, state: str, reason: int | None, after_s: float, measured_s: float) -> str:
+    place = f" of the database {database}" if database else ""
+    why = f" ({why})" if (why := why_stopped(reason)) else ""
+    when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
+    remedy = how_to_resume(state, reason).rstrip(";")
+    return (
+        f"Query Store{place} was seen {state}{why} {when}, and counts nothing then: its statements and waits are only "
+        f"a part of those that there were. For the next run, {remedy}."
     )
 
 

@@ -134,7 +134,7 @@ PROCEDURES = (
 QUERY_STORE = (
     "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and "
     "writes are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, Tran"
-    " Log IO a log write."
+    " Log IO a log write. ≥: it did not count all the time."
 )
 VOLUMES = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
 BLOCKED = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
