@@ -162,6 +162,9 @@ def _views() -> dict[str, Rows]:
             [*((name, _TEXT) for name in ("state", "capture", "waits")), ("reason", INT)],
             [("READ_WRITE", "ALL", "ON", 0)],
         ),
+        r"COL_LENGTH\('sys.query_store_replicas": _rows(
+            [(name, INT) for name in ("role", "counts", "waits")], [(1, 8, 8)]
+        ),
         "current_storage_size_mb": _as_declared(
             kinds["query_store_state"], [(1.5e9, "query store", "READ_WRITE", 0, 1 << 29, 1 << 30, None)]
         ),

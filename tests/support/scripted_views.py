@@ -141,6 +141,7 @@ SETTLED = {
     "query_capture_mode_desc, options": (
         rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),
     ),
+    r"COL_LENGTH\('sys.query_store_replicas": (rows(["role", "counts", "waits"], [1, 8, 8]),),
     "server_event_sessions": (rows(["name"]),),
     r"FROM sys\.database_files AS log": (rows(["database", "log_file"], [7, 2]),),
     "(CREATE|DROP) EVENT SESSION": (),

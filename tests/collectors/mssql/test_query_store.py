@@ -59,14 +59,21 @@ def test_an_error_is_mended_by_the_check_of_its_consistency() -> None:
     assert "sp_query_store_consistency_check" in how_to_resume("ERROR", 0)
 
 
-@pytest.mark.parametrize(("version", "asked"), [("16.0.4105.2", False), ("17.0.1000.7", True)])
+@pytest.mark.parametrize(
+    ("lengths", "separate"),
+    [((1, 8, 8), True), ((None, None, None), False), ((None, 8, 8), False), ((1, 8, None), False)],
+)
+@pytest.mark.parametrize("version", ["16.0.4105.2", "17.0.1000.7"])
 @pytest.mark.parametrize("kind", [QueryStore, QueryStoreWaits])
-def test_other_replicas_counts_are_left_out_where_the_store_may_have_them(
-    new_server: Callable[..., Server], kind: type[QueryStore], version: str, asked: bool
+def test_other_replicas_counts_are_left_out_if_the_server_has_the_columns(
+    new_server: Callable[..., Server], kind: type[QueryStore], version: str, lengths: tuple[int | None], separate: bool
 ) -> None:
-    text = answered(new_server(version=version), kind).sql
-    assert ("sys.query_store_replicas" in text) is asked
-    assert ("role_type NOT IN (1, 3)" in text) is asked
+    server = new_server(version=version)
+    server.script.sql("COL_LENGTH", rows(["role", "counts", "waits"], lengths))
+    collector = answered(server, kind)
+    assert collector.unavailable() is None
+    assert ("role_type NOT IN (1, 3)" in collector.sql) is separate
+    assert ("replica" in collector.sql) is separate
 
 
 def test_a_database_that_has_none(server: Server) -> None:

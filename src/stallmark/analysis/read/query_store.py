@@ -103,7 +103,9 @@ def _read_states(record: Record) -> dict[str, list[State]]:
     found: dict[str, list[State]] = {}
     for times, batch in dated(record, "query_store_state", ["database", "state", "readonly_reason"]):
         for t, row in zip(times, batch.to_pylist(), strict=True):
-            found.setdefault(row["database"] or "", []).append(State(float(t), row["state"], row["readonly_reason"]))
+            if row["state"] is not None:
+                state = State(float(t), row["state"], row["readonly_reason"])
+                found.setdefault(row["database"] or "", []).append(state)
     return found
 
 

@@ -1,13 +1,15 @@
 """Query Store's counts of our databases' procedures: collected on request, and where it is on already."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
+from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector, statement
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.record.schema import column
 
@@ -15,6 +17,12 @@ _OPTIONS = """\
 SELECT options.actual_state_desc, options.query_capture_mode_desc, options.wait_stats_capture_mode_desc,
        options.readonly_reason
   FROM sys.database_query_store_options AS options
+"""
+
+_REPLICAS = """\
+SELECT COL_LENGTH('sys.query_store_replicas', 'role_type'),
+       COL_LENGTH('sys.query_store_runtime_stats', 'replica_group_id'),
+       COL_LENGTH('sys.query_store_wait_stats', 'replica_group_id')
 """
 
 
@@ -43,6 +51,12 @@ class QueryStore(MssqlCollector):
             column("logical_writes", pa.float64(), "changed in the pool so far", "pages"),
         ]
     )
+
+    @cached_property
+    def sql(self) -> str:
+        # Of 2022 and of Managed Instance the update decides whether these columns are there, not the version.
+        [lengths] = self.engine.query(_REPLICAS)
+        return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
 
     @property
     def permission(self) -> str:
