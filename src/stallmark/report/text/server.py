@@ -62,6 +62,15 @@ def _(recovery: str, used_share: float | None, database: str | None) -> str:
     )
 
 
+@says(ServerKind.AUTO_CLOSE)
+def _(databases: list[str]) -> str:
+    place = f" in {listed(databases)}" if databases else ""
+    return (
+        f"AUTO_CLOSE is on{place}: a database closes once no session is in it, and its pages leave the memory. What a "
+        "run found in the cache may be less than what was put there before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
+    )
+
+
 @says(ServerKind.STATISTICS_UPDATED)
 def _(steps: list[str] | None, statistics: list[str]) -> str:
     some = listed(statistics[:3])
