@@ -59,7 +59,37 @@ def test_rounding_is_no_restart(tmp_path):
 
 def test_a_store_that_was_cleared_says_nothing(tmp_path):
     rows = [row if row["t"] < 20 else row | {"executions": 1} for row in statements("1 in 9 as 0", 400, 1)]
-    assert step(tmp_path / "run", query_store=rows).server.query_store == []
+    found = step(tmp_path / "run", query_store=rows)
+    assert found.server.query_store == []
+    assert facts_of(found.validity.gaps, ReadKind.COUNTERS_RESTARTED) == [{"sources": ["Query Store"]}]
+
+
+@pytest.mark.parametrize(
+    ("gone", "begun", "dropped"),
+    [
+        (25, 25, True),  # removed to make room, and captured anew
+        (99, 99, False),
+        (5, 5, False),  # before the step
+    ],
+)
+def test_counts_that_it_dropped_while_they_rose_are_said(tmp_path, gone, begun, dropped):
+    rows = [
+        *statements("1 in 9 as 0", 400, 1, end=gone), *statements("7 in 9 as 0", 400, 1, begin=begun),
+        *statements("2 in 9 as 0", 10, 1, procedure="bank.balance"),
+    ]  # fmt: skip
+    found = step(tmp_path / "run", query_store=rows)
+    facts = facts_of(found.validity.gaps, ReadKind.QUERY_STORE_DROPPED)
+    assert facts == ([{"procedures": ["bank.transfer"]}] if dropped else [])
+    assert {one.name: one.whole for one in found.server.query_store} == {
+        "bank.transfer": not dropped,
+        "bank.balance": True,
+    }
+
+
+def test_an_interval_that_ended_long_ago_is_no_longer_shown_and_nothing_is_dropped(tmp_path):
+    ended = [row | {"executions": min(row["executions"], 4000)} for row in statements("1 in 9 as 0", 400, 1, end=25)]
+    found = step(tmp_path / "run", query_store=[*ended, *statements("1 in 10 as 0", 400, 1, begin=10)])
+    assert not facts_of(found.validity.gaps, ReadKind.QUERY_STORE_DROPPED)
 
 
 def test_the_longest_waits_stand_beside_their_procedure(tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, read_counters
+from stallmark.analysis.read.dropped import Dropped, read_dropped
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import over
 from stallmark.analysis.read.kinds import ReadKind
@@ -19,8 +20,9 @@ TOP_WAITS = 3
 
 _STATEMENT = ["executions", "worker_us", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
 
-
 _WRITES = "READ_WRITE"
+SHOWN_S = 120.0
+"""The counts of an interval are read for so long after its end, and then no more."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class QueryStore:
     statements: Mapping[str, Counters] = field(default_factory=dict)
     waits: Mapping[str, Counters] = field(default_factory=dict)
     states: Mapping[str, Sequence[State]] = field(default_factory=dict)
+    dropped: Sequence[Dropped] = ()
 
     def stopped(self, interval: Interval) -> dict[str, State]:
         """Return the first state of each database in which Query Store counted nothing for a part of an interval."""
@@ -57,11 +60,14 @@ class QueryStore:
                 after_s=min(max(0.0, state.t - interval.begin), interval.seconds),
                 measured_s=interval.seconds,
             )
+        if dropped := {plan.group for plan in self.dropped if plan.within(interval)}:
+            yield caution(ReadKind.QUERY_STORE_DROPPED, procedures=sorted(dropped))
 
     def summaries(self, interval: Interval) -> list[QueryStoreSummary]:
         """Return the procedures whose statements were executed, those that read most first."""
         found = []
         stopped = self.stopped(interval)
+        dropped = {plan.group for plan in self.dropped if plan.within(interval)}
         for name, counters in self.statements.items():
             delta = over(counters, interval)
             if delta is None or delta.broken or not delta["executions"]:
@@ -76,7 +82,8 @@ class QueryStore:
                 None if worker is None else worker / 1000,
                 None if elapsed is None else elapsed / 1000,
                 self._top_waits(name, interval),
-                whole=not any(not database or name.startswith(f"{database}.") for database in stopped),
+                whole=name not in dropped
+                and not any(not database or name.startswith(f"{database}.") for database in stopped),
             )
             found.append((delta["physical_reads"], summary))
         return [summary for _, summary in sorted(found, key=lambda pair: (-pair[0], pair[1].name))]
@@ -96,6 +103,7 @@ def read_query_store(record: Record, intervals: Sequence[Interval]) -> QueryStor
         read_counters(record, "query_store", _STATEMENT, group="procedure", entity="plan", within=intervals),
         read_counters(record, "query_store_waits", ["wait_ms"], group="wait", entity="plan", within=intervals),
         _read_states(record),
+        read_dropped(record, "query_store", "procedure", "plan", "executions", within_s=SHOWN_S),
     )
 
 

@@ -60,6 +60,36 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
     )
 
 
+@says(ReadKind.QUERY_STORE_DROPPED)
+def _(procedures: list[str]) -> str:
+    return (
+        f"Query Store dropped counts of {_some(procedures)} while they rose, as it does to stay within "
+        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
+    )
+
+
+@says(ReadKind.PLANS_LEFT)
+def _(plans: int, procedures: list[str]) -> str:
+    left = "1 plan" if plans == 1 else f"{plans:,} plans"
+    return (
+        f"{left} of statements in {_some(procedures)} left the plan cache while executed, with what was counted since "
+        "the sample before: these statements were executed at least as often as is shown. Query Store keeps such "
+        "counts (`observe: [query_store]`)."
+    )
+
+
+@says(ReadKind.COUNTERS_RESTARTED)
+def _(sources: list[str]) -> str:
+    return (
+        f"The counters of {listed(sources)} restarted while this step was measured, as when somebody resets them: what "
+        "they had counted is lost, and tables leave out what is only a part."
+    )
+
+
+def _some(names: list[str]) -> str:
+    return f"{listed(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
+
+
 @says(ReadKind.ERROR_BURST)
 def _(
     transaction: str, error_class: str, seconds: int, measured_s: int, most_in_a_second: int, given_up: int

@@ -158,7 +158,8 @@ def statements(top: int) -> str:
     return (
         f"The {top} statements that read most, that computed most, and that waited most (beyond its CPU time) as the "
         "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one executed most "
-        "first; each plan is a file in the record’s folder `plans`, which Management Studio opens."
+        "first; each plan is a file in the record’s folder `plans`, which Management Studio opens. ≥: a plan left the "
+        "cache meanwhile."
     )
 
 
