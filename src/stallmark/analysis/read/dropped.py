@@ -38,7 +38,8 @@ def read_dropped(
         values = numbers_of(batch, count)
         if values is None or not {group, entity} <= set(batch.schema.names):
             return []
-        named = pc.is_valid(batch.column(entity)).to_numpy(zero_copy_only=False)
+        named = pc.and_(batch.column(entity).is_valid(), batch.column(group).is_valid())
+        named = named.to_numpy(zero_copy_only=False)
         group_code, entity_code = groups.of(batch, group), entities.of(batch, entity)
         seen.add(np.searchsorted(times, t)[named], group_code[named], entity_code[named], values[named])
     gone = seen.at + 1
