@@ -1,5 +1,7 @@
 import math
+import re
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark import format
+from stallmark.report.text.sizing import in_times, span
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,56 @@ from stallmark import format
 )
 def test_numbers_have_three_significant_digits_and_thousands_separators(value, text):
     assert format.number(value) == text
+
+
+WRITERS = (
+    format.number,
+    format.share,
+    format.portion,
+    format.seconds,
+    format.signed_share,
+    format.per_transaction,
+    format.per_second,
+    format.percent,
+    format.factor,
+    format.signed,
+    format.short,
+    format.exact,
+    lambda value: format.short(value, 2),
+    lambda value: format.short(value, 4),
+    in_times,
+    lambda value: span(value, 2 * value),
+)
+
+
+@given(st.floats(1e-9, 1e15) | st.integers(-9, 15).map(lambda power: 10.0**power * 1.2), st.sampled_from(WRITERS))
+def test_no_figure_has_an_exponent(value, write):
+    assert not re.search(r"\de[-+]?\d", write(value))
+
+
+def test_figures_are_written_by_these_functions_alone():
+    """Python's own "g" with a precision writes 110 with two digits as "1.1e+02"."""
+    source = Path(format.__file__).parent
+    found = [
+        f"{path.relative_to(source)}: {line.strip()}"
+        for path in source.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if re.search(r":[+,]*(\.\d|,)g\}", line) and not re.search(r'float\(f"\{.*g\}"\)', line)
+    ]
+    assert found == [], "use format.short or format.exact"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1500, "1,500"), (12, "12"), (120, "120"), (0.5, "0.5"), (1.234, "1.23"), (0.000123, "0.000123")],
+)
+def test_short_figures_have_no_zeros_at_their_end(value, text):
+    assert format.short(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1e6, "1,000,000"), (20, "20"), (0.25, "0.25"), (1234.5, "1,234.5")])
+def test_what_was_chosen_keeps_every_digit(value, text):
+    assert format.exact(value) == text
 
 
 @given(st.floats(0.001, 1e9))

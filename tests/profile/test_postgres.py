@@ -1,16 +1,22 @@
 """A profile of a real PostgreSQL by a role that has pg_monitor alone. The time between samples is made up."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from support.embedded_servers import copied
 
-from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.cautions import cautions
+from stallmark.analysis.profile.intervals import intervals_of
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.find import source_for
+from stallmark.record.profile.folder import read_profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0
@@ -62,6 +68,24 @@ def test_what_was_done_is_counted_and_nothing_is_created(engine, tmp_path):
     assert found.manifest.server.pool_bytes == 128 << 20 and set(found.manifest.missing) >= {"cores", "cpu_s"}
     assert engine.query(OBJECTS) == before
     assert b"w4tch-it" not in b"".join(path.read_bytes() for path in (tmp_path / "p").iterdir())
+
+
+def test_io_that_is_counted_late_is_said_of_long_transactions_alone(engine, tmp_path):
+    assert ProfileKind.COUNTED_AT_END not in [one.kind for one in collect(engine, tmp_path / "quiet").cautions]
+    with engine.connect("reports") as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("BEGIN")
+        connection.execute("SELECT 1")
+        report = pool.submit(connection.execute, "SELECT pg_sleep(1)")
+        collect(engine, tmp_path / "busy", work=lambda: time.sleep(0.1))
+        report.result()
+        connection.execute("COMMIT")
+    longest_s = intervals_of(tmp_path / "busy").longest_transaction_s
+    assert longest_s is not None and 0 < longest_s < 60
+    of_an_hour = replace(intervals_of(tmp_path / "busy"), longest_transaction_s=3600.0)
+    manifest = read_profile(tmp_path / "busy")
+    for intervals, said in ((of_an_hour, True), (replace(of_an_hour, longest_transaction_s=longest_s), False)):
+        seen = cautions(manifest, intervals, rates_of(intervals, manifest), [], None)
+        assert (ProfileKind.COUNTED_AT_END in [caution.kind for caution in seen]) == said
 
 
 def test_a_role_without_pg_monitor_sees_less_and_that_is_said(engine, tmp_path):

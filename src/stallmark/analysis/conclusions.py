@@ -10,7 +10,7 @@ from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
-from stallmark.analysis.points import Point, group, labels, points
+from stallmark.analysis.points import Point, apart_by_few_samples, group, labels, points
 from stallmark.analysis.pool_curve.findings import curve_findings
 from stallmark.analysis.pool_curve.flash import flash_findings
 from stallmark.analysis.pool_curve.summary import PoolCurve
@@ -167,7 +167,9 @@ def _devices(found: Sequence[Point]) -> Iterator[Finding]:
                 flash_warming=any(step.flash_warming for point in (a, b) for step in point.steps),
             )
             before, after = a.reads_per_transaction, b.reads_per_transaction
-            if before is None or after is None or abs(after - before) <= READS_DIFFER * max(before, after, 0.1):
+            if before is None or after is None:
+                continue
+            if abs(after - before) <= (READS_DIFFER + apart_by_few_samples(a.steps, b.steps)) * max(before, after, 0.1):
                 continue
             yield caution(ExperimentKind.DEVICE_READS, variants=variants, reads_per_transaction=[before, after])
 

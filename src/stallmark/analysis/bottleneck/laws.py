@@ -59,7 +59,8 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
     if max(stalled, waiting) < LAW_FLOOR_USERS:
         return None
     closed: bool | None = abs(waiting / stalled - 1) <= LITTLE_READS if stalled else False
-    if streams and stalled > waiting and not closed:
+    few = bool(stalled) and abs(waiting / stalled - 1) <= LITTLE_READS + server.uncertainty
+    if not closed and (few or (streams and stalled > waiting)):
         closed = None
     return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed)
 

@@ -181,6 +181,7 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
         write_interval_mean_ms=_mean_of_means(counters, interval, names.write_ms, names.writes),
         syncs=None if syncs is None else round(syncs),
         sync_ms=mean(names.sync_ms, names.syncs),
+        uncertainty=delta.uncertainty or None,
     )
 
 
@@ -205,6 +206,7 @@ def together(one: IoSummary, other: IoSummary) -> IoSummary:
         write_interval_mean_ms=None,
         syncs=None if one.syncs is None and other.syncs is None else (one.syncs or 0) + (other.syncs or 0),
         sync_ms=mean((one.sync_ms, one.syncs), (other.sync_ms, other.syncs)),
+        uncertainty=max(one.uncertainty or 0.0, other.uncertainty or 0.0) or None,
     )
 
 

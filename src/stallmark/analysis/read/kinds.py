@@ -14,6 +14,7 @@ class ReadKind(Kind):
     ACTIVE_FITS_DRAM = "active_set_fits_dram"
     ACTIVE_FITS_FLASH = "active_set_fits_flash"
     DATED_ROUGHLY = "dated_roughly"
+    FEW_SAMPLES = "few_samples"
     NOT_READ = "not_read_for_a_while"
     QUERY_STORE_STOPPED = "query_store_stopped"
     QUERY_STORE_DROPPED = "query_store_dropped_counts"

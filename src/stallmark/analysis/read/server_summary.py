@@ -31,6 +31,8 @@ class IoSummary:
     write_interval_mean_ms: float | None
     syncs: int | None
     sync_ms: float | None
+    uncertainty: float | None = None
+    """Share by which counts and rates may be off, both ways, as samples were few; None if they were close enough."""
 
     @property
     def iops(self) -> float:

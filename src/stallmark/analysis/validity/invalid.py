@@ -132,7 +132,8 @@ def _of_device(io: Io, interval: Interval) -> float | None:
             return None
     share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))
     busy = device.values.get("busy_ms", 0.0) / 1000 / device.seconds
-    return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
+    within = FOREIGN_IO + server.uncertainty + device.uncertainty
+    return None if share > FOREIGN_IO and (busy <= FOREIGN_BUSY or share <= within) else share
 
 
 def _lost(which: CounterSource, counters: Counters | None, interval: Interval) -> Iterator[Finding]:

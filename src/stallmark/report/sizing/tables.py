@@ -68,7 +68,7 @@ def _reach(one: Reach | None, need: float) -> str:
 
 
 def _plain(value: float | None) -> str:
-    return format.NONE if value is None else f"{value:,.10g}"
+    return format.NONE if value is None else format.exact(value)
 
 
 def windows(found: SizingSummary) -> Table:

@@ -18,6 +18,7 @@ _WORDS: dict[Kind, str] = {
     ValidityKind.LATE_STARTS: "driver-bound",
     ReadKind.ERROR_BURST: "bursts of errors",
     ReadKind.NOT_READ: "gaps",
+    ReadKind.FEW_SAMPLES: "few samples",
     ReadKind.DATED_ROUGHLY: "gaps",
     ReadKind.QUERY_STORE_STOPPED: "Query Store partial",
     ReadKind.QUERY_STORE_DROPPED: "Query Store partial",

@@ -39,6 +39,14 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
     )
 
 
+@says(ReadKind.FEW_SAMPLES)
+def _(sources: list[str], seconds: float, measured_s: float) -> str:
+    return (
+        f"Samples were {number(seconds)} s apart at the ends of the measured interval, longer than planned: "
+        f"{listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per I/O are not."
+    )
+
+
 @says(ReadKind.DATED_ROUGHLY)
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
