@@ -161,17 +161,19 @@ def test_the_log_has_a_setting_of_its_own(tmp_path, has_view):
     assert step.storage.wal is None and step.storage.data.read_ms == pytest.approx(8, rel=0.02)
 
 
-@pytest.mark.parametrize(("reset", "sources"), [(20.0, ["database"]), (2.0, []), (None, [])])
-def test_statistics_that_somebody_reset_are_said(tmp_path, reset, sources):
-    """pg_stat_reset: the database's counters alone."""
+@pytest.mark.parametrize(("reset", "is_told"), [(20.0, True), (2.0, False), (99.0, False)])
+@pytest.mark.parametrize("name", ["database", "checkpoints"])
+def test_statistics_that_somebody_reset_are_said(tmp_path, name, reset, is_told):
+    """pg_stat_reset and pg_stat_reset_shared: these counters alone."""
     folder = make_run(tmp_path / "run", STEADY)
-    table = get(folder, "database")
-    rows = [row | {"epoch": "another"} if reset and row["t"] > reset else row for row in table.to_pylist()]
-    put(folder, "database", pa.Table.from_pylist(rows, schema=table.schema))
-    [step] = summarise([Record(folder)]).steps
-    titles = [Record(folder).manifest.collectors[name].title for name in sources]
-    assert facts_of(step.validity.gaps, ReadKind.COUNTERS_RESTARTED) == ([{"sources": titles}] if titles else [])
-    assert (step.server.hit_share is None) == bool(sources) and not step.validity.invalid
+    table = get(folder, name)
+    rows = [row | {"epoch": "another"} if row["t"] > reset else row for row in table.to_pylist()]
+    put(folder, name, pa.Table.from_pylist(rows, schema=table.schema))
+    record = Record(folder)
+    [step] = summarise([record]).steps
+    title = record.manifest.collectors[name].title
+    assert facts_of(step.validity.gaps, ReadKind.COUNTERS_RESTARTED) == ([{"sources": [title]}] if is_told else [])
+    assert (step.server.hit_share is None) == (is_told and name == "database") and not step.validity.invalid
 
 
 def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):
