@@ -37,8 +37,8 @@ class RawLoad(Section):
     streams: Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)] | None = None
     """The same for I/O in order: each stream has a part of the file and one I/O under way."""
     rate: Rate | None = None
-    """`200/s`: I/Os arrive at random at this rate, whatever the storage does. `100 MB/s`: no more than that. By default
-    as fast as the storage lets it. Both are of one cell."""
+    """`200/s`: I/Os arrive at random at this rate, whatever the storage does; at most 5,000/s. `100 MB/s`: no more than
+    that. By default as fast as the storage lets it. Both are of one cell."""
     size: Size = 2**30
     """The size of its file, of each cell."""
     folder: Annotated[str, Field(min_length=1)] | None = None

@@ -37,7 +37,6 @@ WRITERS = (
     format.share,
     format.portion,
     format.seconds,
-    format.signed_share,
     format.per_transaction,
     format.per_second,
     format.percent,
@@ -113,7 +112,7 @@ def test_durations_are_in_the_unit_people_say(value, text):
 def test_a_difference_from_nothing_is_not_a_number():
     assert format.difference(0, 5) is None
     assert format.difference(None, 5) is None
-    assert format.signed_share(format.difference(100, 98)) == "−2.0" + format.NBSP + "%"
+    assert format.signed(format.difference(100, 98)) == "−2.0" + format.NBSP + "%"
 
 
 def test_a_correlation_has_its_sign_and_two_digits():
@@ -150,3 +149,19 @@ def test_times_are_in_utc_unless_a_zone_is_asked_for():
         raise ValueError
     assert format.moment("2026-11-22T10:11:12.345+00:00") == "2026-11-22 10:11 UTC"
     assert format.moment("2026-11-22T10:11:12+02:00") == "2026-11-22 08:11 UTC"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.031, "+3.1\u00a0%"),
+        (-0.18, "−18\u00a0%"),
+        (-0.0001, "0.0\u00a0%"),
+        (0.0996, "+10\u00a0%"),
+        (14.423, "+1,442\u00a0%"),
+        (None, "–"),
+        (-12.5, "−1,250\u00a0%"),
+    ],
+)
+def test_a_change_is_written_with_its_sign(share, text):
+    assert format.signed(share) == text

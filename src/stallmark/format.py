@@ -135,13 +135,6 @@ def difference(left: float | None, right: float | None) -> float | None:
     return right / left - 1
 
 
-def signed_share(value: float | None) -> str:
-    if value is None:
-        return NONE
-    percent = round(value * 100, 1) or 0.0
-    return f"{percent:+.1f}{NBSP}%".replace("-", "−") if percent else f"0.0{NBSP}%"
-
-
 def per_transaction(value: float) -> str:
     return f"{value:.1f}" if value >= 0.1 or value == 0 else short(value, 2)
 
@@ -193,11 +186,14 @@ def plural(transaction: str) -> str:
     return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
-def signed(share: float) -> str:
-    """Write a change: "+3.1 %", "−18 %"; a minus sign, not a hyphen."""
+def signed(share: float | None) -> str:
+    """Write a change: "+3.1 %", "−18 %", "+1,442 %"; a minus sign, not a hyphen, and none if it is written as zero."""
+    if share is None:
+        return NONE
     size_percent = abs(share) * 100
     text = f"{size_percent:.1f}" if size_percent < 9.95 else f"{size_percent:,.0f}"
-    return f"{'−' if share < 0 and float(text.replace(',', '')) else '+'}{text} %"
+    sign = "" if text == "0.0" else "−" if share < 0 else "+"
+    return f"{sign}{text}{NBSP}%"
 
 
 def coefficient(value: float) -> str:

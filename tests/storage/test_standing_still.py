@@ -104,4 +104,4 @@ def test_raw_io_at_a_rate_counts_what_waits_for_stuck_threads(file, stalling, ou
     seconds = process.take()
     ended = sum(work.buckets for _, work, _ in seconds)
     assert SHARE * 0.8 < ended[VALUES_US > 20_000].sum() / ended.sum() < SHARE * 2
-    assert ended.sum() > PER_S * (SECONDS - 3) and all(waiting is not None for _, _, waiting in seconds[1:-1])
+    assert ended.sum() > PER_S * (SECONDS - 3) and sum(waiting is not None for _, _, waiting in seconds) > SECONDS / 2

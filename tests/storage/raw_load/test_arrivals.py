@@ -40,7 +40,8 @@ def test_what_nobody_has_taken_waits_once_it_is_due(rate, taken, after):
     coming, again = (Arrivals(plan(rate), 100.0) for _ in range(2))
     last = max([coming.take().due for _ in range(taken)], default=100.0)
     moments = [again.take().due for _ in range(taken + 8000)]
-    assert [one.due for one in coming.due_by(last + after)] == [due for due in moments[taken:] if due <= last + after]
+    assert coming.due_by(last + after).tolist() == [due for due in moments[taken:] if due <= last + after]
+    assert coming.take().due == moments[taken]
 
 
 def test_a_plan_is_told_to_its_program_as_it_is():
@@ -85,7 +86,7 @@ def test_what_waits_for_a_thread_waits_for_the_storage(storage, outstanding):
     threads.stop()
     after = reported(threads)
     assert stalled.waiting is not None and after.waiting is not None
-    assert stalled.waiting.sum() > 150 and after.waiting.sum() < 25, "those of half a second"
+    assert stalled.waiting.sum() > 150 and after.waiting.sum() < 100, "those of half a second"
     ended = after.work.latency_us - stalled.work.latency_us
     assert ended / 1e6 > 0.5 * 0.2 * 250, "each has waited for a quarter of a second in the mean"
 

@@ -138,7 +138,9 @@ def _waits(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
     if not waits or max(waited, seen) < LAW_FLOOR_USERS:
         return None
     gap = seen / waited - 1 if waited else float("inf")
-    closed = True if abs(gap) <= LITTLE_READS else (None if gap < 0 else False)
+    few = max(one.uncertainty or 0.0 for one in waits)
+    is_open = gap < 0 or 0 < gap - LITTLE_READS <= few
+    closed = True if abs(gap) <= LITTLE_READS else (None if is_open else False)
     names = sorted(one.wait_type for one in waits)
     return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, part=part, wait_types=names)
 

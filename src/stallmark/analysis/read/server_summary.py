@@ -75,6 +75,7 @@ class ServerWait:
     waits: int
     wait_ms: float
     signal_ms: float  # of it, waiting for a CPU after the resource was available
+    uncertainty: float | None = None  # as of `IoSummary`
 
     @property
     def resource_ms(self) -> float:

@@ -85,8 +85,8 @@ class ServerViews:
             delta = deltas[name]
             if delta is None or not delta["waits"]:
                 continue
-            wait = ServerWait(name, kind, delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"])
-            found.append(wait)
+            figures = delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"]
+            found.append(ServerWait(name, kind, *figures, delta.uncertainty or None))
         return sorted(found, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
 
     def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:

@@ -57,5 +57,5 @@ def _writes(pair: Pair) -> list[str | Cell]:
 
 
 def _rates(pair: Pair, rates: Rates) -> list[str | Cell]:
-    apart = Cell(format.signed_share(rates.apart), "" if rates.agree else "apart")
+    apart = Cell(format.signed(rates.apart), "" if rates.agree else "apart")
     return [counted(rates.server, pair.server), counted(rates.device, pair.device), apart]

@@ -87,7 +87,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     configured, reached = manifest.memory.configured_bytes, manifest.memory.reached_bytes
     grown = format.size(manifest.database.bytes_before)
     if run.growth_share is not None:
-        grown += f" {format.signed_share(run.growth_share)}"
+        grown += f" {format.signed(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
     return [
         run.title,

@@ -129,7 +129,7 @@ def _reached(name: str, wanted: float | None, reached: float | None) -> str | Ce
     ratio = format.difference(wanted, reached)
     if ratio is None:
         return text
-    return Cell(f"{text} ({format.signed_share(ratio)})", "apart" if abs(ratio) > MATCHED_WITHIN else "")
+    return Cell(f"{text} ({format.signed(ratio)})", "apart" if abs(ratio) > MATCHED_WITHIN else "")
 
 
 def levels(found: SizingSummary) -> list[tuple[str, Table]]:

@@ -19,8 +19,7 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
@@ -30,13 +29,14 @@ from stallmark.record import histogram
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.probe_file import half_random
 from stallmark.storage.raw_load.guard import GRACE_S
+from stallmark.storage.raw_load.reports import NS_PER_US
 
 MOST_PER_S = 5000
 """The I/Os per second up to which Python's threads add less than 0.1 ms to the time of one."""
 _DRAWN = 256  # arrivals at once
 _TURN_S = 1e-4
 """Seconds that a report, which takes some ms, keeps the threads from their I/Os."""
-_NS, _NS_PER_US = 10**9, 1000
+_US = 10**6
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,25 @@ class Arrivals:
     def __init__(self, plan: Plan, begin: float):
         self._plan, self._last = plan, begin
         self._rng = np.random.default_rng(plan.seed)
-        self._coming: deque[Arrival] = deque()
+        self._drawn: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = deque()  # moments, sizes, places
+        self._taken = 0  # of the first of these
 
     def take(self) -> Arrival:
-        if not self._coming:
+        if not self._drawn:
             self._draw()
-        return self._coming.popleft()
+        due, sizes, offsets = (float(drawn[self._taken]) for drawn in self._drawn[0])
+        self._taken += 1
+        if self._taken == _DRAWN:
+            self._drawn.popleft()
+            self._taken = 0
+        return Arrival(due, int(sizes), int(offsets))
 
-    def due_by(self, now: float) -> Iterator[Arrival]:
-        """Yield those that are due and wait for a thread."""
+    def due_by(self, now: float) -> np.ndarray:
+        """Return when those are due that are so by now."""
         while self._last <= now:
             self._draw()
-        for arrival in self._coming:
-            if arrival.due > now:
-                return
-            yield arrival
+        moments = np.concatenate([np.empty(0), *(due for due, _, _ in self._drawn)])[self._taken :]
+        return moments[: np.searchsorted(moments, now, side="right")]
 
     def _draw(self) -> None:
         plan = self._plan
@@ -101,7 +105,7 @@ class Arrivals:
         sizes = self._rng.choice(list(plan.blocks), _DRAWN, p=shares / shares.sum())
         offsets = SKIP_BYTES + self._rng.integers(0, (plan.size_bytes - SKIP_BYTES) // sizes) * sizes
         self._last = float(due[-1])
-        self._coming.extend(map(Arrival, due.tolist(), sizes.tolist(), offsets.tolist()))
+        self._drawn.append((due, sizes, offsets))
 
 
 class Threads:
@@ -136,24 +140,20 @@ class Threads:
         with self._lock:
             now = time.monotonic()
             until = min(now, self._stopped)
-            taken = [arrival for arrival in self._taken.values() if arrival.due <= until]
-            waiting = Counter(round((now - one.due) * _NS) for one in [*taken, *self._arrivals.due_by(until)])
+            taken = [arrival.due for arrival in self._taken.values() if arrival.due <= until]
+            waiting = np.concatenate([taken, self._arrivals.due_by(until)])
             ended, self._ended = self._ended, []
-        us = np.array([seconds for seconds, _ in ended]) * 1e6
+        us = np.array([seconds for seconds, _ in ended]) * _US
         self._counts += histogram.count(us, np.ones(len(us)))
         self._us += float(us.sum())
         self._bytes += sum(size for _, size in ended)
-        used = np.flatnonzero(self._counts)
-        values_ns = histogram.VALUES_US[used] * _NS_PER_US
         done = {
             "io_bytes": self._bytes,
             "runtime": (now - self._began) * 1000,
-            "lat_ns": {
-                "mean": self._us * _NS_PER_US / max(int(self._counts.sum()), 1),
-                "bins": dict(zip(values_ns.tolist(), self._counts[used].tolist(), strict=True)),
-            },
+            "lat_ns": {"mean": self._us * NS_PER_US / max(int(self._counts.sum()), 1), "bins": _bins(self._counts)},
         }
-        return {"jobs": [{self._plan.operation: done}], "waiting": waiting, "t": now - self._plan.began}
+        ages = histogram.count((now - waiting) * _US, np.ones(len(waiting)))
+        return {"jobs": [{self._plan.operation: done}], "waiting": _bins(ages), "t": now - self._plan.began}
 
     def _run(self, number: int) -> None:
         try:
@@ -180,6 +180,12 @@ class Threads:
             with self._lock:
                 self._ended.append((free - arrival.due, arrival.bytes))
                 del self._taken[number]
+
+
+def _bins(counts: np.ndarray) -> dict[int, int]:
+    """Return the buckets in use as fio has them, by ns."""
+    used = np.flatnonzero(counts)
+    return dict(zip((histogram.VALUES_US[used] * NS_PER_US).tolist(), counts[used].tolist(), strict=True))
 
 
 def _open(plan: Plan) -> int:
