@@ -14,6 +14,7 @@ from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.find import source_for
@@ -111,3 +112,19 @@ def test_a_restart_is_said_and_no_figure_is_taken_across_it(engine, tmp_path):
     [lost] = [one for one in found.unseen if one.restart]
     assert lost.seconds <= 3 * INTERVAL_S
     assert min(found.rates.counted[Measure.TRANSACTIONS].amount) >= 0
+
+
+@pytest.mark.parametrize("setting", ["track_io_timing", "track_wal_io_timing"])
+def test_times_that_are_not_taken_are_an_epoch_of_their_own(engine, setting):
+    """The counts go on, and would meet times that stood still."""
+    major = engine.identity().version[0]
+    text = sql_file.read("stallmark.profile.postgres", f"files.{18 if major >= 18 else 16}")
+    kinds = {"log"} if setting == "track_wal_io_timing" else {"data", "tempdb"}
+    with engine.connect("work") as connection:
+        epochs = {}
+        for state in ("on", "off"):
+            connection.execute(f"SET {setting} = {state}")
+            epochs[state] = {row[0]: row[1] for row in connection.execute(text)}
+    changed = {kind for kind, epoch in epochs["on"].items() if epochs["off"][kind] != epoch}
+    assert changed == kinds & epochs["on"].keys()
+    assert all(epochs["off"][kind].endswith(" untimed") for kind in changed)

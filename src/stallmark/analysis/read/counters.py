@@ -196,7 +196,7 @@ def read_counters(
                 for name, rise, has in zip(columns, of_group.rises, known, strict=True)
                 if rise is not None and code in has
             },
-            _lasting(of_group.lost, t, delay_s),
+            lasting(of_group.lost, t, delay_s),
             of_group.gaps,
             whole=borders is None,
         )
@@ -235,7 +235,7 @@ def _borders(t: np.ndarray, within: Sequence[Interval]) -> np.ndarray:
     return np.unique([np.searchsorted(t, ends, side="left"), np.searchsorted(t, ends, side="right")])
 
 
-def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
+def lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
     """Return breaks that last to the sample that showed them: later samples are dated back into the break."""
     lasting = breaks.copy()
     for gap in np.flatnonzero(breaks):

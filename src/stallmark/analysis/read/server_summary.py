@@ -109,6 +109,7 @@ class StatementSummary:
     cpu_ms: float
     waited_ms: float  # of its time, beyond that on a CPU: for I/O, locks and everything else
     seconds: float
+    whole: bool = True  # or a plan left the cache meanwhile, and with it what it had counted last
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ class QueryStoreSummary:
     worker_ms: float | None  # CPU per execution
     elapsed_ms: float | None
     waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
+    whole: bool = True  # or it stopped counting meanwhile, or dropped counts, and these are of a part
 
 
 @dataclass(frozen=True)

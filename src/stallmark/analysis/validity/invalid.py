@@ -39,13 +39,16 @@ def invalid_findings(
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
     if step.missed:
         yield invalid(ValidityKind.LOADS_MISSED, loads=list(step.missed))
-    for which, counters in (
-        (CounterSource.DATA_FILES, io.data),
-        (CounterSource.LOG, io.wal),
-        (CounterSource.DATA_DEVICE, io.data_device),
-        (CounterSource.LOG_DEVICE, io.wal_device),
+    for which, counters, kind in (
+        (CounterSource.DATA_FILES, io.data, "data"),
+        (CounterSource.LOG, io.wal, "wal"),
+        (CounterSource.DATA_DEVICE, io.data_device, None),
+        (CounterSource.LOG_DEVICE, io.wal_device, None),
     ):
-        yield from _lost(which, counters, interval)
+        if any(begin < interval.end and end > interval.begin for begin, end in io.untimed.get(kind or "", ())):
+            yield invalid(ValidityKind.NOT_TIMED, of=which)
+        else:
+            yield from _lost(which, counters, interval)
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
         yield invalid(ValidityKind.FOREIGN_IO, share=foreign, with_writes=io.foreign is not None)

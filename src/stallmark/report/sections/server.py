@@ -367,7 +367,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
         [
             labels[step.key],
             procedure.name,
-            format.count(procedure.executions),
+            f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}",
             *(
                 format.number(value)
                 for value in (
