@@ -83,7 +83,7 @@ def _server(folder: Path, samples: Samples) -> tuple[pa.Table, float | None]:
         else:
             name, scale = _SCALED.get(counter, (counter, 1.0))
             columns[name] = rises.of(code)[0] / scale
-    return _table(samples, columns, SERVER), max(ages, default=None)
+    return _table(samples, columns, SERVER), max(ages) / 1000 if ages else None
 
 
 def _named(counters: Sequence[str], at: np.ndarray, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.RecordBatch]:

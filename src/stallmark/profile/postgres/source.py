@@ -96,7 +96,7 @@ class PostgresSource(Source):
         ]
         sessions: Sequence[Row] = answers.get("sessions", [])
         if ages := [row["oldest_s"] for row in sessions if row["oldest_s"] is not None]:
-            counters.append((LONGEST_TRANSACTION, "", max(ages)))
+            counters.append((LONGEST_TRANSACTION, "", round(max(ages) * 1000)))
         self._measure_sizes()
         files = [self._file(start, row) for row in answers["files"]]
         return Reading(moment["server_clock"], start, None, files, counters, sessions=_sessions(sessions))

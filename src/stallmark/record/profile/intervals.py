@@ -73,8 +73,8 @@ WAITS = pa.schema(
         column("wait_ms", _COUNT, "what they took, summed; signal included"),
     ]
 )
-LONGEST_TRANSACTION = "longest_transaction_s"
-"""The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in seconds."""
+LONGEST_TRANSACTION = "longest_transaction_ms"
+"""The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in whole ms."""
 
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 """The tables of an imported profile. No source of one tells what was waited for."""
