@@ -158,8 +158,15 @@ def _views() -> dict[str, Rows]:
                 for m in range(3)
             ],
         ),
-        "database_query_store_options": _rows(
-            [(name, _TEXT) for name in ("state", "capture", "waits")], [("READ_WRITE", "ALL", "ON")]
+        "query_capture_mode_desc, options": _rows(
+            [*((name, _TEXT) for name in ("state", "capture", "waits")), ("reason", INT)],
+            [("READ_WRITE", "ALL", "ON", 0)],
+        ),
+        r"COL_LENGTH\('sys.query_store_replicas": _rows(
+            [(name, INT) for name in ("role", "counts", "waits")], [(1, 8, 8)]
+        ),
+        "current_storage_size_mb": _as_declared(
+            kinds["query_store_state"], [(1.5e9, "query store", "READ_WRITE", 0, 1 << 29, 1 << 30, None)]
         ),
         "server_event_sessions": _rows([("name", _TEXT)], []),
         "FROM sys.database_files AS log": _rows([("database", INT), ("log_file", INT)], [(7, 2)]),

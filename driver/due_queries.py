@@ -37,7 +37,7 @@ class DueQueries:
         self._gap_s = self._next_s = math.inf
         self._waiting: deque[float] = deque()
         self._due = self._taken = 0
-        self._forgotten = 0
+        self._forgotten: list[float] = []
         self._changed = threading.Condition()
 
     def take_rate(self, rate: float) -> None:
@@ -46,7 +46,7 @@ class DueQueries:
         with self._changed:
             now_s = self._clock()
             self._fall_due(now_s)
-            self._forgotten += len(self._waiting)
+            self._forgotten += self._waiting
             self._waiting.clear()
             self._gap_s = 1 / rate if rate else math.inf
             first = self._rng.expovariate(1) if self._poisson else self._rng.random()
@@ -72,10 +72,11 @@ class DueQueries:
             self._fall_due(self._clock())
             return QueryQueue(streams, self._due, len(self._waiting))
 
-    @property
-    def forgotten(self) -> int:
-        """Return how many came due and were forgotten before a stream was free."""
-        return self._forgotten
+    def take_forgotten(self) -> list[float]:
+        """Return when those were due that were forgotten before a stream was free, since the last call."""
+        with self._changed:
+            forgotten, self._forgotten = self._forgotten, []
+            return forgotten
 
     def _fall_due(self, now_s: float) -> None:
         while self._next_s <= now_s:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallmark.driver.controller import Interrupted
 from stallmark.driver.due_queries import DueQueries
@@ -76,6 +76,13 @@ class _Done:
     due_s: float | None = None
 
 
+class Taken(NamedTuple):
+    """A step that a stream has taken up: when it was due, in an open loop, and when it began, if it has."""
+
+    due_s: float | None
+    started_s: float | None
+
+
 class Stopwatch:
     """A clock that returns seconds since the run's start, monotonic."""
 
@@ -116,7 +123,7 @@ class QueryDrive:
         self._phase = ""
         self._streams: list[_Stream] = []
         self._notes: dict[str, None] = {}
-        self.given_up = 0
+        self.given_up: list[Taken] = []
         """The steps that were under way when their streams had to end. They are in no row."""
 
     def follow(
@@ -183,7 +190,8 @@ class QueryDrive:
         deadline = time.monotonic() + FAREWELL_S
         for stream in self._streams:
             stream.end(deadline)
-            self.given_up += stream.gave_up or stream.thread.is_alive()
+            if stream.taken:
+                self.given_up.append(stream.taken)
             if stream.session and stream.session.limited:
                 self._notes[stream.session.limited] = None
         while not self._events.empty():
@@ -270,7 +278,8 @@ class _Stream:
     ):
         self.number = number
         self.under_way = ""
-        self.gave_up = False
+        self.taken: Taken | None = None
+        """The step that has not ended."""
         self._drive = drive
         self._stopping = threading.Event()
         each: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
@@ -302,15 +311,16 @@ class _Stream:
         try:
             for position, (due_s, step) in enumerate(self._steps, 1):
                 if self._stopping.is_set():
-                    self.gave_up = due_s is not None  # it was due, and nobody begins it any more
+                    self.taken = None if due_s is None else Taken(due_s, None)  # nobody begins it any more
                     break
+                self.taken = Taken(due_s, self._drive.clock())
                 self.under_way = step.name
                 do = self._execute if isinstance(step, Query) else self._refresh
                 done = do(position, step)  # type: ignore[arg-type]
-                if done.error and self._stopping.is_set():
-                    self.gave_up = True  # because we end
+                if done.error and self._stopping.is_set():  # because we end
                     break
                 self._drive.post(replace(done, due_s=due_s))
+                self.taken = None
                 self.under_way = ""
                 if done.error and (done.error.kind in _LOST or isinstance(step, Refreshing)):
                     break

@@ -26,6 +26,8 @@ BACKLOG_AFTER_S = 10
 """Seconds of a level by which a backlog is judged."""
 BACKLOG = 0.1
 """The share of the arrivals that may be missing from what was done: chance leaves less out of 300."""
+_CHANCE = 3
+"""Standard deviations that chance leaves out."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,9 @@ class SearchedLoad(IOCounting):
             for one in self._limits:
                 if one.limit.transaction in (None, row.transaction):
                     places, counts = hdr.used(row.latency)
-                    one.done[row.second] += int(counts.sum())
-                    one.slow[row.second] += int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
+                    slow = int(counts[hdr.VALUES_US[places] > one.limit.limit_ms * 1000].sum())
+                    one.done[row.second] += int(counts.sum()) + row.failed
+                    one.slow[row.second] += slow + row.failed  # what was given up never ended
 
     def count_queries(self, now_s: float, queues: Mapping[str, QueryQueue]) -> None:
         """Note how many queries wait now, of each load that has them at a rate."""
@@ -222,8 +225,11 @@ class SearchedLoad(IOCounting):
             reads, stalls = self._reads(seconds)
             seen = judge(stalls, reads, self.plan.read_ms)
             found.append(LimitSeen(of="reads", limit_ms=self.plan.read_ms, **seen.figures()))
+        unended = self._unended(seconds)
         for one in self._limits:
-            slow, done = ([counted[second] for second in seconds] for counted in (one.slow, one.done))
+            slow, done = ([float(counted[second]) for second in seconds] for counted in (one.slow, one.done))
+            never = unended * sum(done)
+            slow[-1], done[-1] = slow[-1] + never, done[-1] + never
             of, allowed = one.limit, one.limit.allowed
             seen = judge(slow, done, allowed, enough(allowed))
             found.append(
@@ -236,6 +242,17 @@ class SearchedLoad(IOCounting):
                 )
             )
         return tuple(found)
+
+    def _unended(self, seconds: range) -> float:
+        """Return how many arrivals were due in these seconds and did not end, as a share of those that did: more than
+        chance leaves out."""
+        missing = served = 0.0
+        for name, rate in self.plan.rates_at(self.next.level).items():
+            if name in self._with_users:
+                done, due = sum(self._served[name][second] for second in seconds), rate * len(seconds)
+                missing += due - done if due - done > _CHANCE * math.sqrt(due) else 0
+                served += done
+        return missing / served if served else 0.0
 
     def _reads(self, seconds: range) -> tuple[list[float], list[float]]:
         """Return the reads of data files and the time they took, between the samples within these seconds."""
@@ -281,4 +298,4 @@ def _nearest(one: LimitSeen) -> Verdict:
 def _falls_behind(rate: float, served: Counter[int], seconds: range) -> bool:
     """Tell whether more of the arrivals that were due at a rate per second are missing than chance has it."""
     due = rate * len(seconds)
-    return due - sum(served[second] for second in seconds) > BACKLOG * due + 3 * math.sqrt(due)
+    return due - sum(served[second] for second in seconds) > BACKLOG * due + _CHANCE * math.sqrt(due)

@@ -17,6 +17,7 @@ from stallmark.scenarios.section import Section
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.storage.probe import LEAST_BYTES
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING
+from stallmark.storage.raw_load.arrivals import MOST_PER_S
 from stallmark.storage.raw_load.patterns import NAMES, RawPattern, find_pattern
 
 MOST_AT_ONCE = 64
@@ -36,8 +37,8 @@ class RawLoad(Section):
     streams: Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)] | None = None
     """The same for I/O in order: each stream has a part of the file and one I/O under way."""
     rate: Rate | None = None
-    """`200/s`: I/Os arrive at random at this rate, whatever the storage does. `100 MB/s`: no more than that. By default
-    as fast as the storage lets it. Both are of one cell."""
+    """`200/s`: I/Os arrive at random at this rate, whatever the storage does; at most 5,000/s. `100 MB/s`: no more than
+    that. By default as fast as the storage lets it. Both are of one cell."""
     size: Size = 2**30
     """The size of its file, of each cell."""
     folder: Annotated[str, Field(min_length=1)] | None = None
@@ -68,6 +69,8 @@ class RawLoad(Section):
             [block] = self.pattern.blocks
             same = IoRate(bytes_per_s=round(self.rate.ios_per_s * block))
             raise ValueError(f"a rate of I/Os is of random ones, and {self.raw} is in order: write rate: {same}")
+        if self.rate and self.rate.ios_per_s and self.rate.ios_per_s > MOST_PER_S:
+            raise ValueError(f"one load makes at most {MOST_PER_S}/s on time: write several that make it together")
         return self
 
     @property

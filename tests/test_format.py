@@ -1,5 +1,7 @@
 import math
+import re
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark import format
+from stallmark.report.text.sizing import in_times, span
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,55 @@ from stallmark import format
 )
 def test_numbers_have_three_significant_digits_and_thousands_separators(value, text):
     assert format.number(value) == text
+
+
+WRITERS = (
+    format.number,
+    format.share,
+    format.portion,
+    format.seconds,
+    format.per_transaction,
+    format.per_second,
+    format.percent,
+    format.factor,
+    format.signed,
+    format.short,
+    format.exact,
+    lambda value: format.short(value, 2),
+    lambda value: format.short(value, 4),
+    in_times,
+    lambda value: span(value, 2 * value),
+)
+
+
+@given(st.floats(1e-9, 1e15) | st.integers(-9, 15).map(lambda power: 10.0**power * 1.2), st.sampled_from(WRITERS))
+def test_no_figure_has_an_exponent(value, write):
+    assert not re.search(r"\de[-+]?\d", write(value))
+
+
+def test_figures_are_written_by_these_functions_alone():
+    """Python's own "g" with a precision writes 110 with two digits as "1.1e+02"."""
+    source = Path(format.__file__).parent
+    found = [
+        f"{path.relative_to(source)}: {line.strip()}"
+        for path in source.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if re.search(r":[+,]*(\.\d|,)g\}", line) and not re.search(r'float\(f"\{.*g\}"\)', line)
+    ]
+    assert found == [], "use format.short or format.exact"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1500, "1,500"), (12, "12"), (120, "120"), (0.5, "0.5"), (1.234, "1.23"), (0.000123, "0.000123")],
+)
+def test_short_figures_have_no_zeros_at_their_end(value, text):
+    assert format.short(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1e6, "1,000,000"), (20, "20"), (0.25, "0.25"), (1234.5, "1,234.5")])
+def test_what_was_chosen_keeps_every_digit(value, text):
+    assert format.exact(value) == text
 
 
 @given(st.floats(0.001, 1e9))
@@ -60,7 +112,7 @@ def test_durations_are_in_the_unit_people_say(value, text):
 def test_a_difference_from_nothing_is_not_a_number():
     assert format.difference(0, 5) is None
     assert format.difference(None, 5) is None
-    assert format.signed_share(format.difference(100, 98)) == "−2.0" + format.NBSP + "%"
+    assert format.signed(format.difference(100, 98)) == "−2.0" + format.NBSP + "%"
 
 
 def test_a_correlation_has_its_sign_and_two_digits():
@@ -97,3 +149,19 @@ def test_times_are_in_utc_unless_a_zone_is_asked_for():
         raise ValueError
     assert format.moment("2026-11-22T10:11:12.345+00:00") == "2026-11-22 10:11 UTC"
     assert format.moment("2026-11-22T10:11:12+02:00") == "2026-11-22 08:11 UTC"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.031, "+3.1\u00a0%"),
+        (-0.18, "−18\u00a0%"),
+        (-0.0001, "0.0\u00a0%"),
+        (0.0996, "+10\u00a0%"),
+        (14.423, "+1,442\u00a0%"),
+        (None, "–"),
+        (-12.5, "−1,250\u00a0%"),
+    ],
+)
+def test_a_change_is_written_with_its_sign(share, text):
+    assert format.signed(share) == text

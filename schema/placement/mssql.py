@@ -14,7 +14,7 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
-from stallmark.engines.mssql.sql import execute, name, text
+from stallmark.engines.mssql.sql import execute, name, stay_open, text
 from stallmark.errors import StallmarkError
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql_rows
@@ -63,7 +63,10 @@ def make_database(server: Server, design: Design) -> None:
     settings failed is dropped again, so that the next attempt does not find half of it."""
     database = server.address.database
     create, *after = create_database(database, design)
-    with closing(server.on_database("master").connect()) as connection:
+    master = server.on_database("master")
+    if not master.is_babelfish:  # which has no AUTO_CLOSE
+        after.insert(0, stay_open(database))
+    with closing(master.connect()) as connection:
         run(connection, create, database)
         try:
             for statement in after:

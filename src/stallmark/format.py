@@ -32,11 +32,7 @@ def times_in(zone: tzinfo) -> Iterator[None]:
 
 def number(value: float | None) -> str:
     """Write a measured quantity, without its unit; with a minus sign, not a hyphen."""
-    if value is None or math.isnan(value):
-        return NONE
-    value = float(f"{value:.3g}") if abs(value) < 1000 else value
-    decimals = 0 if value == 0 or abs(value) >= 100 else 2 - math.floor(math.log10(abs(value)))
-    return f"{value:,.{decimals}f}".replace("-", "−")
+    return NONE if value is None or math.isnan(value) else _significant(value, 3)
 
 
 def count(value: int | None) -> str:
@@ -58,7 +54,7 @@ def share(value: float | None) -> str:
 
 def portion(value: float | None) -> str:
     """Write a share that was chosen, not measured: 5 %, 12.5 %."""
-    return NONE if value is None else f"{_short(value * 100)}{NBSP}%"
+    return NONE if value is None else f"{short(value * 100)}{NBSP}%"
 
 
 def size(value: int | None) -> str:
@@ -66,7 +62,7 @@ def size(value: int | None) -> str:
     if value is None:
         return NONE
     amount, unit = humanize.naturalsize(value, binary=True, format="%.6f").split()
-    return f"{_short(float(amount))}{NBSP}{unit}"
+    return f"{short(float(amount))}{NBSP}{unit}"
 
 
 def seconds(value: float | None) -> str:
@@ -75,8 +71,8 @@ def seconds(value: float | None) -> str:
         return NONE
     for length, unit in ((3600, "h"), (60, "min")):
         if value >= 2 * length:
-            return f"{_short(value / length)}{NBSP}{unit}"
-    return f"{_short(value)}{NBSP}s"
+            return f"{short(value / length)}{NBSP}{unit}"
+    return f"{short(value)}{NBSP}s"
 
 
 def duration(span_s: float) -> str:
@@ -139,15 +135,8 @@ def difference(left: float | None, right: float | None) -> float | None:
     return right / left - 1
 
 
-def signed_share(value: float | None) -> str:
-    if value is None:
-        return NONE
-    percent = round(value * 100, 1) or 0.0
-    return f"{percent:+.1f}{NBSP}%".replace("-", "−") if percent else f"0.0{NBSP}%"
-
-
 def per_transaction(value: float) -> str:
-    return f"{value:.1f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+    return f"{value:.1f}" if value >= 0.1 or value == 0 else short(value, 2)
 
 
 def per_second(value: float) -> str:
@@ -170,7 +159,7 @@ def factor(ratio: float) -> str:
     """Write a ratio: "2.1×", "21×"; near 1 with the digits that tell it from 1, "1.03×"."""
     if 0.9 <= ratio < 1.1:
         return f"{ratio:.2f}×"
-    return f"{ratio:.2g}×" if ratio < 9.95 else f"{ratio:,.0f}×"
+    return f"{short(ratio, 2)}×" if ratio < 9.95 else f"{ratio:,.0f}×"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -197,11 +186,14 @@ def plural(transaction: str) -> str:
     return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
-def signed(share: float) -> str:
-    """Write a change: "+3.1 %", "−18 %"; a minus sign, not a hyphen."""
+def signed(share: float | None) -> str:
+    """Write a change: "+3.1 %", "−18 %", "+1,442 %"; a minus sign, not a hyphen, and none if it is written as zero."""
+    if share is None:
+        return NONE
     size_percent = abs(share) * 100
     text = f"{size_percent:.1f}" if size_percent < 9.95 else f"{size_percent:,.0f}"
-    return f"{'−' if share < 0 and float(text.replace(',', '')) else '+'}{text} %"
+    sign = "" if text == "0.0" else "−" if share < 0 else "+"
+    return f"{sign}{text}{NBSP}%"
 
 
 def coefficient(value: float) -> str:
@@ -214,7 +206,22 @@ def by(share: float) -> str:
     return f"{'fell' if share < 0 else 'rose'} by {signed(abs(share)).removeprefix('+')}"
 
 
-def _short(value: float) -> str:
-    """Write three significant digits, and no zeros after the point."""
-    text = number(value)
+def short(value: float, digits: int = 3) -> str:
+    """Write so many significant digits, and no zeros after the point: "1.5", "0.02", "1,500"."""
+    return _without_zeros(_significant(value, digits))
+
+
+def exact(value: float) -> str:
+    """Write a number as somebody chose it, with every digit: "20", "0.5", "1,000,000"."""
+    return _without_zeros(f"{value:,.6f}")
+
+
+def _significant(value: float, digits: int) -> str:
+    """Write so many significant digits, and every one before the point: never an exponent."""
+    value = float(f"{value:.{digits}g}") if abs(value) < 10**digits else value
+    decimals = 0 if value == 0 or abs(value) >= 10 ** (digits - 1) else digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text

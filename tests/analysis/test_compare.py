@@ -127,6 +127,31 @@ def test_between_experiments_each_variant_meets_itself(sound):
     assert len(compare_runs(runs).pairs) == 1, "else their repeats are blocks of one comparison"
 
 
+@pytest.mark.parametrize(("between", "told"), [(None, True), ("variants", False), ("experiments", False)])
+def test_experiments_that_are_taken_together_without_being_asked_for_are_told(sound, between, told):
+    runs = made(sound, **QUIET) + made(sound, experiment="e2", **QUIET)
+    found = compare_runs(runs, between=between)
+    assert facts_of(found.left_out, PairKind.POOLED) == [{"sides": ["A", "B"], "experiments": ["e1", "e2"]}] * told
+    assert not facts_of(compare_runs(made(sound, **QUIET)).left_out, PairKind.POOLED)
+
+
+def test_a_variant_that_one_experiment_alone_has_is_told(sound):
+    runs = [
+        *made(sound, experiment="e1", A=[100] * 3, B=[200] * 3),
+        *made(sound, experiment="e2", A=[50] * 3, C=[90] * 3),
+        *made(sound, experiment="e3", C=[90] * 3),
+    ]
+
+    def alone(**options):
+        found = compare_runs(runs, between="experiments", **options)
+        return sorted(facts["side"] for facts in facts_of(found.left_out, PairKind.NO_PARTNER))
+
+    assert alone() == alone(baseline="e1") == ["B, e1", "C, e2", "C, e3"]
+    assert alone(baseline="e2") == ["B, e1"]
+    assert alone(baseline="A") == [], "the others were not asked for"
+    assert compare_runs(runs).left_out != [] and not facts_of(compare_runs(runs).left_out, PairKind.NO_PARTNER)
+
+
 def test_several_pairs_are_corrected_among_themselves(sound):
     a, b = [400.0, 404.0, 402.0], [405.0, 408.5, 407.5]
     alone = only(made(sound, A=a, B=b))

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.analysis.read.counters import read_counters
+from stallmark.analysis.read.counters import Counters, read_counters
+from stallmark.analysis.read.sample_times import longest_apart_s
 from stallmark.errors import StallmarkError
+from stallmark.stats.thresholds import GAP_S
 
 SAMPLE = st.tuples(
     st.floats(0.2, 2.5, allow_nan=False),  # since the sample before
@@ -171,6 +173,54 @@ def test_next_to_a_null_a_difference_is_unknown_and_no_break(values, seen, rise)
 def test_a_counter_that_fell_behind_a_null_began_again():
     table = [{"t": float(t), "epoch": "same", "entity": "a", "reads": r} for t, r in enumerate((90, None, 10, 20))]
     assert read_counters(Rows(table), "any", ["reads"])[""].over(0, 3).broken
+
+
+@given(st.integers(2, 40), st.floats(0.1, 60), st.floats(0.5, 10))
+def test_samples_of_a_view_that_always_answers_late_leave_no_gap(count, apart, interval_s):
+    t = np.cumsum(np.full(count, apart))
+    gaps = np.diff(t) > longest_apart_s(t, interval_s)
+    assert not gaps.any() or (count == 2 and apart > GAP_S)  # of one distance nobody knows whether it is usual
+
+
+@given(st.integers(3, 40), st.data(), st.floats(1, 10), st.floats(3.1, 50))
+def test_a_standstill_is_a_gap_against_the_usual_distance(count, data, usual, times):
+    apart = np.full(count, usual)
+    still = data.draw(st.integers(0, count - 1))
+    apart[still] *= times
+    t = np.append(0.0, np.cumsum(apart))
+    assert np.flatnonzero(np.diff(t) > longest_apart_s(t, 1.0)).tolist() == [still]
+
+
+def test_what_is_usual_may_change_in_a_run():
+    """A view that answers at once without load, and takes 4 s under it."""
+    t = np.append(np.arange(20.0), np.arange(20.0, 60.0, 4.0))
+    assert not np.any(np.diff(t) > longest_apart_s(t, 1.0))
+
+
+RATES = st.lists(st.floats(0, 2), min_size=240, max_size=240)
+
+
+@given(RATES, st.lists(st.floats(3.1, 9), min_size=8, max_size=13), st.floats(2, 30), st.floats(10, 60))
+def test_a_rate_lies_within_its_uncertainty_of_the_truth(rates, apart, begin, seconds):
+    """The rate is never more than twice the mean, 1 per second, in any half second."""
+    t = np.cumsum(apart)
+    grid = np.arange(0, 120.5, 0.5)
+    true = np.append(0.0, np.cumsum(rates)) / 2
+    counted = Counters(t, {"reads": np.interp(t, grid, true)}, np.zeros(len(t) - 1, bool), np.zeros(len(t) - 1, bool))
+    delta = counted.over(begin, begin + seconds)
+    if delta is not None and t[-1] <= 120:
+        really = float(np.diff(np.interp([delta.begin, delta.end], grid, true))[0])
+        assert abs(delta["reads"] - really) <= delta.open_s + 1e-6
+
+
+def test_five_samples_in_twenty_seconds_are_uncertain_by_a_fifth():
+    table = [{"t": float(t), "reads": 10 * t} for t in range(2, 60, 4)]
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    delta = counters.over(20, 40)
+    assert delta["reads"] == 200 and delta.uncertainty == pytest.approx(0.2)
+    assert counters.over(2, 58).uncertainty <= 0.075
+    dense = [{"t": float(t), "reads": 10 * t} for t in range(60)]
+    assert read_counters(Rows(dense), "any", ["reads"])[""].over(20.5, 40.5).uncertainty == 0
 
 
 @pytest.mark.parametrize(("begin", "end", "seen"), [(1, 9, (1, 9)), (4, 9, (7, 9)), (0, 5, (0, 2)), (3, 6, None)])

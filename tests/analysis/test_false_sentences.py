@@ -46,6 +46,7 @@ from stallmark.analysis.io_per_mailbox import IoPerMailboxKind, io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.step import few_done
+from stallmark.analysis.page_cache import PageCacheKind
 from stallmark.analysis.points import points
 from stallmark.analysis.pool_curve.curve import pool_curves
 from stallmark.analysis.pool_curve.findings import CurveKind, curve_findings
@@ -935,6 +936,14 @@ ELSEWHERE: dict[Kind, str] = {
     CycleKind.TOO_FEW: f"{CYCLES}test_figures_are_over_the_whole_cycles",
     CycleKind.IRREGULAR: f"{CYCLES}test_regular_cycles_are_always_whole_and_leave_at_least_three_fifths",
     **dict.fromkeys(RunKind, "analysis/test_run_notes.py::test_nothing_is_said_of_a_run_in_which_nothing_happened"),
+    PairKind.POOLED: f"{COMPARE}test_experiments_that_are_taken_together_without_being_asked_for_are_told",
+    PairKind.NO_PARTNER: f"{COMPARE}test_a_variant_that_one_experiment_alone_has_is_told",
+    **dict.fromkeys(PageCacheKind, "analysis/test_page_cache.py::test_each_outcome_has_its_caution"),
+    CautionKind.COUNTED_AT_END: "analysis/test_counted_at_end.py::test_short_queries_and_those_of_many_streams_are_not",
+    CautionKind.READS_AHEAD: "analysis/test_reads_ahead.py::test_times_that_agree_with_the_device_are_of_whole_reads",
+    CautionKind.TIMER_MISSED: "analysis/test_timers.py::test_one_under_way_at_an_end_is_none_that_was_missed",
+    ValidityKind.NOT_TIMED: "analysis/test_summary.py::test_io_that_was_not_timed_for_a_while_has_no_times",
+    ReadKind.FEW_SAMPLES: "analysis/test_few_samples.py::test_figures_of_few_samples_are_given_with_their_uncertainty",
     ArrayKind.SIZE_UNKNOWN: "analysis/test_array_cautions.py::"
     + "test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said",
     ArrayKind.DRIFTED: "analysis/test_compare_storage.py::test_storage_that_changed_during_a_run_is_not_compared",

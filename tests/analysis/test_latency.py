@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -65,3 +67,15 @@ def test_a_percentile_needs_ten_samples_beyond_it(name, enough):
 
 def test_nothing_recorded_has_no_percentiles():
     assert set(merged([]).summary().values()) == {None}
+
+
+@given(st.lists(st.integers(1, 10**6), max_size=3000), st.integers(0, 99), st.sampled_from(list(PERCENTILES.values())))
+def test_what_never_ended_took_longer_than_any(values, never, share):
+    with_never, as_an_hour = merged(values), merged([*values, *[3_600_000_000] * never])
+    found, expected = with_never.percentile_ms(share, never), as_an_hour.percentile_ms(share)
+    if expected is not None and expected > 10_000:
+        assert found == math.inf
+    else:
+        assert found == expected
+    assert with_never.share_over(1000, never) == as_an_hour.share_over(1000)
+    assert with_never.summary(never)["max"] == (math.inf if never else with_never.max_ms())

@@ -6,7 +6,7 @@ import pytest
 from support.findings import facts_of
 from support.manifests import a_manifest
 from support.synthetic import Truth, make_run
-from support.synthetic_loads import LoadsStep, alone_and_together, in_cells, make_loads_run
+from support.synthetic_loads import STEP_S, LoadsStep, alone_and_together, in_cells, make_loads_run
 from support.wording import findings_in
 
 from stallmark.analysis.cautions import CautionKind
@@ -15,15 +15,19 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.run import drives_of
-from stallmark.analysis.loads.step import few_done
+from stallmark.analysis.loads.step import _level_of_raw, few_done
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.read.raw_io import RawFigures
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest.loads import Load
+from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
 from stallmark.report.loads.picture import picture_of_loads
 from stallmark.report.text import sentence
+from stallmark.scenarios.raw_load import RawLoad
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}
@@ -199,6 +203,24 @@ def test_a_service_level_is_of_the_loads_own_limit(blender):
     assert levels["mail"] == [] and "disks, together" in levels["scan"]
 
 
+@pytest.mark.parametrize(
+    ("rate", "waiting", "p95", "outcome"),
+    [
+        (200, 0, 5.0, LevelOutcome.MET),
+        (200, 0, 25.0, LevelOutcome.NOT_MET),
+        (200, None, 5.0, LevelOutcome.NOT_KNOWN),  # an older record: from issuing
+        (200, None, 25.0, LevelOutcome.NOT_MET),
+        (None, None, 5.0, LevelOutcome.MET),
+    ],
+)
+def test_times_from_issuing_show_no_level_of_ios_at_a_rate(rate, waiting, p95, outcome):
+    asked = ServiceLevelObjective(name="read", read_ms=20, percentile="p95")
+    plan = RawLoad.model_validate({"raw": "web"}).plan().changed(rate_iops=rate)
+    web = Load(name="web", kind="raw", counts=(1,), raw=plan, service_level=asked)
+    level = _level_of_raw(web, RawFigures(10, 2000, 0, 200, 1.6, 2.0, {"p95": p95}, waiting))
+    assert level is not None and level.outcome is outcome
+
+
 def test_without_limits_no_service_level_is_told(once):
     assert LoadsKind.LEVELS not in kinds(summarise_loads([once]))
 
@@ -333,6 +355,28 @@ def test_scaling_is_of_as_many_users_in_each_cell(tmp_path):
     assert [[x for x, _ in panel.lines[0].points] for panel in panels] == [[1, 2], [1, 2]]
 
 
+def test_queries_at_a_rate_that_never_ended_are_late(tmp_path):
+    steps = [LoadsStep("reports alone", {"reports": 0.5}, alone="reports")]
+    end_s = float(STEP_S)
+    left = [
+        (end_s - 8, end_s - 6, end_s + 4),
+        (end_s - 7, None, end_s + 1),
+        (end_s + 1, None, end_s + 2),
+        (0.1, 0.2, 1.0),
+    ]
+
+    def reports(name: str, unended):
+        found = summarise_loads([Record(make_loads_run(tmp_path / name, steps, late_s=0.0, left=unended))])
+        return at(found, "reports", "reports alone").runs[0]
+
+    without, step = reports("without", []), reports("with", left)
+    assert (without.late.waited, step.late.waited) == (0, 2) and step.late.due == without.late.due + 2
+    assert (step.late.mean_s, step.late.worst_s) == (pytest.approx(4.5), 7), "2 s until it began, 7 s until the end"
+    done = without.ended
+    assert step.ended == done and without.mean_ms == pytest.approx(4000)
+    assert step.mean_ms == pytest.approx((4000 * done + 8000 + 7000) / (done + 2))
+
+
 @pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
 def test_queries_at_a_rate_count_from_when_they_were_due(tmp_path, late_s):
     found = summarise_loads([Record(make_loads_run(tmp_path / "run", STEPS, late_s=late_s))])
@@ -344,7 +388,8 @@ def test_queries_at_a_rate_count_from_when_they_were_due(tmp_path, late_s):
         return
     waited = finding(found, LoadsKind.QUERIES_WAITED).facts
     alone = at(found, "reports", "reports alone").runs[0]
-    assert (waited["load"], waited["steps"], waited["waited"]) == ("reports", 2, 2 if late_s else 0)
-    assert (alone.late.begun, alone.late.waited, alone.late.worst_s) == (10, waited["waited"], waited["worst_s"])
+    assert (waited["load"], waited["steps"], waited["waited"]) == ("reports", 2, 4 if late_s else 0)
+    due = 12 if late_s else 10  # with those that began as the next step did
+    assert (alone.late.due, alone.late.waited, alone.late.worst_s) == (due, waited["waited"], waited["worst_s"])
     assert waited["worst_s"] == waited["mean_s"] == pytest.approx(late_s)
     assert step.mean_ms == pytest.approx(8000 + 1000 * late_s / 3), "two of six that ended had waited"

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,14 @@ STEP = Interval(index=0, begin=10, end=20, planned_s=10, cut=False)
 BLOCK = 262_144
 
 
-def row(second: int, load: str = "scan", cell: int = 1, us: list[int] | None = None, writes: int = 0) -> dict:
+def row(
+    second: int,
+    load: str = "scan",
+    cell: int = 1,
+    us: list[int] | None = None,
+    writes: int = 0,
+    waiting: list[int] | None = None,
+) -> dict:
     latencies = [2000, 4000] if us is None else us
     reads = len(latencies) - writes
     return {
@@ -31,6 +39,7 @@ def row(second: int, load: str = "scan", cell: int = 1, us: list[int] | None = N
         "write_bytes": writes * BLOCK,
         "latency_us": sum(latencies),
         **histogram("latency", latencies),
+        **({} if waiting is None else histogram("waiting", waiting)),
     }
 
 
@@ -70,6 +79,29 @@ def test_cells_stand_by_themselves_and_add_up(read):
     assert (found.together.iops, found.together.mean_ms) == (200, pytest.approx(1.5))
     assert found.together.latency_ms["p99"] == pytest.approx(2, rel=1e-3)
     assert found.cells[1].latency_ms["p99"] == pytest.approx(1, rel=1e-3)
+
+
+def test_what_has_not_ended_counts_with_the_time_it_has_waited(read):
+    waits = {second: [7_000_000] for second in range(5, 19)} | {19: [2_000_000] * 100, 20: [9_000_000]}
+    [found] = read([row(second, us=[1000] * 90, waiting=waits.get(second, [])) for second in range(5, 25)]).within(STEP)
+    figures = found.together
+    assert (figures.reads, figures.waiting) == (900, 100)
+    assert figures.mean_ms == pytest.approx(0.9 + 200, rel=1e-3)
+    assert figures.latency_ms["p90"] == pytest.approx(1, rel=1e-3)
+    assert figures.latency_ms["p95"] == pytest.approx(2000, rel=1e-3)
+
+
+def test_what_waits_is_of_all_cells_or_not_known(read):
+    rows = [row(second, cell=cell, waiting=[cell * 1000] * cell) for second in range(10, 20) for cell in (1, 2)]
+    [found] = read(rows).within(STEP)
+    assert [found.cells[cell].waiting for cell in (1, 2)] == [1, 2] and found.together.waiting == 3
+    assert found.together.mean_ms == pytest.approx((20 * (2 + 4) + 5) / 43, rel=1e-3)
+
+
+def test_a_record_from_before_has_times_from_issuing(read, monkeypatch):
+    monkeypatch.setattr(schema, "RAW_IO", pa.schema([one for one in schema.RAW_IO if "waiting" not in one.name]))
+    [found] = read([row(second) for second in range(10, 20)]).within(STEP)
+    assert found.together.waiting is None and found.together.mean_ms == pytest.approx(3)
 
 
 def test_a_load_that_ended_early_has_its_rate_over_the_seconds_it_ran(read):

@@ -99,9 +99,17 @@ def _alike(one: Counters, other: Counters, interval: Interval) -> None:
         assert mine.values == pytest.approx(theirs.values, rel=1e-9, abs=1e-9)
 
 
-def _longest_s(rows: pa.Table) -> float:
-    apart = np.diff(np.unique(rows["t"].to_numpy()))
-    return GAP_S * max(1.0, float(np.median(apart)) if len(apart) else 1.0)
+def _longest_s(rows: pa.Table) -> dict[float, float]:
+    """Return how far from the one before it a sample is no gap, by its time: from the nine distances around it."""
+    times = np.unique(rows["t"].to_numpy())
+    apart = np.diff(times).tolist()
+    longest = {}
+    for place, t in enumerate(times[1:]):
+        first = max(0, min(place - 4, len(apart) - 9))
+        around = sorted(apart[first : first + 9])
+        usual = around[(len(around) - 1) // 2] if len(apart) > 1 else 0.0
+        longest[t] = GAP_S * max(1.0, usual)
+    return longest
 
 
 @pytest.mark.parametrize("group", [None, "entity"])

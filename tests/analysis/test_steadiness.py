@@ -11,7 +11,6 @@ from hypothesis.extra.numpy import arrays
 from support.synthetic_series import autoregressive
 
 from stallmark.analysis.steady.steadiness import Rate, SteadyKind, incomparable, judge
-from stallmark.format import signed
 from stallmark.report.text import sentence
 from stallmark.stats.steady_state import steady_enough
 
@@ -165,11 +164,3 @@ def test_more_runs_that_look_unsteady_than_chance_has_are_all_held_against_them(
     for unsteady, of, beyond in ((1, 6, False), (2, 6, True), (4, 6, True), (2, 20, False), (4, 20, True)):
         found = incomparable([*[chance] * unsteady, *[steady] * (of - unsteady)])
         assert len(found) == (unsteady if beyond else 0), (unsteady, of)
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.031, "+3.1 %"), (-0.18, "−18 %"), (-0.0001, "+0.0 %"), (0.0996, "+10 %"), (-12.5, "−1,250 %")],
-)
-def test_a_change_is_written_with_its_sign(share, text):
-    assert signed(share) == text

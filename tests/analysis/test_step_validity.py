@@ -56,17 +56,29 @@ def test_foreign_cpu_is_not_known_without_the_processes(tmp_path, off):
 class Counted:
     """Counters that rise evenly, per second."""
 
-    def __init__(self, **values: float):
-        self.values = values
+    def __init__(self, open_s: float = 0.0, **values: float):
+        self.values, self.open_s = values, open_s
 
     def over(self, begin: float, end: float) -> Delta:
-        return Delta(begin, end, False, {name: value * (end - begin) for name, value in self.values.items()})
+        values = {name: value * (end - begin) for name, value in self.values.items()}
+        return Delta(begin, end, False, values, self.open_s)
+
+
+NOTHING = Io(**dict.fromkeys((one.name for one in fields(Io)), None) | {"emulated": False, "wal_names": SERVER})
+
+
+@pytest.mark.parametrize(
+    ("read_mb_per_s", "open_s", "share"), [(80, 0, 0.2), (80, 2, None), (40, 2, 0.6), (98, 2, 0.02)]
+)
+def test_reads_are_foreign_if_few_samples_do_not_leave_that_open(read_mb_per_s, open_s, share):
+    server, device = Counted(open_s, read_bytes=read_mb_per_s * 1e6), Counted(read_bytes=100e6, busy_ms=900)
+    found = foreign_share(replace(NOTHING, data=server, data_device=device), Interval(0, 10, 20, 10, False))
+    assert found == (None if share is None else pytest.approx(share))
 
 
 def test_reads_of_raw_loads_are_not_foreign():
     """The device reads 100 MB/s: 40 are the server's and 50 a raw load's."""
-    io = Io(**dict.fromkeys((one.name for one in fields(Io)), None) | {"emulated": False, "wal_names": SERVER})
-    io = replace(io, data=Counted(read_bytes=40e6), data_device=Counted(read_bytes=100e6, busy_ms=900))
+    io = replace(NOTHING, data=Counted(read_bytes=40e6), data_device=Counted(read_bytes=100e6, busy_ms=900))
     step = Interval(0, 10, 20, 10, False)
     assert foreign_share(io, step) == pytest.approx(0.6)
     assert foreign_share(replace(io, raw_bytes=np.full(15, 100e6)), step) == pytest.approx(0.1)

@@ -1,15 +1,19 @@
 """Whole records of known truth through `summarise`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from support.findings import facts_of, kinds_of
 from support.manifests import changed
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 from support.synthetic_steps import STEADY, step_of
+from support.tables import get, put
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.cautions import CautionKind
@@ -17,6 +21,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.pool_curve.findings import CurveKind
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.validity.kinds import CounterSource, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
@@ -100,6 +105,75 @@ def test_counters_that_begin_again_while_measured_are_not_used(tmp_path, how):
     assert step.storage.data_device is not None  # the device was not restarted
     assert step.throughput.tps == 400
     assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=CounterSource.DATA_FILES) in step.validity.invalid
+
+
+def without_times(
+    folder: Path, begin: float, end: float, table: str = "server_io", kinds: Sequence[str] = ("data",)
+) -> Record:
+    """A run whose server did not time its I/O from `begin` to before `end`."""
+    rows = get(folder, table).to_pylist()
+    for row in rows:
+        if begin <= row["t"] < end and row.get("kind") in (None, *kinds):
+            row |= {name: None for name in row if name.endswith(("stall_ms", "write_ms", "sync_ms"))}
+    put(folder, table, pa.Table.from_pylist(rows, schema=get(folder, table).schema))
+    return Record(folder)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "invalid_kinds"),
+    [
+        (15, 25, [ValidityKind.NOT_TIMED]),  # a mean over all reads would be too small by a third
+        (20, 99, [ValidityKind.NOT_TIMED]),
+        (0, 20, [ValidityKind.NOT_TIMED]),
+        (0, 3, []),  # in the warm-up
+        (99, 99, []),
+        (0, 99, []),  # never: no times at all, which is known
+    ],
+)
+def test_io_that_was_not_timed_for_a_while_has_no_times(tmp_path, begin, end, invalid_kinds):
+    record = without_times(make_run(tmp_path / "run", STEADY), begin, end)
+    [step] = summarise([record]).steps
+    assert [one.kind for one in step.validity.invalid] == invalid_kinds
+    if invalid_kinds:
+        assert step.validity.invalid[0].facts["of"] is CounterSource.DATA_FILES
+        data = step.storage.data  # none, or of the seconds before
+        assert data is None or (data.seconds < 15 and data.read_ms == pytest.approx(8, rel=0.02))
+        assert step.storage.wal is not None
+    elif (begin, end) == (0, 99):
+        assert step.storage.data.reads and step.storage.data.read_ms is None
+    else:
+        assert step.storage.data.read_ms == pytest.approx(8, rel=0.02)
+
+
+@pytest.mark.parametrize("has_view", [False, True])
+def test_the_log_has_a_setting_of_its_own(tmp_path, has_view):
+    """Up to PostgreSQL 17 its I/O is in a view of its own."""
+    folder = make_run(tmp_path / "run", STEADY)
+    without_times(folder, 15, 25, kinds=["wal"])
+    if has_view:
+        table = get(folder, "server_io")
+        put(folder, "server_io", table.filter(pc.not_equal(table["kind"], "wal")))
+        view = get(folder, "wal")
+        rows = [row | {"writes": row["records"], "write_ms": row["records"] / 2} for row in view.to_pylist()]
+        put(folder, "wal", pa.Table.from_pylist(rows, schema=view.schema))
+    [step] = summarise([without_times(folder, 15, 25, "wal")]).steps
+    assert step.validity.invalid == [invalid(ValidityKind.NOT_TIMED, of=CounterSource.LOG)]
+    assert step.storage.wal is None and step.storage.data.read_ms == pytest.approx(8, rel=0.02)
+
+
+@pytest.mark.parametrize(("reset", "is_told"), [(20.0, True), (2.0, False), (99.0, False)])
+@pytest.mark.parametrize("name", ["database", "checkpoints"])
+def test_statistics_that_somebody_reset_are_said(tmp_path, name, reset, is_told):
+    """pg_stat_reset and pg_stat_reset_shared: these counters alone."""
+    folder = make_run(tmp_path / "run", STEADY)
+    table = get(folder, name)
+    rows = [row | {"epoch": "another"} if row["t"] > reset else row for row in table.to_pylist()]
+    put(folder, name, pa.Table.from_pylist(rows, schema=table.schema))
+    record = Record(folder)
+    [step] = summarise([record]).steps
+    title = record.manifest.collectors[name].title
+    assert facts_of(step.validity.gaps, ReadKind.COUNTERS_RESTARTED) == ([{"sources": [title]}] if is_told else [])
+    assert (step.server.hit_share is None) == (is_told and name == "database") and not step.validity.invalid
 
 
 def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):

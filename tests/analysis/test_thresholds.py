@@ -12,6 +12,8 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.thresholds import Rule
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
+from stallmark.report.in_json import dumped, experiment_in_json
+from stallmark.report.sections.thresholds import failures
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,24 @@ def held(record: Record, *texts: str):
         scenario=record.manifest.scenario.model_dump() | {"thresholds": list(texts)}
     )
     return {one.text: (one.holds, one.value) for one in summarise([record]).thresholds}
+
+
+@pytest.mark.parametrize(("failed", "kept"), [(0, True), (3, False)])
+def test_what_was_given_up_took_longer_than_any_limit(tmp_path, failed, kept):
+    truth = Truth(tps=400, users=30, measured_s=30, noise=0, failed_per_second=failed)
+    record = Record(make_run(tmp_path / "a", truth))
+    found = held(record, "p95 < 1h", "p99.9 < 1h", "max < 1h", "latency < 1h")
+    assert [holds for holds, _ in found.values()] == [True, kept, kept, True]
+    experiment = summarise([record])
+    assert any("p99.9 < 1h was not kept (given up" in one for one in failures(experiment)) is not kept
+    assert "Infinity" not in dumped(experiment_in_json(experiment))
+
+
+@pytest.mark.parametrize(("waiting", "kept"), [(0, True), (500, True), (700, False)])
+def test_arrivals_that_still_waited_took_longer_than_any_limit(tmp_path, waiting, kept):
+    record = Record(make_run(tmp_path / "a", Truth(tps=400, users=30, measured_s=30, noise=0)))
+    record.manifest = record.manifest.changed(left_waiting={"arrivals": waiting})
+    assert held(record, "p95 < 1h")["p95 < 1h"][0] is kept
 
 
 def test_every_step_is_held_against_them(tmp_path):

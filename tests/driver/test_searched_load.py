@@ -44,6 +44,7 @@ class World:
     read_ms: float | None = None
     serves: float = math.inf
     tps: int = 400
+    gives_up: float = 0  # share of what it does
     reads: float = 0
     stalls: float = 0
     levels: list[LevelSeen] = field(default_factory=list)
@@ -80,6 +81,7 @@ class World:
         latency = hdr.encode(np.full(done, took_ms * 1000))
         name = next(iter(BANK)).name
         row: dict[str, Any] = dict.fromkeys(("rolled_back", "failed", "retries", "latency_us", "service_us"), 0)
+        row["failed"] = round(done * self.gives_up)
         return Rows([TransactionRow(second, "bank", name, done, latency=latency, service=latency, **row)])
 
 
@@ -100,6 +102,32 @@ def test_steps_neither_overlap_nor_are_shorter_than_planned() -> None:
         assert after.begin_s >= before.end_s
         assert after.measure_s - after.begin_s == PLAN.ramp_s + PLAN.warm_up_s
     assert all(step.end_s - step.measure_s >= PLAN.measure_s for step in steps)
+
+
+def test_what_was_given_up_took_longer_than_any_limit() -> None:
+    world = World(math.inf, gives_up=0.06)
+    world.run()
+    assert world.answer and world.answer.outcome is Outcome.NONE
+    [limit] = world.levels[0].limits
+    assert limit.value == pytest.approx(0.06, abs=0.01) and limit.verdict == Verdict.BROKE
+
+
+@pytest.mark.parametrize(("stands_still", "verdict"), [(0, Verdict.HELD), (2, Verdict.HELD), (8, Verdict.BROKE)])
+def test_arrivals_that_have_not_ended_took_longer_than_any_limit(stands_still: int, verdict: Verdict) -> None:
+    """The server stands still in the last seconds: what was due then is in no row."""
+    load, world = SearchedLoad(replace(RATE, measure_s=100), {"bank": BANK}), World(math.inf, RATE)
+    timeline = Timeline((Step("50/s", 14, 0, 0, 2, 102),), reserve_s=10_000)
+    for second in range(1000):
+        if second % 102 < 102 - stands_still:
+            load.count(world._second(second, 50))
+        if judged := load.check(timeline, second + 1.0):
+            timeline = judged.timeline
+            if judged.seen:
+                [limit] = judged.seen.limits
+                assert judged.seen.verdict == verdict
+                assert limit.value == pytest.approx(stands_still / 100 if stands_still > 4 else 0, abs=0.02)
+                return
+    raise AssertionError("the level was never judged")
 
 
 def test_reads_are_held_against_their_limit() -> None:

@@ -25,7 +25,8 @@ def script() -> Script:
     script.properties.values["stallmark.restore.bank"] = '{"was": "ONLINE"}'
     script.sql("'ServerName'", Rows([Column("name", TEXT)], [("DB",)]))
     script.sql("'stallmark.run'", Rows([Column("taken", INT)], [(0,)]))
-    state = Rows([Column("state", TEXT), Column("access", TEXT)], [("OFFLINE", "MULTI_USER")])
+    columns = [Column("state", TEXT), Column("access", TEXT), Column("closes", INT)]
+    state = Rows(columns, [("OFFLINE", "MULTI_USER", 0)])
     script.sql("FROM sys.databases", state)
 
     def restore(_) -> list:

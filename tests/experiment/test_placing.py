@@ -35,7 +35,7 @@ def script() -> Script:
     script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB",)]))
     script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
     script.sql(r"SELECT DB_ID\(", Rows([Column("id", INT)], [(None,)]))
-    script.sql("CREATE DATABASE", Count(0))
+    script.sql("CREATE DATABASE|SET AUTO_CLOSE OFF$", Count(0))
     return script
 
 

@@ -1,4 +1,4 @@
-"""Raw loads of a run, with the real fio."""
+"""Raw loads of a run, with the real fio and our own program."""
 
 import os
 import signal
@@ -18,6 +18,7 @@ from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.raw_loads import RawLoads, refuse_impossible
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
@@ -25,6 +26,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.storage.probe import can_probe
 from stallmark.storage.probe.probe_file import remove_leftovers
+from stallmark.storage.raw_load import arrivals
 
 __all__ = ["bench", "build_dir"]
 pytestmark = [
@@ -71,14 +73,15 @@ class Running:
         return sum(row["reads"] + row["writes"] for row in self.rows() if row["load"] == name)
 
     def programs(self) -> list[psutil.Process]:
-        """Return the fio processes on files of ours."""
+        """Return the programs at work on files of ours."""
         return programs_on(self.data)
 
 
 def programs_on(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["name", "cmdline"]):
-        if process.info["name"] == "fio" and any(str(folder) in part for part in process.info["cmdline"] or ()):
+        order = process.info["cmdline"] or []
+        if (process.info["name"] == "fio" or arrivals.__name__ in order) and any(str(folder) in part for part in order):
             found.append(process)
     return found
 
@@ -125,15 +128,24 @@ def test_loads_run_as_the_steps_say_and_leave_nothing(run, data):
     rows = one.rows()
     assert len({(row["second"], row["load"], row["cell"]) for row in rows}) == len(rows)
     for row in rows:
+        assert row["load"] == "web" or row["waiting_counts"] is None, "nothing of a scan is ever due"
         assert sum(row["latency_counts"]) == row["reads"] and row["writes"] == row["write_bytes"] == 0
         assert not row["reads"] or row["read_bytes"] / row["reads"] >= 512
+    assert any(row["waiting_counts"] is not None for row in rows)
     scans = [row for row in rows if row["load"] == "scan"]
     assert sum(row["read_bytes"] for row in scans) == sum(row["reads"] for row in scans) * 262_144
 
 
 @needs_fio
-def test_writes_are_written_down_as_such(run):
-    one = run(load("log", 1, raw="8k-random-write", outstanding=2))
+def test_the_outcome_of_direct_io_is_recorded(run, monkeypatch):
+    monkeypatch.setattr("stallmark.experiment.raw_loads.direct_io", lambda folder: DirectIo("unknown", "fuse"))
+    [recorded] = run(load("scan", 1, raw="scan")).writer.manifest.loads
+    assert recorded.raw.direct_io == DirectIo("unknown", "fuse")
+
+
+@pytest.mark.parametrize("rate", [pytest.param({}, marks=needs_fio), {"rate": "100/s"}])
+def test_writes_are_written_down_as_such(run, rate):
+    one = run(load("log", 1, raw="8k-random-write", outstanding=2, **rate))
     one.raw.set({"log": 1})
     one.until(lambda: one.ios("log"))
     one.raw.finish()
@@ -170,15 +182,15 @@ def test_a_guard_that_is_killed_takes_its_load_along_which_was_told_no_password(
     one.until(lambda: not one.programs())
 
 
-@needs_fio
-def test_a_load_that_cannot_begin_says_why(run, data):
-    one = run(load("scan", 1, raw="scan"))
+@pytest.mark.parametrize("asked", [pytest.param({"raw": "scan"}, marks=needs_fio), {"raw": "web", "rate": "9/s"}])
+def test_a_load_that_cannot_begin_says_why(run, data, asked):
+    one = run(load("it", 1, **asked))
     for file in data.rglob("*.data"):
         file.unlink()
-    one.raw.set({"scan": 1})
+    one.raw.set({"it": 1})
     one.until(lambda: one.raw.ended)
-    assert "file" in one.raw.ended["scan"][1]
-    assert "\n" not in one.raw.ended["scan"][1]
+    assert "file" in one.raw.ended["it"][1]
+    assert "\n" not in one.raw.ended["it"][1]
 
 
 @needs_fio
@@ -291,3 +303,8 @@ def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*needs fio, .*: install it"):
         refuse_impossible({"web": (RawLoad(raw="web").plan(), 1)}, engine(tmp_path), False)
+
+
+def test_ios_at_a_rate_need_no_fio(data, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refuse_impossible({"web": (RawLoad.model_validate({"raw": "web", "rate": "9/s"}).plan(), 1)}, engine(data), False)

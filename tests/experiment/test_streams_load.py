@@ -13,6 +13,7 @@ from support.query_server import Server
 
 from stallmark.driver.query_streams import Stopwatch
 from stallmark.experiment.streams_load import RunningStreams
+from stallmark.record.schema import QUERIES_LEFT
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
 
@@ -22,6 +23,7 @@ AT_A_RATE = {"kind": "fixed", "rate": 500}
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Callable[..., tuple[Server, RunningStreams]]]:
     writer, made = RecordWriter(tmp_path / "run", a_manifest()), []
+    writer.add_table("queries_left", QUERIES_LEFT)
 
     def begin(streams: int = 2, otherwise: object = None, **keys: Any) -> tuple[Server, RunningStreams]:
         load = StreamsLoad(workload="warehouse", scale={"factor": 0.01}, streams=[streams], **keys)
@@ -63,6 +65,9 @@ def test_a_new_rate_gives_up_no_query_and_forgets_those_that_wait(running, tmp_p
     assert len(found) == begun and not any(row["error"] for row in found)
     left = streams.left()
     assert left["given_up"] == 0 and left["left_waiting"].arrivals > 3
+    unended = pq.read_table(tmp_path / "run" / "queries_left.parquet").to_pylist()
+    assert len(unended) == left["left_waiting"].arrivals
+    assert all(one["started_s"] is None and one["due_s"] <= one["left_s"] for one in unended)
     assert streams.queue().due == begun + left["left_waiting"].arrivals
 
 
@@ -72,6 +77,9 @@ def test_another_number_of_streams_gives_up_what_is_under_way_and_says_so(runnin
     streams.run(0)
     assert streams.queue().streams == 0
     assert rows(tmp_path, streams) == [] and streams.left()["given_up"] == 2
+    unended = pq.read_table(tmp_path / "run" / "queries_left.parquet").to_pylist()
+    assert len([one for one in unended if one["started_s"] is not None]) == 2
+    assert all(one["due_s"] <= (one["started_s"] or one["left_s"]) <= one["left_s"] for one in unended)
 
 
 def test_streams_of_an_open_loop_take_all_22_queries_before_one_comes_again(running, tmp_path):

@@ -1,15 +1,24 @@
 """A profile of a real PostgreSQL by a role that has pg_monitor alone. The time between samples is made up."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
+from psycopg.errors import QueryCanceled
 from support.embedded_servers import copied
+from support.waiting import eventually
 
-from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.cautions import cautions
+from stallmark.analysis.profile.intervals import intervals_of
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.find import source_for
+from stallmark.record.profile.folder import read_profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0
@@ -63,6 +72,27 @@ def test_what_was_done_is_counted_and_nothing_is_created(engine, tmp_path):
     assert b"w4tch-it" not in b"".join(path.read_bytes() for path in (tmp_path / "p").iterdir())
 
 
+def test_io_that_is_counted_late_is_said_of_long_transactions_alone(engine, tmp_path):
+    assert ProfileKind.COUNTED_AT_END not in [one.kind for one in collect(engine, tmp_path / "quiet").cautions]
+    with engine.connect("reports") as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("BEGIN")
+        connection.execute("SELECT 1")
+        report = pool.submit(connection.execute, "SELECT pg_sleep(60)")
+        eventually(lambda: engine.query("SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'"))
+        collect(engine, tmp_path / "busy")
+        engine.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'")
+        with pytest.raises(QueryCanceled):
+            report.result()
+        connection.execute("ROLLBACK")
+    longest_s = intervals_of(tmp_path / "busy").longest_transaction_s
+    assert longest_s is not None and 0 < longest_s < 60
+    of_an_hour = replace(intervals_of(tmp_path / "busy"), longest_transaction_s=3600.0)
+    manifest = read_profile(tmp_path / "busy")
+    for intervals, said in ((of_an_hour, True), (replace(of_an_hour, longest_transaction_s=longest_s), False)):
+        seen = cautions(manifest, intervals, rates_of(intervals, manifest), [], None)
+        assert (ProfileKind.COUNTED_AT_END in [caution.kind for caution in seen]) == said
+
+
 def test_a_role_without_pg_monitor_sees_less_and_that_is_said(engine, tmp_path):
     found = collect(engine, tmp_path / "p", role="stranger")
     assert set(found.manifest.missing) >= {"waits", "size_bytes"}
@@ -82,3 +112,19 @@ def test_a_restart_is_said_and_no_figure_is_taken_across_it(engine, tmp_path):
     [lost] = [one for one in found.unseen if one.restart]
     assert lost.seconds <= 3 * INTERVAL_S
     assert min(found.rates.counted[Measure.TRANSACTIONS].amount) >= 0
+
+
+@pytest.mark.parametrize("setting", ["track_io_timing", "track_wal_io_timing"])
+def test_times_that_are_not_taken_are_an_epoch_of_their_own(engine, setting):
+    """The counts go on, and would meet times that stood still."""
+    major = engine.identity().version[0]
+    text = sql_file.read("stallmark.profile.postgres", f"files.{18 if major >= 18 else 16}")
+    kinds = {"log"} if setting == "track_wal_io_timing" else {"data", "tempdb"}
+    with engine.connect("work") as connection:
+        epochs = {}
+        for state in ("on", "off"):
+            connection.execute(f"SET {setting} = {state}")
+            epochs[state] = {row[0]: row[1] for row in connection.execute(text)}
+    changed = {kind for kind, epoch in epochs["on"].items() if epochs["off"][kind] != epoch}
+    assert changed == kinds & epochs["on"].keys()
+    assert all(epochs["off"][kind].endswith(" untimed") for kind in changed)

@@ -102,7 +102,8 @@ def test_what_was_attached_has_each_value(name):
 @pytest.mark.parametrize("name", RAW_IO.names)
 def test_the_io_of_a_raw_load_has_each_column(name):
     assert wrong_columns("raw_io", RAW_IO) is None
-    assert name in (wrong_columns("raw_io", RAW_IO.remove(RAW_IO.get_field_index(name))) or "")
+    wrong = wrong_columns("raw_io", RAW_IO.remove(RAW_IO.get_field_index(name)))
+    assert (wrong is None) if name.startswith("waiting_") else name in (wrong or "")  # older records lack these
 
 
 @pytest.mark.parametrize("query", ["x", "Q", "Q0", "Q23", "RF3", "Q1;"])

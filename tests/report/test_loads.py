@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from support.html_page import Page
@@ -16,6 +17,7 @@ from stallmark.report.loads.page import write_loads_report
 from stallmark.report.loads.picture import picture_of_loads
 from stallmark.report.loads.terminal import loads_table
 from stallmark.report.slide import write_loads_slide
+from stallmark.report.text import loads as words
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0))
 
@@ -64,6 +66,12 @@ def test_all_loads_have_a_page_and_each_load_of_users_its_own(blender, tmp_path)
 def test_sections_are_there_where_there_is_something_to_show(cells, tmp_path):
     page = Page(write_loads_report(cells, tmp_path / "report.html")[0].read_text(encoding="utf-8"))
     assert "cells" in page.ids and "together" not in page.ids
+
+
+def test_times_from_issuing_are_told_of_raw_loads_that_have_them(blender):
+    assert words.WAITING_UNKNOWN not in tables.figures(blender).notes
+    older = [replace(one, runs=tuple(replace(run, waiting_unknown=True) for run in one.runs)) for one in blender.points]
+    assert words.WAITING_UNKNOWN in tables.figures(replace(blender, points=older)).notes
 
 
 def test_the_table_has_a_row_for_each_variant_step_and_load(blender, ramp):

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from stallmark.scenarios.raw_load import MOST_AT_ONCE, RawLoad
+from stallmark.storage.raw_load.arrivals import MOST_PER_S
 from stallmark.storage.raw_load.patterns import NAMES, WEB, find_pattern, with_least_block
 
 
@@ -36,6 +37,12 @@ def test_a_rate_is_of_ios_or_of_bytes():
     assert (flowing.rate_iops, flowing.rate_bytes, flowing.outstanding) == (None, 100_000_000, 1)
 
 
+def test_a_rate_that_one_program_cannot_make_on_time_is_refused():
+    assert RawLoad(raw="web", rate=f"{MOST_PER_S}/s").plan().rate_iops == MOST_PER_S
+    assert "write several" in refusal(raw="web", rate=f"{MOST_PER_S + 1}/s")
+    assert RawLoad(raw="scan", rate="9000 MB/s").plan().rate_bytes == 9e9
+
+
 def test_ios_in_order_are_offered_the_same_rate_in_bytes():
     said = refusal(raw="scan", rate="200/s")
     assert RawLoad(raw="scan", rate=said.rpartition("rate: ")[2]).plan().rate_bytes == 200 * 262_144
@@ -60,7 +67,7 @@ def test_a_file_that_caches_hold_is_refused():
 
 @given(
     st.sampled_from(["web", "8k-random-write"]),
-    st.none() | st.integers(1, 10**6).map("{}/s".format) | st.integers(1, 10**5).map("{} MB/s".format),
+    st.none() | st.integers(1, MOST_PER_S).map("{}/s".format) | st.integers(1, 10**5).map("{} MB/s".format),
     st.integers(32, 10**6).map("{}MiB".format),
     st.none() | st.integers(1, 256),
 )

@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 from support import sql_server
 from support.designs import DESIGN, FILE_COLUMNS, SETTINGS_COLUMNS, TABLE_COLUMNS, shop
+from support.mssql_server import says_it_is
 from support.tds.answers import Count, Error, Rows
 from support.tds.script import Script
 
@@ -123,15 +124,18 @@ def test_a_view_that_may_not_be_read_is_a_sentence(script, engine):
 
 
 def test_a_database_is_made_in_master_and_one_statement_at_a_time(script, server, engine):
+    says_it_is(script)
     script.sql("DATABASE", Count(0))
     mssql_placement.make_database(engine, DESIGN)
+    create, *settings = mssql_placement.create_database("bank", DESIGN)
     assert [request.text for request in server.requests if "DATABASE" in request.text] == (
-        mssql_placement.create_database("bank", DESIGN)
+        [create, "ALTER DATABASE [bank] SET AUTO_CLOSE OFF", *settings]
     )
     assert {login.database for login in server.logins} == {"master"}
 
 
 def test_a_half_made_database_is_dropped(script, server, engine):
+    says_it_is(script)
     script.sql("COMPATIBILITY", Error(15048, "Valid values of the database compatibility level are 100 to 150."))
     script.sql("DATABASE", Count(0))
     with pytest.raises(
@@ -142,6 +146,7 @@ def test_a_half_made_database_is_dropped(script, server, engine):
 
 
 def test_a_database_that_could_not_be_made_is_not_dropped(script, server, engine):
+    says_it_is(script)
     script.sql("CREATE DATABASE", Error(1801, "Database 'bank' already exists. Choose a different database name."))
     with pytest.raises(StallmarkError, match="already exists"):
         mssql_placement.make_database(engine, DESIGN)

@@ -24,7 +24,7 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
@@ -78,6 +78,7 @@ TABLES: Sequence[type[MssqlCollector]] = (
     *(
         QueryStore,
         QueryStoreWaits,
+        QueryStoreState,
         Performance,
         Replicas,
         StatisticsUpdates,

@@ -1,6 +1,7 @@
 """A profile's I/O for tests, and storage that takes it in no time."""
 
-from collections.abc import Callable, Mapping
+import heapq
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,11 +43,13 @@ def mean_of_a_disk(service_ms: float, busy: float) -> float:
 
 @dataclass
 class Disks:
-    """Disks hit at random, first in, first out, and a log that flushes one write after the other."""
+    """Disks hit at random, first in, first out, and a log that flushes one write after the other. As with fio, each of
+    a stream's `threads` has one I/O under way: what is due meanwhile is issued late."""
 
     disks: int
     service_ms: float
     flush_ms: float = 1.0
+    threads: int = 32
     plays: int = 0
 
     def play(
@@ -57,28 +60,30 @@ class Disks:
         tell: Callable[[float], None] = lambda seconds: None,
     ) -> dict[StreamName, Issued]:
         self.plays += 1
-        at = np.concatenate([streams["reads"].at, streams["writes"].at])
-        ms = np.empty(len(at))
-        disk = rng.integers(0, self.disks, len(at))
-        for one in range(self.disks):
-            mine = np.flatnonzero(disk == one)
-            mine = mine[np.argsort(at[mine])]
-            ms[mine] = _queued(at[mine], self.service_ms)
-        ms[at + ms / 1000 > seconds] = np.nan
-        reads = len(streams["reads"])
-        waited = _queued(streams["log"].at, self.flush_ms)
-        flushed = np.where(streams["log"].at + waited / 1000 > seconds, np.nan, self.flush_ms)
-        return {
-            "reads": issued(streams["reads"], ms[:reads]),
-            "writes": issued(streams["writes"], ms[reads:]),
-            "log": issued(streams["log"], flushed, (waited - self.flush_ms) / 1000),
-        }
+        data = _shared([streams["reads"], streams["writes"]], self.threads, self.disks, self.service_ms, seconds, rng)
+        log = _shared([streams["log"]], 1, 1, self.flush_ms, seconds, rng)
+        return dict(zip(("reads", "writes", "log"), [*data, *log], strict=True))
 
 
-def _queued(at: np.ndarray, service_ms: float) -> np.ndarray:
-    """Return how long each takes, in ms."""
-    took, free = np.empty(len(at)), 0.0
-    for place, moment in enumerate(at.tolist()):
-        free = max(free, moment) + service_ms / 1000
-        took[place] = (free - moment) * 1000
-    return took
+def _shared(
+    streams: Sequence[Due], threads: int, disks: int, service_ms: float, seconds: float, rng: np.random.Generator
+) -> list[Issued]:
+    """Return what becomes of the I/Os of streams on the same disks."""
+    ms = [np.full(len(due), np.nan) for due in streams]
+    late_s = [np.full(len(due), np.inf) for due in streams]
+    free = [0.0] * disks
+    disk = rng.integers(0, disks, sum(map(len, streams))).tolist()
+    line = [
+        (float(due.at[first]), of, first) for of, due in enumerate(streams) for first in range(min(threads, len(due)))
+    ]
+    heapq.heapify(line)
+    while line:
+        moment, of, io = heapq.heappop(line)
+        hit = disk.pop()
+        free[hit] = ended = max(free[hit], moment) + service_ms / 1000
+        late_s[of][io] = moment - streams[of].at[io]
+        if ended <= seconds:
+            ms[of][io] = (ended - moment) * 1000
+            if io + threads < len(streams[of]):
+                heapq.heappush(line, (max(ended, float(streams[of].at[io + threads])), of, io + threads))
+    return [issued(*one) for one in zip(streams, ms, late_s, strict=True)]

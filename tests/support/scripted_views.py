@@ -22,7 +22,7 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import UserWaits
 from support import published_waits as published
@@ -111,6 +111,10 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
     QueryStoreWaits: rows(
         QueryStoreWaits.columns.names, (1.5, "query store", "bank.transfer: Buffer IO", "12 in 345 as 0", 4200)
     ),
+    QueryStoreState: rows(
+        QueryStoreState.columns.names[:-1],
+        (1.5, "query store", "READ_WRITE", 0, 12 << 20, 1000 << 20),
+    ),
     IoLatency: rows(
         ["server_time", "epoch", "session", "dropped", "histogram"],
         (1.5, "session 2026-03-02T09:00:00", "stallmark_reads", 0, published.HISTOGRAM),
@@ -134,7 +138,10 @@ SETTLED = {
     "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
     "FROM sys.dm_os_sys_info\\s*$": (rows(["target", "committed"], [8 << 20, 4 << 20]),),
     r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters": (rows(["count"], [1500]),),
-    "database_query_store_options": (rows(["state", "capture", "waits"], ["READ_WRITE", "ALL", "ON"]),),
+    "query_capture_mode_desc, options": (
+        rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),
+    ),
+    r"COL_LENGTH\('sys.query_store_replicas": (rows(["role", "counts", "waits"], [1, 8, 8]),),
     "server_event_sessions": (rows(["name"]),),
     r"FROM sys\.database_files AS log": (rows(["database", "log_file"], [7, 2]),),
     "(CREATE|DROP) EVENT SESSION": (),
@@ -156,6 +163,7 @@ def words_of(kind: type[MssqlCollector]) -> str:
         Cpu: "dm_os_ring_buffers", LogSpace: "dm_db_log_space_usage", TempDb: "dm_db_file_space_usage",
         BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog",
         QueryStore: "query_store_runtime_stats AS", QueryStoreWaits: "query_store_wait_stats AS",
+        QueryStoreState: "current_storage_size_mb",
         IoLatency: "dm_xe_session_targets", LogLatency: "dm_xe_session_targets",
         ServerCpu: "process_kernel_time_ms",
         Replicas: "dm_hadr_database_replica_states AS other", StatisticsUpdates: "STATS_DATE",

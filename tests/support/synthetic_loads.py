@@ -72,12 +72,14 @@ def make_loads_run(
     waits: Mapping[str, Mapping[str, float]] | None = None,
     experiment: str = "synthetic",
     late_s: float | None = None,
+    left: Sequence[tuple[float, float | None, float]] = (),
 ) -> Path:
     """Write a record. `unaccounted`: the share of the server's reads that no load's session has made; below 0 they have
     counted more than the server. `raw_ends_s`:
     when the raw load's rows end, in seconds since the run's start. `scanned_on_device`: 300 I/Os of it per second are
     among those of the data's device, to the run's end. `waits`: shares of the truth's classes, by load. `late_s`: the
-    queries came due at a rate, and every fourth of them waited so long for a stream."""
+    queries came due at a rate, and every fourth of them waited so long for a stream. `left`: when
+    queries were due, began and were given up."""
     names = list(dict.fromkeys(name for step in steps for name in step.rates))
     of_users = [name for name in names if name not in ("scan", "reports")]
     counts = {n: [_count(n, step, users) for step in steps] for n in names}
@@ -120,6 +122,10 @@ def make_loads_run(
         writer.append("raw_io", _raw(steps, raw_ends_s))
     if "reports" in names:
         writer.append("queries", _queries(steps, late_s))
+        writer.add_table("queries_left", schema.QUERIES_LEFT)
+        writer.append(
+            "queries_left", [dict(zip(schema.QUERIES_LEFT.names, ("reports", *one), strict=True)) for one in left]
+        )
     writer.close()
     return folder
 

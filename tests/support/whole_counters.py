@@ -10,9 +10,15 @@ from support.differences import Differences
 
 
 def whole_counters(
-    rows: pa.Table, columns: Sequence[str], group: str | None, entity: str, longest_s: float, delay_s: float
+    rows: pa.Table,
+    columns: Sequence[str],
+    group: str | None,
+    entity: str,
+    longest_s: dict[float, float],
+    delay_s: float,
 ) -> dict[str, Counters]:
-    """Return the counters of rows with a column "t"; samples further apart than `longest_s` are a gap."""
+    """Return the counters of rows with a column "t"; a sample further than `longest_s` (by its time) from the
+    one before it is a gap."""
     t = rows["t"].to_numpy()
     groups, names = _codes(rows, group)
     entities, epochs = _codes(rows, entity)[0], _codes(rows, "epoch")[0]
@@ -21,7 +27,7 @@ def whole_counters(
         picked = np.flatnonzero(groups == code)
         differences = Differences(t, entities, epochs, picked)
         totals = {}
-        gaps = np.diff(differences.times) > longest_s
+        gaps = np.diff(differences.times) > [longest_s[one] for one in differences.times[1:]]
         for column in (one for one in columns if one in rows.column_names):
             values = rows[column].cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
             if (summed := differences.total(values)) is not None:

@@ -26,7 +26,8 @@ class Pair:
             for io in (self.server, self.device)
         )
         apart = difference(server, device)
-        return Rates(server, device, apart, apart is None or abs(apart) <= COUNTS_AGREE)
+        within = COUNTS_AGREE + (self.server.uncertainty or 0.0) + (self.device.uncertainty or 0.0)
+        return Rates(server, device, apart, apart is None or abs(apart) <= within)
 
 
 @dataclass(frozen=True)

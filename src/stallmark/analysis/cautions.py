@@ -1,11 +1,13 @@
 """The cautions of an experiment: what the reader must not conclude, each only where it applies."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.above_device import above_device
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, Kind, caution
+from stallmark.analysis.page_cache import page_cache_under
 from stallmark.analysis.points import group, points, step_names
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
@@ -13,7 +15,21 @@ from stallmark.analysis.shallow_history import shallow_histories
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.course import Collector
-from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
+from stallmark.stats.thresholds import (
+    AHEAD,
+    CHECKPOINTS,
+    GROWTH,
+    LATE,
+    MISPLACED,
+    REPLICATES,
+    SCHEDULING_CPU,
+    SCHEDULING_MS,
+)
+
+POSTGRESQL = "PostgreSQL"
+"""The product that counts a session's I/O when its transaction ends; SQL Server counts that of a file at once."""
+IO_METHOD, IN_THE_SESSION = "io_method", "sync"
+"""PostgreSQL's setting from version 18 on, and its value if each session does its own reads and waits for them."""
 
 _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "warehouse": "TPC-H"}
 
@@ -39,6 +55,9 @@ class CautionKind(Kind):
     RESUMED = "experiment_resumed"
     CONDITION_REFUSED = "condition_refused"
     CPU_IN_READ_TIME = "cpu_in_read_time"
+    READS_AHEAD = "reads_begun_ahead"
+    COUNTED_AT_END = "io_counted_at_the_end"
+    TIMER_MISSED = "timer_missed"
 
 
 _GENERAL = {
@@ -61,6 +80,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
         *ends(run.manifest for run in runs),
         *_emulation(runs),
         *above_device(runs),
+        *page_cache_under(run.manifest for run in runs),
         *shallow_histories([run.manifest for run in runs]),
         *array_cautions(runs),
         *server_cautions(runs),
@@ -128,6 +148,27 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.LOCAL_DRIVER)
     elif any(one.server.at_own_address for one in alone):
         yield caution(CautionKind.OWN_ADDRESS)
+    missed = [(step, name, done, due) for run in runs for step in run.steps for name, done, due in _missed(run, step)]
+    for same in group(missed, lambda one: one[1]):
+        _, name, done, due = min(same, key=lambda one: one[2] / one[3])
+        yield caution(
+            CautionKind.TIMER_MISSED,
+            transaction=name,
+            done=done,
+            due=due,
+            steps=_names([step for step, *_ in same], runs),
+        )
+
+
+def _missed(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, int, int]]:
+    """Yield name, times done and times due of each timer that missed some: it is not caught up with."""
+    every_s = {one.name: one.every_s for one in run.manifest.workload.transactions if one.every_s}
+    for one in step.transactions if step.users else ():
+        if (period_s := every_s.get(one.name)) is None:
+            continue
+        done, due = one.committed + one.rolled_back + one.failed, int(step.interval.measured_s / period_s)
+        if done < due - 1:  # one may be under way at either end
+            yield one.name, done, due
 
 
 def _beside(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -170,6 +211,24 @@ def _times(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     fast = [step for step in _steps(runs) if _includes_scheduling(step)]
     if fast:
         yield caution(CautionKind.CPU_IN_READ_TIME, steps=_names(fast, runs))
+    at_end = [step for run in runs if run.manifest.server.product == POSTGRESQL for step in run.steps]
+    if late := [step for step in at_end if step.storage.data and _misplaced(step)[0] > MISPLACED]:
+        worst = max(late, key=_misplaced)
+        _, seconds = _misplaced(worst)
+        yield caution(
+            CautionKind.COUNTED_AT_END,
+            steps=_names(late, runs),
+            longest_s=seconds,
+            measured_s=worst.interval.measured_s,
+        )
+    for same in group(runs, lambda run: run.manifest.server.settings.get(IO_METHOD, IN_THE_SESSION)):
+        method = same[0].manifest.server.settings.get(IO_METHOD, IN_THE_SESSION)
+        ahead = [step for run in same for step in run.steps if method != IN_THE_SESSION and _may_be_waits(step)]
+        if ahead:
+            times = [times for step in ahead if (times := _device_to_server(step))]
+            yield caution(
+                CautionKind.READS_AHEAD, method=method, steps=_names(ahead, runs), times=max(times, default=None)
+            )
 
 
 def _includes_scheduling(step: StepSummary) -> bool:
@@ -177,6 +236,33 @@ def _includes_scheduling(step: StepSummary) -> bool:
     if io is None or io.read_ms is None:
         return False
     return io.read_ms < SCHEDULING_MS or (step.server.cpu_busy_share or 0) >= SCHEDULING_CPU
+
+
+def _misplaced(step: StepSummary) -> tuple[float, float]:
+    """Return about which share of the I/O is counted in another interval than it was done in, if it is counted when a
+    transaction ends, and the seconds that a transaction took: of streams the slowest query, of users the mean.
+
+    What of it is counted too early and too late is alike, and evens out among many: 16 users whose transactions take a
+    tenth of the interval misplace 1/40, a single stream with such queries 1/10.
+    """
+    took = [((step.latency.mean_ms or 0.0) / 1000, step.users)]
+    if step.streams:
+        took.append((max((query.seconds for query in step.streams.queries), default=0.0), step.streams.streams))
+    return max((seconds / step.interval.measured_s / math.sqrt(max(1, many)), seconds) for seconds, many in took)
+
+
+def _may_be_waits(step: StepSummary) -> bool:
+    """Return whether the server's time of reads may be less than they took: the device took longer, or is not seen."""
+    times = _device_to_server(step)
+    return step.storage.data is not None and step.storage.data.read_ms is not None and (times is None or times > AHEAD)
+
+
+def _device_to_server(step: StepSummary) -> float | None:
+    """Return how many times as long as for the server a read took at the device; None if either is not known."""
+    server, device = step.storage.data, step.storage.data_device
+    if server is None or device is None or not server.read_ms or device.read_ms is None:
+        return None
+    return device.read_ms / server.read_ms
 
 
 def _names(some: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str] | None:

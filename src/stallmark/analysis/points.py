@@ -1,5 +1,6 @@
 """Points of a comparison: steps that were meant to be the same, such as repeats of one variant, put together."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -44,6 +45,11 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     """Return the mean of the known values; None where there is none."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def apart_by_few_samples(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> float:
+    """Return how far apart counts of two sides may be, as a share, only because their samples were few."""
+    return math.fsum(max((step.storage.uncertainty for step in side), default=0.0) for side in (a, b))
 
 
 def group(some: Sequence[T], by: Callable[[T], Hashable]) -> list[list[T]]:

@@ -20,6 +20,7 @@ from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_io
 from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_within
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
+from stallmark.analysis.read.restarts import restart_findings
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
@@ -141,7 +142,12 @@ def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | 
                     record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), wait_parts, views, validity
                 ),
                 server.clocks.get(i.span),
-                server.gaps[i.span],
+                [
+                    *server.gaps[i.span],
+                    *restart_findings(manifest, io, views, i),
+                    *views.query_store.findings(i),
+                    *views.statements.findings(i),
+                ],
                 server.blocked[i.span],
                 streams.get(i.index),
                 maintenance_within(record, i),

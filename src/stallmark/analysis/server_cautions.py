@@ -14,6 +14,7 @@ from stallmark.stats.thresholds import AUTOVACUUM_READS, AUTOVACUUM_WRITES, FORE
 
 RECOVERY = "database recovery model"
 KEPT = "database log kept for backup"
+AUTO_CLOSE = "database auto close"
 """The server's settings, by their names in the manifest."""
 AZURE = "SQL Azure"
 """The edition of the cloud's servers, as it stands in their version."""
@@ -26,6 +27,7 @@ class ServerKind(Kind):
     NODES_UNEVEN = "numa_nodes_uneven"
     REPLICA_BEHIND = "synchronous_replica_was_not_synchronized"
     LOG_KEPT = "log_kept_until_backed_up"
+    AUTO_CLOSE = "database_closes_when_unused"
     STATISTICS_UPDATED = "statistics_updated_while_measured"
     AUTOVACUUM = "autovacuum_while_measured"
 
@@ -65,6 +67,17 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
             recovery=recovery,
             used_share=max((share for share in used if share is not None), default=None),
         )
+    closing = {database for run in runs for database in _closing(run.manifest.server)}
+    if closing:
+        yield caution(ServerKind.AUTO_CLOSE, databases=sorted(closing - {None}))
+
+
+def _closing(server: Server) -> Iterator[str | None]:
+    """Yield the databases that close once no session is in them; None for the only one or the first."""
+    for key, value in server.settings.items():
+        database, _, setting = key.rpartition(": ")
+        if setting == AUTO_CLOSE and value in ("True", "1"):
+            yield database or None
 
 
 def _behind(state: ServerState) -> float | None:

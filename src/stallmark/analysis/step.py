@@ -71,6 +71,8 @@ def summarise_step(
     transactions = transaction_summaries(workload, load, errors, interval)
     latency, service = _merged(load.latency, interval), _merged(load.service, interval)
     total = {name: int(interval.of(load.all(name)).sum()) for name in TOTALS}
+    at_the_end = manifest.left_waiting.arrivals + manifest.unheard.unfinished
+    never = total["failed"] + (at_the_end if step is manifest.steps[-1] else 0)
     data = summarise_io(io.data, interval, SERVER, "server")
     wal = summarise_io(io.wal, interval, io.wal_names, "server")
     if waits and load.attended:
@@ -142,7 +144,7 @@ def summarise_step(
             waited=step.waited,
         ),
         throughput=throughput,
-        latency=Latency(mean_ms(total), latency.summary(), service.summary()),
+        latency=Latency(mean_ms(total), latency.summary(), service.summary(), latency.summary(never)),
         storage=StorageFigures(
             data=data,
             wal=wal,

@@ -70,11 +70,13 @@ class Throughput:
 
 @dataclass(frozen=True)
 class Latency:
-    """Times of all transactions. Percentiles are as in `TransactionSummary`."""
+    """Times of all transactions. Percentiles are as in `TransactionSummary`. In the last step `judged_ms` has arrivals
+    that had not begun when the run ended, and what did not end, as well."""
 
     mean_ms: float | None
     percentiles_ms: dict[str, float | None]
     service_ms: dict[str, float | None]
+    judged_ms: dict[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,11 @@ class StorageFigures:
     reads_per_write: float | None = None  # data files
     writes_partial: Finding | None = None  # why these two are not of whole checkpoint cycles
     probe: AgainstProbe | None = None  # its reads against those of the probe before its run
+
+    @property
+    def uncertainty(self) -> float:
+        """Return the share by which counts of the server's files may be off, because their samples were few."""
+        return max((io.uncertainty or 0.0 for io in (self.data, self.wal) if io), default=0.0)
 
 
 @dataclass(frozen=True)

@@ -28,20 +28,21 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
 }
 _OF_STEP: dict[str, Callable[[StepSummary], float | None]] = {
     **{one.key: one.value for one in METRICS},
-    **{name: lambda step, name=name: step.latency.percentiles_ms.get(name) for name in PERCENTILES},  # type: ignore[misc]
+    **{name: lambda step, name=name: step.latency.judged_ms.get(name) for name in PERCENTILES},  # type: ignore[misc]
     "errors": lambda step: _failed(step.throughput.failed, step.throughput.committed + step.throughput.rolled_back),
 }
 _OF_TRANSACTION: dict[str, Callable[[TransactionSummary], float | None]] = {
     "tps": lambda one: one.tps,
     "latency": lambda one: one.latency_mean_ms,
-    **{name: lambda one, name=name: one.latency_ms.get(name) for name in PERCENTILES},  # type: ignore[misc]
+    **{name: lambda one, name=name: one.judged_ms.get(name) for name in PERCENTILES},  # type: ignore[misc]
     "errors": lambda one: _failed(one.failed, one.done),
 }
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold of the scenario, as it was written, and one step: the value in the unit of the limit. `holds` is None
+    """A threshold of the scenario, as it was written, and one step: the value in the unit of the limit, infinite for a
+    percentile that is a transaction's which was given up. `holds` is None
     where it was not measured, or the step is not to be believed."""
 
     text: str

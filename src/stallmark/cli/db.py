@@ -154,7 +154,7 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
 
 def _in_words(each: dict[str, Any]) -> str:
     said = [
-        f"{one['workload']}, {', '.join(f'{name} {value:,g}' for name, value in _measures(one).items())}"
+        f"{one['workload']}, {', '.join(f'{name} {format.exact(value)}' for name, value in _measures(one).items())}"
         for one in each["holds"]
     ] or ["content not noted by the version that built it"]
     said.append(format.size(each["bytes"]))

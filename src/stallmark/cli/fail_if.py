@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Verdict
 from stallmark.errors import StallmarkError
+from stallmark.format import short
 from stallmark.report.text.terms import term
 
 _AMOUNT = r"(\d+(?:\.\d+)?)\s*%\s*"
@@ -94,7 +95,7 @@ class FailIf:
 
 
 def _percent(share: float | None) -> str:
-    return f"{(share or 0.0) * 100:.3g} %"
+    return f"{short((share or 0.0) * 100)} %"
 
 
 def _signed(ratio: float) -> str:

@@ -26,7 +26,7 @@ from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
@@ -55,7 +55,7 @@ REGISTRY: dict[str, Sequence[type[Collector]]] = {
 """By the engine's dialect."""
 
 ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
-    "mssql": {"query_store": (QueryStore, QueryStoreWaits), "io_latency": (IoLatency,)},
+    "mssql": {"query_store": (QueryStore, QueryStoreWaits, QueryStoreState), "io_latency": (IoLatency,)},
     "postgresql": {"io_trace": (IoTrace, IoFiles)},
 }
 """By the engine's dialect, and by what a scenario asks for with `observe`: they cost the server something."""

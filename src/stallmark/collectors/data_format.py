@@ -13,7 +13,17 @@ from stallmark.collectors import ON_REQUEST, REGISTRY
 from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.record.manifest import Manifest
-from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, RAW_IO, SAMPLED, TABLES, meaning_of, unit_of
+from stallmark.record.schema import (
+    EXTERNAL,
+    MAINTENANCE,
+    PROBE_TABLES,
+    QUERIES_LEFT,
+    RAW_IO,
+    SAMPLED,
+    TABLES,
+    meaning_of,
+    unit_of,
+)
 
 _DRIVER = {
     "transactions": "Transactions that ended in a second, by type.",
@@ -33,6 +43,7 @@ _PROBE = {
 _OTHERS = {
     "maintenance": (MAINTENANCE, "Backups, checks and rebuilds beside the users, a row each."),
     "raw_io": (RAW_IO, "Reads and writes of raw loads beside the users, in a second, by load and cell."),
+    "queries_left": (QUERIES_LEFT, "Queries at a rate that did not end: given up, or forgotten before they began."),
     "external_…": (EXTERNAL, "What `stallmark attach` has added, a table for each file."),
 }
 _ON_WINDOWS: Mapping[str, Sequence[type[Collector]]] = {"mssql": (Volumes,)}

@@ -29,6 +29,8 @@ class EndedSessions:
         """Put the number of sessions in place of their names, and the losses so far into the epoch."""
         found = []
         for row in rows:
+            if row["sessions"] is None:
+                continue
             name, sessions = row["application"], set(row["sessions"].split(","))
             self._losses[name] += not self._held[name] <= sessions
             self._held[name] = sessions

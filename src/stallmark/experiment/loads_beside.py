@@ -8,6 +8,7 @@ from stallmark.driver.due_queries import QueryQueue
 from stallmark.engines.base import Engine
 from stallmark.experiment.raw_loads import RawLoads
 from stallmark.experiment.streams_load import RunningStreams
+from stallmark.record.schema import QUERIES_LEFT
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.model import TimedScenario, Variant
@@ -28,6 +29,8 @@ class LoadsBeside:
         seed, searched = scenario.contents.seed, scenario.searched_of(variant)
         times = searched.times if searched else 1.0
         self._raw = RawLoads(writer.manifest.loads, engine, writer, clock)
+        if any(isinstance(load, StreamsLoad) for load in scenario.loads_of(variant).values()):
+            writer.add_table("queries_left", QUERIES_LEFT)
         self._streams = {
             name: RunningStreams(name, load, seed, engine.database_of(load.workload), writer, clock, times)
             for name, load in scenario.loads_of(variant).items()

@@ -7,6 +7,13 @@ from stallmark.engines.base import Engine
 from stallmark.errors import as_reason
 from stallmark.scenarios.model import AnyScenario
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
+from stallmark.storage.direct_io import direct_io
+
+_PAGE_CACHE = {
+    "past": ", direct I/O",
+    "through": ", direct I/O through the system's page cache: reads may come from memory",
+    "unknown": ", direct I/O perhaps through the system's page cache",
+}
 
 
 def locations(engine: Engine, scenario: AnyScenario | None = None) -> Iterator[str]:
@@ -17,13 +24,14 @@ def locations(engine: Engine, scenario: AnyScenario | None = None) -> Iterator[s
     for variant in scenario.variants if scenario and folders else ():
         if variant.place:
             yield f"{variant.name}: data: {_described('data', Path(variant.place.data))}"
-            if variant.place.log:
-                yield f"{variant.name}: log: {_described('log', Path(variant.place.log))}"
+            log = _described("log", Path(variant.place.log)) if variant.place.log else "with the data"
+            yield f"{variant.name}: log: {log}"
 
 
 def _described(name: str, folder: Path) -> str:
     nearest = folder if folder.is_dir() else folder.parent  # it is made when the first run begins
-    return f"{folder}, {_disk(nearest)}{', direct I/O' if name == 'data' else ''}"
+    tried = direct_io(nearest) if name == "data" else None
+    return f"{folder}, {_disk(nearest)}{_PAGE_CACHE[tried.goes] if tried else ''}"
 
 
 def _disk(folder: Path) -> str:

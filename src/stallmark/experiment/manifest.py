@@ -20,6 +20,7 @@ from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedAr
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.service_level import described as described_slo
 from stallmark.storage.describe import describe
+from stallmark.storage.direct_io import direct_io
 
 
 @dataclass(frozen=True)
@@ -119,4 +120,5 @@ def devices_of(engine: Engine) -> Devices:
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}
     built_in = {name: str(folder) for name, folder in engine.built_in().items()}
-    return Devices.model_validate({"folders": lay, "built_in": built_in, **found})
+    tried = direct_io(folders["data"]) if "data" in folders and not engine.devices.models.get("data") else None
+    return Devices.model_validate({"folders": lay, "built_in": built_in, "direct_io": tried, **found})

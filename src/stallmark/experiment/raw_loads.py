@@ -1,12 +1,15 @@
-"""The raw loads of a run: their files are written before it, `fio` works on them in the steps that have them."""
+"""The raw loads of a run: their files are written before it, and read or written in the steps that have them."""
 
 import os
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -14,10 +17,12 @@ from stallmark.record import histogram
 from stallmark.record.manifest.loads import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
+from stallmark.storage.direct_io import direct_io
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.measurement import refuse_memory
 from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import find_tool
+from stallmark.storage.raw_load.arrivals import Plan
 from stallmark.storage.raw_load.command import command
 from stallmark.storage.raw_load.patterns import with_least_block
 from stallmark.storage.raw_load.process import RawProcess
@@ -32,7 +37,8 @@ class _Cell:
     load: str
     number: int
     operation: str
-    argv: Sequence[str]
+    argv: Callable[[float], Sequence[str]]
+    """The command line, for a run that began at a moment of the monotonic clock."""
 
 
 def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, emulated: bool) -> None:
@@ -46,7 +52,8 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
     for name, (plan, cells) in plans.items():
         on_array = emulated and plan.folder is None
         try:
-            find_tool("fio", emulated=on_array)
+            if not plan.rate_iops:
+                find_tool("fio", emulated=on_array)
         except StallmarkError as error:
             raise StallmarkError(f"The raw load {name} cannot run: {error}") from None
         folder = _folder(name, plan, engine)
@@ -87,7 +94,6 @@ class RawLoads:
         for name, load in self._loads.items():
             assert load.raw
             emulated = self._is_emulated(load.raw)
-            tool = find_tool("fio", emulated=emulated)
             folder = _folder(name, load.raw, self._engine)
             blocks: dict[int, float] = {}
             for number in range(1, max(load.counts) + 1):
@@ -95,9 +101,10 @@ class RawLoads:
                 file = self._files.enter_context(own_file(folder, load.raw.size_bytes))
                 blocks = with_least_block(load.raw.blocks, least_direct_bytes(file.path))
                 seed = len(self._cells) + 1  # no two cells go to the same places
-                argv = command(tool.program, tool.how, file.path, load.raw, blocks, seed)
+                argv = _argv(file.path, load.raw, blocks, seed, emulated)
                 self._cells[name, number] = _Cell(name, number, load.raw.operation, argv)
-            plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks)
+            tried = None if emulated else direct_io(folder)
+            plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks, direct_io=tried)
             recorded[name] = load.changed(raw=plan)
         self._record(recorded)
 
@@ -106,7 +113,8 @@ class RawLoads:
         for key, cell in self._cells.items():
             wanted = cell.number <= counts.get(cell.load, 0) and cell.load not in self.ended
             if wanted and key not in self._running:
-                self._running[key] = RawProcess(cell.argv, self._environment(cell), cell.operation, self._clock)
+                argv = cell.argv(time.monotonic() - self._clock())
+                self._running[key] = RawProcess(argv, self._environment(cell), cell.operation, self._clock)
             elif not wanted and key in self._running:
                 self._stop(key)
 
@@ -122,8 +130,8 @@ class RawLoads:
         over = [(cell, process) for cell, process in self._ending if process.ended]
         rows = defaultdict(list)
         for cell, process in [*working, *self._ending]:
-            for second, work in process.take():
-                rows[second].append(_row(second, cell, work))
+            for second, work, waiting in process.take():
+                rows[second].append(_row(second, cell, work, waiting))
         self._ending = [one for one in self._ending if one not in over]
         self._writer.append("raw_io", [row for second in sorted(rows) for row in rows[second]])
 
@@ -154,7 +162,17 @@ class RawLoads:
         return array.environment(of_raw_load=True) if array and self._is_emulated(plan) else {}
 
 
-def _row(second: int, cell: _Cell, work: Work) -> dict[str, object]:
+def _argv(
+    file: Path, plan: RawPlan, blocks: dict[int, float], seed: int, emulated: bool
+) -> Callable[[float], Sequence[str]]:
+    if plan.rate_iops:
+        return Plan(str(file), plan.operation, blocks, plan.size_bytes, plan.outstanding, plan.rate_iops, seed).command
+    tool = find_tool("fio", emulated=emulated)
+    argv = command(tool.program, tool.how, file, plan, blocks, seed)
+    return lambda began: argv
+
+
+def _row(second: int, cell: _Cell, work: Work, waiting: np.ndarray | None) -> dict[str, object]:
     of = cell.operation
     counts = {"reads": 0, "read_bytes": 0, "writes": 0, "write_bytes": 0} | {
         f"{of}s": work.ios,
@@ -167,6 +185,7 @@ def _row(second: int, cell: _Cell, work: Work) -> dict[str, object]:
         **counts,
         "latency_us": work.latency_us,
         **histogram.columns("latency", histogram.of_counts(work.buckets)),
+        **(histogram.columns("waiting", histogram.of_counts(waiting)) if waiting is not None else {}),
     }
 
 

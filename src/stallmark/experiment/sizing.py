@@ -28,6 +28,7 @@ from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
+from stallmark.format import exact, short
 from stallmark.quantities import PoolSize
 from stallmark.record import machine
 from stallmark.record.folder_lock import alone
@@ -144,10 +145,10 @@ class SizingRunner:
             engine.devices.relax()
 
     def _show_level(self, level: Next, seconds: float) -> None:
-        note = f"{level.level:g} times the profile, {seconds:.0f} s"
+        note = f"{exact(level.level)} times the profile, {seconds:.0f} s"
         if self._made.replay:
             last = self._made.replay.levels[-1]
-            note += f" ({last.level:g} {level_verdict(last.verdict)})"
+            note += f" ({exact(last.level)} {level_verdict(last.verdict)})"
         self._show.advance(0, note)
 
     def _keep(self, found: Replay) -> None:
@@ -252,5 +253,5 @@ def _places(scenario: SizingScenario, engine: Engine) -> _Places:
 
 
 def _rates_in_words(rates: dict[str, float]) -> str:
-    said = ", ".join(f"{name} {rate:,.3g}" for name, rate in rates.items() if rate)
+    said = ", ".join(f"{name} {short(rate)}" for name, rate in rates.items() if rate)
     return f"Rates at which the loads should do what the profile’s server did, per second: {said}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stallmark.driver.due_queries import DueQueries, QueryQueue
-from stallmark.driver.query_streams import Query, QueryDrive
+from stallmark.driver.query_streams import Query, QueryDrive, Taken
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
 from stallmark.record.manifest.course import LeftWaiting
@@ -33,7 +33,8 @@ class RunningStreams:
         clock: Callable[[], float],
         times: float = 1.0,
     ):
-        """Prepare a load whose queries come due, if at a rate, at so many `times` that of the scenario."""
+        """Prepare a load whose queries come due, if at a rate, at so many `times` that of the scenario. The record has
+        a table for those that do not end."""
         self._choice = load.choice(seed)
         self._dialect = engine.dialect
         self._drive = QueryDrive(engine, writer, load.timeout, clock, name, application("streams", name))
@@ -42,6 +43,8 @@ class RunningStreams:
         self._rate = arrivals.rate
         rng = random.Random(f"{seed}/{writer.manifest.repeat}/queries of {name}")
         self._due = DueQueries(arrivals, rng, clock) if arrivals.rate else None
+        self._writer, self._name, self._clock = writer, name, clock
+        self._forgotten = self._recorded = 0
         self.poll = self._drive.poll
         self.notes = self._drive.notes
 
@@ -67,12 +70,15 @@ class RunningStreams:
         self._rate = rate
         if self._due and self._streams:
             self._due.take_rate(rate)
+            self._record_left(self._due)
 
     def finish(self) -> None:
         """End the streams, and give up what is under way."""
         if self._due:
             self._due.take_rate(0)
         self._drive.finish()
+        if self._due:
+            self._record_left(self._due)
         self._streams = 0
 
     def queue(self) -> QueryQueue | None:
@@ -81,8 +87,16 @@ class RunningStreams:
 
     def left(self) -> dict[str, Any]:
         """Return what was not done, for the manifest. Call it after `finish`."""
-        forgotten = self._due.forgotten if self._due else 0
-        return {"left_waiting": LeftWaiting(arrivals=forgotten), "given_up": self._drive.given_up}
+        return {"left_waiting": LeftWaiting(arrivals=self._forgotten), "given_up": len(self._drive.given_up)}
+
+    def _record_left(self, due: DueQueries) -> None:
+        """Record the queries that were due and of which there will be no row."""
+        left = [Taken(due_s, None) for due_s in due.take_forgotten()]
+        self._forgotten += len(left)
+        left += self._drive.given_up[self._recorded :]
+        self._recorded = len(self._drive.given_up)
+        now_s = self._clock()
+        self._writer.append("queries_left", [{"load": self._name, **one._asdict(), "left_s": now_s} for one in left])
 
     def _steps(self, number: int, streams: int) -> list[Query]:
         """Return the steps of a stream: the orders of the table from its number on, so that no two streams have the

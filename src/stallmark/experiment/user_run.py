@@ -15,6 +15,7 @@ from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
 from stallmark.experiment.steered_sink import steered_sink
 from stallmark.experiment.work import Work, of_load, on_machines
+from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
@@ -123,7 +124,7 @@ class Run(AnyRun):
         if self._scenario.searched_of(self._variant):
             note = f"{phase}, {progress.step.name}, {progress.tps:,.0f} TPS"
             if judged := progress.last_level:
-                note += f" ({judged.level:g} {level_verdict(judged.verdict)})"
+                note += f" ({exact(judged.level)} {level_verdict(judged.verdict)})"
         if progress.errors:
             note += f", {progress.errors} errors"
         self._show.advance(progress.elapsed_s, note, self._ends_s(progress), phase)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from stallmark.record.manifest.part import LONGEST_S
-from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, RAW_IO, TABLES
+from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, QUERIES_LEFT, RAW_IO, TABLES
 
 TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "code", "collector", "commit_mode", "counter", "database", "entity",
@@ -30,7 +30,9 @@ _NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))
 _EITHER: Final = frozenset(("type", "wait_ms"))
 _LISTS = ("_gaps", "_counts")
 _ADDED_LATER: Final = {name: frozenset(("load", "machine", "due_s")) for name in TABLES} | {
-    "transaction_io": frozenset(("load", "writes"))
+    "transaction_io": frozenset(("load", "writes")),
+    "probe_steps": frozenset(("device_bytes",)),
+    "raw_io": frozenset(("waiting_gaps", "waiting_counts")),
 }
 """Columns that older records lack, by table."""
 _NEEDED: Final = {
@@ -50,9 +52,12 @@ _UNKNOWN: Final = {
     "transaction_io": frozenset(("read_us", "writes")),
     "queries": frozenset(QUERIES.names) - {"phase", "stream", "position", "query", "started_s", "seconds"},
     "maintenance": frozenset(("error",)),
+    "probe_steps": frozenset(("device_bytes",)),
+    "queries_left": frozenset(("started_s",)),
+    "raw_io": _ADDED_LATER["raw_io"],
 }
 """Columns that may be null, of our own tables."""
-_OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENANCE}
+_OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENANCE, "queries_left": QUERIES_LEFT}
 
 
 def wrong_columns(table: str, schema: pa.Schema) -> str | None:

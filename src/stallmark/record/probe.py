@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from math import ceil
 
+from stallmark.record.direct_io import DirectIo
 from stallmark.stats.thresholds import SAMPLES_BEYOND
 
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -64,6 +65,8 @@ class ProbeStep:
     mean_ms: float
     histogram: tuple[tuple[float, int], ...] = ()
     windows: tuple[tuple[float, float], ...] = ()
+    device_bytes: int | None = None
+    """Bytes that the block device counted meanwhile, in the step's direction, of everybody. None if unknown."""
 
     @property
     def iops(self) -> float:
@@ -107,6 +110,8 @@ class ProbeResult:
     file_bytes: int
     started: str
     steps: tuple[ProbeStep, ...]
+    direct_io: DirectIo | None = None
+    """None on an emulated array, whose own time counts, and if it was not tried."""
 
     def curves(self) -> dict[Pattern, list[ProbeStep]]:
         """Return the steps of each pattern, fewest outstanding first; patterns in the order they were measured."""

@@ -142,6 +142,15 @@ QUERIES = pa.schema(
     ]
 )
 """The queries of query runs; a value that the server does not report is null."""
+QUERIES_LEFT = pa.schema(
+    [
+        _LOAD,
+        column("due_s", pa.float64(), "when it was due, since the run's start"),
+        column("started_s", pa.float64(), "when it was sent, since the run's start; null: it never was"),
+        column("left_s", pa.float64(), "when it was given up or forgotten, since the run's start"),
+    ]
+)
+"""Queries at a rate that did not end: given up under way, or forgotten before a stream was free."""
 MAINTENANCE = pa.schema(
     [
         column("kind", pa.string(), "backup, check or rebuild"),
@@ -161,11 +170,16 @@ RAW_IO = pa.schema(
         column("read_bytes", pa.int64(), "bytes read"),
         column("writes", pa.int64(), "writes that ended", "I/Os"),
         column("write_bytes", pa.int64(), "bytes written"),
-        column("latency_us", pa.int64(), "from issuing an I/O to its end, summed over reads and writes"),
+        column("latency_us", pa.int64(), "from issuing an I/O (at a rate of I/Os: from when it was due) to its end, "
+               "summed over reads and writes"),
         column("latency_gaps", pa.list_(pa.int16()), "histogram of latency in µs: distances of its buckets", "buckets"),
         column("latency_counts", pa.list_(pa.int32()), "histogram of latency: count of each bucket", "I/Os"),
+        column("waiting_gaps", pa.list_(pa.int16()), "I/Os that were due and had not ended at the end of the second, a "
+               "histogram of how long they had waited: distances of its buckets; null of a load without a rate of I/Os",
+               "buckets"),
+        column("waiting_counts", pa.list_(pa.int32()), "the same: count of each bucket", "I/Os"),
     ]
-)
+)  # fmt: skip
 """Raw loads beside the users, a row for each second in which a cell's program ran; the table is there where a run has
 such loads. The program reports about every second, and its I/Os are taken to be spread evenly between two reports."""
 _PATTERN = column("pattern", pa.string(), 'as the scenario names it: "8k-random-read"')
@@ -181,6 +195,7 @@ PROBE_STEPS = pa.schema(
         column("ios", pa.int64(), "ended in it", "I/Os"),
         column("bytes", pa.int64(), "read or written in it", "bytes"),
         column("mean_ms", pa.float64(), "from issuing an I/O to its end, mean"),
+        column("device_bytes", pa.int64(), "counted by the block device meanwhile, in this direction", "bytes"),
     ]
 )
 PROBE_HISTOGRAM = pa.schema(

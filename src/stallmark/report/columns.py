@@ -9,7 +9,7 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.marks import marks as marks_of
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import plural
+from stallmark.format import NBSP, percent, plural
 from stallmark.report.text import sentence
 from stallmark.report.text.marks import word
 
@@ -35,6 +35,12 @@ def rate(io: IoSummary | None, name: str) -> float | None:
     return getattr(io, name) if io is not None and io.seconds > 0 else None
 
 
+def counted(value: float | None, io: IoSummary | None) -> str:
+    """Write a figure that rests on counts of I/Os, with how far it may be off if their samples were few."""
+    text = format.number(value)
+    return f"{text} ±{NBSP}{percent(io.uncertainty)}" if value is not None and io and io.uncertainty else text
+
+
 def _latency(name: str, importance: int) -> Column:
     return Column(
         "Latency", name, "ms", lambda s: format.number(s.latency.percentiles_ms.get(name)), importance, percentile=name
@@ -51,12 +57,12 @@ RESPONSE: tuple[Column, ...] = (
     _latency("p95", 1),
     _latency("p99", 4),
     _latency("max", 12),
-    Column("Data files", "reads", "per tx", lambda s: format.number(s.storage.reads_per_transaction), 2),
-    Column("Data files", "writes", "per tx", lambda s: format.number(s.storage.writes_per_transaction), 14),
+    Column("Data files", "reads", "per tx", lambda s: counted(s.storage.reads_per_transaction, s.storage.data), 2),
+    Column("Data files", "writes", "per tx", lambda s: counted(s.storage.writes_per_transaction, s.storage.data), 14),
     Column("Data files", "reads", "per write", lambda s: format.number(s.storage.reads_per_write), 15),
     Column("Data files", "read", "ms", lambda s: format.number(s.storage.data.read_ms if s.storage.data else None), 1),
-    Column("Data files", "IOPS", "", lambda s: format.number(rate(s.storage.data, "iops")), 3),
-    Column("Data files", "MB/s", "", lambda s: format.number(rate(s.storage.data, "mb_per_s")), 9),
+    Column("Data files", "IOPS", "", lambda s: counted(rate(s.storage.data, "iops"), s.storage.data), 3),
+    Column("Data files", "MB/s", "", lambda s: counted(rate(s.storage.data, "mb_per_s"), s.storage.data), 9),
     Column("Data files", "hits", "", lambda s: format.share(s.server.hit_share), 10),
     Column("Busy", "CPU", "host", lambda s: format.share(s.server.cpu_busy_share), 11),
     Column("Busy", "device", "data", lambda s: format.share(s.storage.busy_share), 13),

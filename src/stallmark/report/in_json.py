@@ -32,7 +32,7 @@ from stallmark.report.text.device import labelled
 GROUPS: dict[type, dict[str, str]] = {
     StepInterval: {},
     Throughput: {},
-    Latency: {"mean_ms": "latency_mean_ms", "percentiles_ms": "latency_ms"},
+    Latency: {"mean_ms": "latency_mean_ms", "percentiles_ms": "latency_ms", "judged_ms": "judged_latency_ms"},
     StorageFigures: {
         "data": "data_io",
         "wal": "wal_io",

@@ -41,7 +41,7 @@ def _predictions(one: WhatIf) -> Table:
             f"{format.number(found.read_ms)} ms",
             format.number(found.tps),
             f"{format.number(found.low)}–{format.number(found.high)}",
-            format.signed_share(found.tps / one.tps - 1),
+            format.signed(found.tps / one.tps - 1),
             term(found.limit) if found.limit else "differs by run",
         ]
         for found in one.predictions

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from stallmark.format import exact
 from stallmark.stats.thresholds import CEILING_CONFIRMED, CEILING_VISITS
 
 
@@ -54,7 +55,8 @@ class Asked:
 
     def name_of(self, level: float) -> str:
         """Return the name of a step at this level: whole ones are users, others rates or multiples."""
-        return f"{level:g} ×" if self.multiple else f"{level:g} users" if self.whole else f"{level:g} per second"
+        number = exact(level).replace(",", "")
+        return f"{number} ×" if self.multiple else f"{number} users" if self.whole else f"{number} per second"
 
     @property
     def most_levels(self) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.findings import facts_of
 from support.html_page import Page
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
@@ -16,6 +17,7 @@ from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark.analysis.finding import invalid
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.server_views import transaction_of
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.cli.selftest.record import deadlocks as selftest_deadlocks
@@ -151,7 +153,6 @@ def test_the_longest_waits_by_resource(tmp_path):
         *wait_rows("SOS_SCHEDULER_YIELD", 900, 9000, 8990),
         *wait_rows("WRITELOG", 400, 300, 10),
         *wait_rows("LAZYWRITER_SLEEP", 1, 1000, 0),
-        *wait_rows("LCK_M_X", 100, 800, 0, cleared=20),
         *wait_rows("LATCH_EX", 0, 0, 0),
     ]
     found = step(tmp_path / "run", server_waits=rows).waits.server_waits
@@ -276,6 +277,50 @@ def test_a_statements_counts_are_those_of_all_its_plans(tmp_path):
     per_execution = (found.physical_reads, found.cpu_ms, found.waited_ms)
     assert found.executions > 4000 and all(per_execution)
     assert found.waited_ms / found.executions == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "plans"),
+    [
+        ([("A", 0, 99)], 0),
+        ([("A", 0, 20), ("B", 20, 99)], 1),
+        ([("A", 0, 20), ("B", 20, 30), ("C", 30, 99)], 2),
+        ([("A", 0, 5), ("B", 5, 99)], 0),  # gone before the step
+        ([("A", 0, 36), ("B", 20, 99)], 0),  # both there to the end
+    ],
+)
+def test_plans_that_left_the_cache_leave_a_part_of_the_counts(tmp_path, rows, plans):
+    statement = [row for plan, begin, end in rows for row in statement_rows(plan, begin, end, 400, 2.5)]
+    other = list(statement_rows("X", 0, 99, 10, 1, procedure="bank.other"))
+    experiment = summary(run(tmp_path / "run", statements=[*statement, *other]))
+    [only] = experiment.steps
+    facts = facts_of(only.validity.gaps, ReadKind.PLANS_LEFT)
+    assert facts == ([{"plans": plans, "procedures": ["bank.transfer"]}] if plans else [])
+    assert {one.procedure: one.whole for one in only.server.statements} == {
+        "bank.transfer": not plans,
+        "bank.other": True,
+    }
+    shown = {str(row[1]): str(row[3]) for row in statements_table(experiment).rows}
+    assert shown["bank.transfer"].startswith("≥ ") == bool(plans) and "≥" not in shown["bank.other"]
+
+
+def test_a_plan_at_rest_that_leaves_the_cache_loses_no_counts(tmp_path):
+    rest = [row | {"executions": 900} for row in statement_rows("A", 0, 20, 1, 1)]
+    found = step(tmp_path / "run", statements=[*rest, *statement_rows("B", 0, 99, 10, 1, procedure="bank.other")])
+    assert not facts_of(found.validity.gaps, ReadKind.PLANS_LEFT)
+
+
+WAITED = ["LATCH_EX", "PAGEIOLATCH_SH"]
+
+
+@pytest.mark.parametrize(("cleared", "names"), [(None, WAITED), (20, []), (5, WAITED)])
+def test_waits_that_somebody_cleared_are_left_out_and_it_is_said(tmp_path, cleared, names):
+    """DBCC SQLPERF clears all types; one that has as many again at the next sample does not show it."""
+    rows = [*wait_rows("PAGEIOLATCH_SH", 80, 500, 20), *wait_rows("LATCH_EX", 80, 500, 20, cleared)]
+    found = step(tmp_path / "run", server_waits=rows)
+    assert sorted(wait.wait_type for wait in found.waits.server_waits) == names
+    facts = facts_of(found.validity.gaps, ReadKind.COUNTERS_RESTARTED)
+    assert facts == ([] if names else [{"sources": ["Waits of the server"]}])
 
 
 def test_the_report_names_who_reads_who_computes_and_who_waits(tmp_path):

@@ -65,6 +65,7 @@ def test_each_has_a_connection_before_it_samples_and_asks_a_view_of_its_own(serv
         if isinstance(c, MssqlCollector) and not c.polling and not isinstance(c, LogLatency)  # which makes sessions too
     ]
     assert counters[0].major == 16  # asks who the server is, once
+    assert all(counter.sql for counter in counters)  # as `unavailable` tried it
     logins = len(server.responder.logins)
     for number, collector in enumerate(counters, 1):
         collector.open()

@@ -4,8 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from support.findings import facts_of
 from support.mssql_records import SECONDS, run, step, summary
+from support.terminal import show
 
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import server as server_tables
@@ -56,7 +59,37 @@ def test_rounding_is_no_restart(tmp_path):
 
 def test_a_store_that_was_cleared_says_nothing(tmp_path):
     rows = [row if row["t"] < 20 else row | {"executions": 1} for row in statements("1 in 9 as 0", 400, 1)]
-    assert step(tmp_path / "run", query_store=rows).server.query_store == []
+    found = step(tmp_path / "run", query_store=rows)
+    assert found.server.query_store == []
+    assert facts_of(found.validity.gaps, ReadKind.COUNTERS_RESTARTED) == [{"sources": ["Query Store"]}]
+
+
+@pytest.mark.parametrize(
+    ("gone", "begun", "dropped"),
+    [
+        (25, 25, True),  # removed to make room, and captured anew
+        (99, 99, False),
+        (5, 5, False),  # before the step
+    ],
+)
+def test_counts_that_it_dropped_while_they_rose_are_said(tmp_path, gone, begun, dropped):
+    rows = [
+        *statements("1 in 9 as 0", 400, 1, end=gone), *statements("7 in 9 as 0", 400, 1, begin=begun),
+        *statements("2 in 9 as 0", 10, 1, procedure="bank.balance"),
+    ]  # fmt: skip
+    found = step(tmp_path / "run", query_store=rows)
+    facts = facts_of(found.validity.gaps, ReadKind.QUERY_STORE_DROPPED)
+    assert facts == ([{"procedures": ["bank.transfer"]}] if dropped else [])
+    assert {one.name: one.whole for one in found.server.query_store} == {
+        "bank.transfer": not dropped,
+        "bank.balance": True,
+    }
+
+
+def test_an_interval_that_ended_long_ago_is_no_longer_shown_and_nothing_is_dropped(tmp_path):
+    ended = [row | {"executions": min(row["executions"], 4000)} for row in statements("1 in 9 as 0", 400, 1, end=25)]
+    found = step(tmp_path / "run", query_store=[*ended, *statements("1 in 10 as 0", 400, 1, begin=10)])
+    assert not facts_of(found.validity.gaps, ReadKind.QUERY_STORE_DROPPED)
 
 
 def test_the_longest_waits_stand_beside_their_procedure(tmp_path):
@@ -82,3 +115,82 @@ def test_the_report_shows_it(tmp_path):
     assert second[0] == "bank.balance" and second[-1] == "–"
     assert "Query Store" in render(experiment)
     assert experiment_in_json(experiment)["runs"][0]["steps"][0]["query_store"][0]["name"] == "bank.transfer"
+
+
+def states(
+    full_from: float | None, reason: int = 65536, until: float = SECONDS + 1, **more: Any
+) -> Iterable[dict[str, Any]]:
+    """The state, sampled every 5 s, of a store that is full for a while."""
+    for t in range(0, SECONDS + 1, 5):
+        stopped = full_from is not None and full_from <= t < until
+        yield {
+            "t": float(t), "server_time": float(t), "epoch": "query store",
+            "state": "READ_ONLY" if stopped else "READ_WRITE", "readonly_reason": 65536 if stopped else 0,
+            "stored_bytes": 1000 << 20, "most_bytes": 1000 << 20,
+        } | more  # fmt: skip
+
+
+def still(rows: Iterable[dict[str, Any]], since: float) -> list[dict[str, Any]]:
+    """Counts that stand still, as those of a store that is full."""
+    rows = list(rows)
+    last = max((row for row in rows if row["t"] <= since), key=lambda row: row["t"])
+    return [row if row["t"] <= since else last | {"t": row["t"], "server_time": row["server_time"]} for row in rows]
+
+
+def test_a_store_that_is_full_in_mid_run_has_a_part_of_the_counts_and_says_so(tmp_path):
+    folder = run(
+        tmp_path / "run", query_store=still(statements("1 in 9 as 0", 400, 1), 20), query_store_state=states(20)
+    )
+    experiment = summary(folder)
+    [only] = experiment.steps
+    [found] = only.server.query_store
+    assert found.executions == 400 * 15 and not found.whole  # of 12,000
+    [facts] = facts_of(only.validity.gaps, ReadKind.QUERY_STORE_STOPPED)
+    assert facts == {"database": None, "state": "READ_ONLY", "reason": 65536, "after_s": 15, "measured_s": 30}
+    [row] = server_tables.query_store(experiment).rows
+    assert str(row[2]) == "≥ 6,000"
+    page = render(experiment)
+    assert "(it is full) after 15.0 of the 30.0 s measured" in page and "MAX_STORAGE_SIZE_MB" in page
+    told = experiment_in_json(experiment)["runs"][0]["steps"][0]
+    assert told["query_store"][0]["whole"] is False
+    assert "query_store_stopped" in str(told)
+    screen = show(experiment, 200)
+    assert "Query Store was seen READ_ONLY (it is full)" in screen
+
+
+@pytest.mark.parametrize(
+    ("full_from", "until", "after_s"),
+    [
+        (None, 99, None),  # never
+        (0, 5, None),  # before the step alone
+        (0, 99, 0), (30, 99, 25), (10, 15, 5),
+        (35, 99, 30),  # seen at the end: since when is not known
+    ],
+)  # fmt: skip
+def test_only_what_touches_the_measured_interval_counts(tmp_path, full_from, until, after_s):
+    rows = {"query_store": statements("1 in 9 as 0", 400, 1), "query_store_state": states(full_from, until=until)}
+    found = step(tmp_path / "run", **rows)
+    facts = facts_of(found.validity.gaps, ReadKind.QUERY_STORE_STOPPED)
+    assert [one["after_s"] for one in facts] == ([] if after_s is None else [after_s])
+    assert found.server.query_store[0].whole is (after_s is None)
+
+
+def test_of_several_databases_only_the_one_that_stopped_is_marked(tmp_path):
+    rows = [
+        *statements("1 in 9 as 0", 400, 1, procedure="bank.bank.transfer"),
+        *statements("1 in 9 as 0", 400, 1, procedure="mail.mail.send"),
+    ]
+    told = [*states(20, database="mail"), *states(None, database="bank")]
+    found = step(tmp_path / "run", query_store=rows, query_store_state=told)
+    assert {one.name: one.whole for one in found.server.query_store} == {
+        "bank.bank.transfer": True,
+        "mail.mail.send": False,
+    }
+    [facts] = facts_of(found.validity.gaps, ReadKind.QUERY_STORE_STOPPED)
+    assert facts["database"] == "mail"
+
+
+def test_an_older_record_has_no_states_and_nothing_is_said(tmp_path):
+    found = step(tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1))
+    assert found.server.query_store[0].whole
+    assert not facts_of(found.validity.gaps, ReadKind.QUERY_STORE_STOPPED)

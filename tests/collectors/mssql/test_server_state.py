@@ -180,6 +180,7 @@ def test_null_is_no_value(tmp_path):
 
 GREW = {0: 1 << 20, 2: 2 << 20, 10: 3 << 20}
 GRANTS, LOCKED = "Memory Grants Pending", "Number of Deadlocks/sec"
+CLOSES = "database auto close"
 FULL = {"database recovery model": "FULL"}
 SECOND_FULL = {"database recovery model": "SIMPLE", "mail: database recovery model": "FULL"}
 
@@ -204,6 +205,9 @@ SECOND_FULL = {"database recovery model": "SIMPLE", "mail: database recovery mod
         ({ServerKind.LOG_KEPT}, {"settings": SECOND_FULL, "momentary": {KEPT: "0", f"mail: {KEPT}": "1"}}),
         (set(), {"settings": SECOND_FULL, "momentary": {KEPT: "0"}}),
         (set(), {"settings": SECOND_FULL, "momentary": {KEPT: "1", f"mail: {KEPT}": "0"}}),
+        ({ServerKind.AUTO_CLOSE}, {"settings": {CLOSES: "True"}}),
+        ({ServerKind.AUTO_CLOSE}, {"settings": {CLOSES: "False", f"mail: {CLOSES}": "True"}}),
+        (set(), {"settings": {CLOSES: "False"}}),
         ({ServerKind.STATISTICS_UPDATED}, {"statistics_updates": [counted_anew(12, 6.5), counted_anew(22, 16.5)]}),
         (set(), {"statistics_updates": [counted_anew(8, 7.5), counted_anew(40, 2.0), counted_anew(12, None)]}),
         (set(), {"replicas": [*SOUND, *FAR]}),

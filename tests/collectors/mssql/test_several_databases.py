@@ -300,8 +300,8 @@ def test_a_right_that_is_missing_in_one_is_said_of_it(server: Server, two: Two) 
 
 
 def test_query_store_that_is_off_in_one_is_said_of_it(server: Server, two: Two) -> None:
-    names = ["state", "capture", "waits"]
-    states = {BANK: rows(names, ["READ_WRITE", "ALL", "ON"]), MAIL: rows(names, ["OFF", "NONE", "OFF"])}
+    names = ["state", "capture", "waits", "reason"]
+    states = {BANK: rows(names, ["READ_WRITE", "ALL", "ON", 0]), MAIL: rows(names, ["OFF", "NONE", "OFF", 0])}
     scripted(server, "database_query_store_options", states)
     answer_all(server)
     assert str(QueryStore(two).unavailable()).startswith("In o'mail]: Query Store is OFF")

@@ -97,7 +97,7 @@ def test_a_gap_is_said_and_rates_are_over_the_time_that_was_seen(
         ({"slow": lambda now: 15 < now < 20, "answer_s": 2.5}, None),  # in the middle it changes nothing
         ({"slow": lambda now: now < 8, "answer_s": 2.5}, 2.5),
         ({"slow": lambda now: now > 33, "answer_s": 2.5}, 2.5),
-        ({"slow": lambda now: True, "queue_s": 1.2, "answer_s": 1.2}, 4.8),
+        ({"slow": lambda now: True, "queue_s": 1.2, "answer_s": 1.2}, 2.4),
     ],
 )
 def test_where_it_matters_that_calls_are_slow_it_is_said(server, tmp_path, programme, seconds) -> None:
@@ -108,6 +108,22 @@ def test_where_it_matters_that_calls_are_slow_it_is_said(server, tmp_path, progr
     assert step.storage.data.read_ms == pytest.approx(READ_MS, rel=0.001)
     rate = step.storage.data.reads / step.storage.data.seconds
     assert rate == pytest.approx(READS_PER_S, rel=0.01 + sum(one["seconds"] / 30 for one in rough))
+
+
+@pytest.mark.parametrize("programme", [{"answer_s": 3.9}, {"queue_s": 3.9}, {"queue_s": 2.0, "answer_s": 4.5}])
+def test_a_view_that_takes_seconds_gives_figures_with_their_uncertainty(server, tmp_path, programme) -> None:
+    run = found(server, tmp_path, slow=lambda now: True, **programme)
+    [step] = run.steps
+    [few] = facts_of(step.validity.gaps, ReadKind.FEW_SAMPLES)
+    apart_s = 4 if sum(programme.values()) < 5 else 7
+    assert few["seconds"] == pytest.approx(apart_s, abs=0.6) and few["measured_s"] == 30
+    assert not facts_of(step.validity.gaps, ReadKind.NOT_READ)
+    assert not facts_of(step.validity.invalid, ValidityKind.COUNTERS_INCOMPLETE)
+    data = step.storage.data
+    assert data is not None and data.seconds == 30
+    assert data.uncertainty == pytest.approx(few["seconds"] / 30, rel=0.2)
+    assert data.reads / data.seconds == pytest.approx(READS_PER_S, rel=data.uncertainty)
+    assert data.read_ms == pytest.approx(READ_MS, rel=0.001)
 
 
 def test_gaps_stand_in_the_terminal_and_in_the_report(server: Server, tmp_path: Path) -> None:

@@ -164,13 +164,24 @@ class Database:
         self.fails_by: Error | None = None
         self.begins = True
         """A restore that fails does so after it has begun."""
+        self.closes, self.copy_closes = False, False
+        """AUTO_CLOSE, as it is now and as the copy has it."""
         self.may_open = True
         """True if this login may say SET ONLINE."""
-        columns = [Column("state", nvarchar(60)), Column("access", nvarchar(60))]
-        script.sql("FROM sys.databases", lambda _: [Rows(columns, [(self.state, self.access)] if self.state else [])])
+        columns = [Column("state", nvarchar(60)), Column("access", nvarchar(60)), Column("closes", INT)]
+        script.sql("FROM sys.databases", lambda _: [Rows(columns, [self.row] if self.state else [])])
+        script.sql("SET AUTO_CLOSE OFF$", self._stay_open)
         script.sql("SET OFFLINE WITH ROLLBACK IMMEDIATE$", lambda _: self._set("OFFLINE"))
         script.sql("SET ONLINE$", lambda _: self._set("ONLINE"))
         script.sql("^RESTORE DATABASE", self._restore)
+
+    @property
+    def row(self) -> tuple[str | None, str, int]:
+        return self.state, self.access, int(self.closes)
+
+    def _stay_open(self, _) -> list:
+        self.closes = False
+        return [Count(0)]
 
     def become(self, state: str | None, access: str = "MULTI_USER") -> None:
         assert self.script.databases
@@ -193,6 +204,7 @@ class Database:
             self.become("RESTORING" if self.begins else self.state)
             return [self.fails_by]
         self.become("ONLINE")
+        self.closes = self.copy_closes
         return [Count(0)]
 
 
@@ -214,6 +226,21 @@ def test_a_restore_leaves_the_database_open_and_no_note(engine, server, script, 
     engine.backup.restore()
     assert restores(server) == [OFFLINE, RESTORE]
     assert bank.state == "ONLINE" and not script.properties.values
+
+
+STAY_OPEN = "ALTER DATABASE [bank] SET AUTO_CLOSE OFF"
+
+
+@pytest.mark.parametrize(
+    ("before", "in_copy", "after", "said"),
+    [(False, True, False, [STAY_OPEN]), (False, False, False, []), (True, True, True, []), (True, False, False, [])],
+)
+def test_a_restore_brings_no_auto_close_to_a_database_that_stayed_open(
+    engine, server, bank, before, in_copy, after, said
+):
+    bank.closes, bank.copy_closes = before, in_copy
+    engine.backup.restore()
+    assert restores(server) == [OFFLINE, RESTORE, *said] and bank.closes is after
 
 
 def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_again(engine, server, script, bank):

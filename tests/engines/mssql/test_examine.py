@@ -27,7 +27,7 @@ from stallmark.engines.mssql.examine import examine, limits
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 
-LEVEL, RECOVERY = {"is": 160}, {"is": "SIMPLE"}
+LEVEL, RECOVERY, CLOSES = {"is": 160}, {"is": "SIMPLE"}, {"is": 0}
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
 
@@ -37,6 +37,7 @@ def script() -> Script:
     script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB",)]))
     script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
     script.sql("Updateability", Rows([Column("is", nvarchar(60))], [("READ_WRITE",)]), times=1)
+    script.sql("is_auto_close_on", lambda _: [Rows([Column("closes", INT)], [(CLOSES["is"],)])])
     script.sql("'Recovery'", lambda _: [Rows([Column("model", nvarchar(60))], [(RECOVERY["is"],)])])
     script.sql("compatibility_level", lambda _: [Rows([Column("level", INT)], [(LEVEL["is"],)])])
     return script
@@ -177,6 +178,21 @@ def test_who_may_empty_the_caches(script, engine, version, question, needed):
     answer_may(script, question, 0)
     engine.caches.allowed = True
     assert needed in str(engine.caches.refusal())
+
+
+CLOSING = (
+    "the database closes once no session is in it (AUTO_CLOSE), and all that was in memory is lost: run ALTER DATABASE "
+    "[bank] SET AUTO_CLOSE OFF"
+)
+
+
+@pytest.mark.parametrize(("closes", "advice"), [(1, CLOSING), (0, None)])
+def test_a_database_that_closes_cannot_be_prefilled_and_doctor_names_it(script, engine, monkeypatch, closes, advice):
+    monkeypatch.setitem(CLOSES, "is", closes)
+    says_it_is(script, edition=EXPRESS)
+    may(script)
+    assert engine.prefill.refusal() == advice
+    assert found(engine).get("AUTO_CLOSE") == (("limited", f"{advice}.") if advice else None)
 
 
 def test_babelfish_cannot_be_prefilled(script, engine):

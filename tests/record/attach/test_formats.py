@@ -275,6 +275,15 @@ def test_more_counters_than_there_can_be_are_refused(monkeypatch):
         formats.read(Wanted(SAMPLES / "iostat.json"))
 
 
+def test_a_quote_without_its_end_is_refused_in_a_line(tmp_path):
+    file = tmp_path / "file"
+    begun = '"(PDH-CSV 4.0) (UTC)(0)","\\\\M\\% C2 Time"\n"10/29/2017 01:59:44.562","88.3"\n'
+    file.write_text(f'{begun}"10/29/2017 01:59:59.562","93.7\n')
+    with pytest.raises(StallmarkError, match="cannot be read") as refused:
+        formats.read(Wanted(file))
+    assert "\n" not in str(refused.value)
+
+
 WHOLE = [path.read_bytes() for path in sorted(SAMPLES.iterdir()) if path.suffix != ".md"]
 NOISE = st.binary(max_size=12) | st.sampled_from([b"1" * 5000, b"[" * 3000, b"null", b"1e999", b"NaN", b'"', b"\r"])
 

@@ -94,7 +94,7 @@ def test_wanted_and_reached_stand_side_by_side(found):
         "reads per s",
         "1,000",
         f"1,020 (+2.0{NBSP}%)",
-        f"700 (−30.0{NBSP}%)",
+        f"700 (−30{NBSP}%)",
     ]
     assert table.rows[0][3].kind == "apart" and table.rows[0][2].kind == ""
 

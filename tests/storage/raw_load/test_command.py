@@ -68,16 +68,6 @@ def test_mixed_sizes_are_whole_per_cents():
     assert common["bssplit"].startswith("4096/68:8192/15:")
 
 
-@given(st.integers(1, 5000), st.integers(1, 256), st.sampled_from(["psync", "libaio", "posixaio"]))
-def test_the_threads_of_a_rate_have_it_together(rate, outstanding, how):
-    common, found = jobs(plan("web", outstanding, rate_iops=rate), how)
-    assert sum(int(job["numjobs"]) * int(job["rate_iops"]) for job in found) == rate
-    assert all(job["rate_process"] == "poisson" and int(job["rate_iops"]) > 0 for job in found)
-    assert sum(int(job["numjobs"]) for job in found) * int(common["iodepth"]) <= max(
-        outstanding, sum(int(job["numjobs"]) for job in found)
-    )
-
-
 @pytest.mark.parametrize(("pattern", "outstanding", "threads"), [("scan", 4, 4), ("web", 16, 1)])
 def test_bytes_per_second_are_of_all_threads_together(pattern, outstanding, threads):
     _, [job] = jobs(plan(pattern, outstanding, rate_bytes=100_000_000), "libaio")

@@ -53,6 +53,13 @@ def test_a_report_has_all_ios_with_their_bytes_and_times(bins, mean, size):
         assert report.work.buckets[place] >= ios
 
 
+@given(BINS)
+def test_a_report_of_ios_at_a_rate_has_what_still_waits(bins):
+    waiting = parse(json.loads(json.dumps(document({}) | {"waiting": bins})), "read").waiting
+    assert waiting is not None and waiting.sum() == sum(bins.values())
+    assert parse(document(bins), "read").waiting is None
+
+
 @pytest.mark.parametrize("broken", [{}, {"jobs": []}, {"jobs": [{}]}, {"jobs": [{"error": 0, "read": {"lat_ns": 1}}]}])
 def test_what_is_not_fios_is_refused(broken):
     with pytest.raises(StallmarkError, match=r"fio 3\.0"):

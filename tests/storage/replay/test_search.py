@@ -6,8 +6,10 @@ import pytest
 from support.replays import READS_20, Disks, a_piece, a_window, mean_of_a_disk
 
 from stallmark.errors import StallmarkError
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.sizing.manifest import Replay
 from stallmark.stats.ceiling_search import Asked
+from stallmark.storage.direct_io import refuse_cached
 from stallmark.storage.probe.probe_file import LEAST_BYTES
 from stallmark.storage.probe.tool import Tool
 from stallmark.storage.replay import level_s, replay
@@ -46,7 +48,7 @@ def ceiling_of(disks: Disks, limit_ms: float = 20.0) -> float:
     return low
 
 
-@pytest.mark.parametrize("disks", [Disks(4, 8), Disks(2, 10)], ids=str)
+@pytest.mark.parametrize("disks", [Disks(4, 8), Disks(2, 10), Disks(4, 8, threads=16)], ids=str)
 def test_the_ceiling_of_simulated_disks_is_found(on, disks):
     found = on(disks)
     assert found.outcome == "found" and found.holds < found.breaks
@@ -99,6 +101,23 @@ def test_a_folder_must_be_one_that_can_be_written_to(on, tmp_path):
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StallmarkError, match="data is no folder"):
         on(Disks(1, 1))
+
+
+def test_the_outcome_of_direct_io_is_recorded_of_data_and_log(on, monkeypatch):
+    monkeypatch.setattr("stallmark.storage.replay.search.direct_io", lambda folder: DirectIo("unknown", folder.name))
+    found = on(Disks(4, 8))
+    assert found.direct_io == {"data": DirectIo("unknown", "data"), "log": DirectIo("unknown", "log")}
+    monkeypatch.setattr("stallmark.storage.replay.search.direct_io", lambda folder: None)
+    assert on(Disks(4, 8)).direct_io == {}
+
+
+def test_a_folder_in_the_page_cache_is_refused(on, monkeypatch):
+    monkeypatch.setattr("stallmark.storage.replay.search.refuse_memory", refuse_cached)
+    monkeypatch.setattr(
+        "stallmark.storage.direct_io.direct_io", lambda folder: DirectIo("through", "ext4, data=journal")
+    )
+    with pytest.raises(StallmarkError, match=r"goes through the system's page cache \(ext4, data=journal\)"):
+        on(Disks(4, 8))
 
 
 def test_both_files_must_have_room(on, monkeypatch):

@@ -103,7 +103,8 @@ def _waited_share(io: Io, interval: Interval) -> float:
 
 
 def _device_shares(io: Io, interval: Interval) -> dict[str, float]:
-    """Return the share of the server's time in each kind of I/O that its device counted; 1 if that is not known.
+    """Return the share of the server's time in each kind of I/O that its device counted; 1 if that is not known, or
+    within what few samples leave open.
 
     A log is hardly ever read, so reads are the data files' even where both lie on one device. There writes and syncs of
     both are compared together.
@@ -122,7 +123,11 @@ def _share(
 ) -> float:
     server = _ms_per_second(asked, interval, reads)
     counted = _ms_per_second([(device, DEVICE)], interval, reads)
-    return min(1.0, counted / server) if server and counted is not None else 1.0
+    if not server or counted is None:
+        return 1.0
+    deltas = [over(counters, interval) for counters in (device, *(counters for counters, _ in asked))]
+    off = math.fsum(delta.uncertainty for delta in deltas if delta)
+    return min(1.0, counted / server * (1 + off))
 
 
 def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: Interval, reads: bool) -> float | None:

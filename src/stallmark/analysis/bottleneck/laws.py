@@ -59,7 +59,8 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
     if max(stalled, waiting) < LAW_FLOOR_USERS:
         return None
     closed: bool | None = abs(waiting / stalled - 1) <= LITTLE_READS if stalled else False
-    if streams and stalled > waiting and not closed:
+    few = bool(stalled) and abs(waiting / stalled - 1) <= LITTLE_READS + server.uncertainty
+    if not closed and (few or (streams and stalled > waiting)):
         closed = None
     return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed)
 
@@ -137,7 +138,9 @@ def _waits(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
     if not waits or max(waited, seen) < LAW_FLOOR_USERS:
         return None
     gap = seen / waited - 1 if waited else float("inf")
-    closed = True if abs(gap) <= LITTLE_READS else (None if gap < 0 else False)
+    few = max(one.uncertainty or 0.0 for one in waits)
+    is_open = gap < 0 or 0 < gap - LITTLE_READS <= few
+    closed = True if abs(gap) <= LITTLE_READS else (None if is_open else False)
     names = sorted(one.wait_type for one in waits)
     return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, part=part, wait_types=names)
 

@@ -12,6 +12,9 @@ from stallmark.stats import student as statistics
 
 Value = Callable[[StepSummary], float | None]
 
+_COUNTED = (ComparedFigure.READS, ComparedFigure.WRITES, ComparedFigure.SYNCS)
+"""Figures that rest on counts, which few samples make uncertain."""
+
 
 def between(
     figure: ComparedFigure,
@@ -37,6 +40,9 @@ def between(
             low, high = (float(end) for end in student.interval())
         else:
             low = high = known_b[0] - known_a[0]
+        if figure in _COUNTED:
+            off = max(step.storage.uncertainty for step in (*a, *b)) * (max(known_a) + max(known_b))
+            low, high = low - off, high + off
     return Evidence(
         figure,
         part,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
+from stallmark.analysis.points import apart_by_few_samples
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -26,6 +27,8 @@ class Metric:
     unit: str
     better: Direction | None
     value: Value
+    counted: bool = False
+    """It rests on a count of I/Os, which few samples make uncertain."""
 
 
 def _of_data(name: str) -> Value:
@@ -41,9 +44,9 @@ METRICS = (
     Metric("p99", "p99 latency", "ms", "lower", lambda s: s.latency.percentiles_ms.get("p99")),
     Metric("read_ms", "read time", "ms/read", "lower", _of_data("read_ms")),
     Metric("write_ms", "write time", "ms/write", None, _of_data("write_ms")),
-    Metric("reads", "reads per transaction", "reads/commit", None, lambda s: s.storage.reads_per_transaction),
-    Metric("iops", "IOPS", "I/Os/s", None, _of_data("iops")),
-    Metric("mb", "bandwidth", "MB/s", None, _of_data("mb_per_s")),
+    Metric("reads", "reads per transaction", "reads/commit", None, lambda s: s.storage.reads_per_transaction, True),
+    Metric("iops", "IOPS", "I/Os/s", None, _of_data("iops"), True),
+    Metric("mb", "bandwidth", "MB/s", None, _of_data("mb_per_s"), True),
     Metric("cpu", "CPU busy", SHARE, None, lambda s: s.server.cpu_busy_share),
 )
 
@@ -61,7 +64,17 @@ def declared(run: RunSummary) -> str:
 def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:
     """Return B ÷ A over runs, as `ratio_of`."""
     values_a, values_b = ([what.value(step) for step in steps] for steps in (a, b))
-    return ratio_of(title or what.title, what.unit, what.better, values_a, values_b, paired)
+    found = ratio_of(title or what.title, what.unit, what.better, values_a, values_b, paired)
+    return _widened(found, 1 + apart_by_few_samples(a, b)) if what.counted else found
+
+
+def _widened(found: Ratio, by: float) -> Ratio:
+    """Return the ratio with an interval that is wider by a factor. What lies within is not shown."""
+    if found.low is None or found.high is None or by == 1:
+        return found
+    low, high = found.low / by, found.high * by
+    p = 1.0 if low <= 1 <= high else found.p
+    return replace(found, low=low, high=high, p=p, p_adjusted=p)
 
 
 def ratio_of(

@@ -12,6 +12,7 @@ from stallmark.analysis.finding import Finding, Kind, info, invalid
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.scenario import Scenario
+from stallmark.record.manifest.storage import Role
 from stallmark.record.manifest.workload import Step, Workload
 from stallmark.stats.thresholds import POOL_REACHED
 
@@ -80,7 +81,7 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
     if reached := manifest.memory.reached_bytes:
         yield info(IntentKind.POOL, reached_bytes=reached)
     if data:
-        yield info(IntentKind.DATA_DEVICE, device=data_device_label(manifest))
+        yield info(IntentKind.DATA_DEVICE, device=data_device_label(manifest), folder=_folder(manifest, "data"))
     if manifest.variant.row_versioning is not None:
         yield info(IntentKind.ROW_VERSIONING, on=manifest.variant.row_versioning)
     if pool := manifest.variant.resource_pool:
@@ -89,13 +90,20 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
         yield info(IntentKind.DURING, maintenance=during.kind)
     for part, value in (manifest.array.facts() if manifest.array else {}).items():
         yield info(IntentKind.ARRAY, part=part, value=value)
-    if log and log != data:
+    if log:
         array = log.emulated_in_process
         yield info(
             IntentKind.LOG_DEVICE,
             device=" ".join(part for part in (log.name, log.model) if part) or None,
             emulated=array and {"spindles": array.spindles, "rpm": array.rpm, "write_ms": array.write_ms},
+            folder=_folder(manifest, "wal"),
+            with_data=log == data,
         )
+
+
+def _folder(manifest: Manifest, role: Role) -> str | None:
+    """Return the folder of data or log; None on an emulated array of the server's processes, whatever lies below."""
+    return None if manifest.devices.of(role).emulated_in_process else manifest.devices.folders.get(role)
 
 
 def one_pool(a: Manifest, b: Manifest) -> bool:

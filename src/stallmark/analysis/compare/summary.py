@@ -101,6 +101,8 @@ class PairKind(Kind):
     CHECKS_UNKNOWN = "checks_unknown"
     READS_WITHIN_SCATTER = "reads_differ_within_scatter"
     INCOMPLETE = "run_left_out"
+    NO_PARTNER = "side_without_partner"
+    POOLED = "experiments_taken_together"
     NO_COMMON_STEP = "sides_without_common_step"
     PLAN_LEFT_OUT = "runs_left_out_of_plan"
 

@@ -4,7 +4,7 @@ A verdict is on one metric, which the scenario declares before anything runs. Wh
 Holm's correction is among them. All other metrics explain, and are corrected among themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -32,6 +32,7 @@ from stallmark.analysis.compare.sides import (
     came_back,
     chosen_pairs,
     confounded,
+    experiment,
     name_of,
     order,
     pair_up,
@@ -95,6 +96,8 @@ def compare_runs(
     left_out += [
         caution(PairKind.NO_COMMON_STEP, a=a.name, b=b.name) for a, b in chosen if not any(map(b.steps, a.all_steps))
     ]
+    left_out += _without_partner(found, chosen, baseline)
+    left_out += _pooled(found, between)
     family = adjusted([draft.primary for draft in drafts])
     return ComparisonSummary(
         primary=what.key,
@@ -105,6 +108,26 @@ def compare_runs(
     )
 
 
+def _without_partner(
+    found: Sequence[Side], chosen: Sequence[tuple[Side, Side]], baseline: str | None
+) -> Iterator[Finding]:
+    """Yield a caution for each side that is in no pair. With one variant as the baseline, others were not asked for."""
+    paired = {side.name for pair in chosen for side in pair}
+    experiments = {experiment(run) for side in found for run in side.runs}
+    if baseline is None or baseline in experiments:
+        for side in found:
+            if side.name not in paired:
+                yield caution(PairKind.NO_PARTNER, side=side.name, experiment=experiment(chosen[0][0].runs[0]))
+
+
+def _pooled(found: Sequence[Side], between: Between | None) -> Iterator[Finding]:
+    """Yield a caution if runs of several experiments are one side, and nobody asked for that."""
+    several = {side.name: list(dict.fromkeys(map(experiment, side.runs))) for side in found}
+    if between is None and (pooled := [name for name, of in several.items() if len(of) > 1]):
+        experiments = list(dict.fromkeys(one for name in pooled for one in several[name]))
+        yield caution(PairKind.POOLED, sides=pooled, experiments=experiments)
+
+
 def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
     """Compare the variants of an experiment that repeated them; None where there is nothing for a verdict."""
     whole = [run for run in runs if run.steps and not run.incomplete_because]
@@ -112,7 +135,7 @@ def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
     if any(run.queries is not None for run in runs) or len(set(names)) < 2 or len(set(names)) == len(names):
         return None
     try:
-        return compare_runs(runs, "variants")
+        return compare_runs(runs)
     except StallmarkError:  # no step in common, or a metric of a later version
         return None
 

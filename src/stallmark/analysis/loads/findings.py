@@ -264,13 +264,13 @@ def _late(points: Sequence[LoadPoint]) -> Iterator[Finding]:
     found = [(one, one.late) for point in points for one in point.runs if one.late]
     several = len({one.variant for one, _ in found}) > 1
     for same in group(found, lambda one: one[0].load):
-        worst, late = max(same, key=lambda one: one[1].waited / one[1].begun)
+        worst, late = max(same, key=lambda one: one[1].waited / one[1].due)
         yield (caution if late.waited else info)(
             LoadsKind.QUERIES_WAITED,
             load=worst.load,
             steps=len(same),
             step=f"{worst.variant}, {worst.step}" if several else worst.step,
-            begun=late.begun,
+            due=late.due,
             waited=late.waited,
             mean_s=late.mean_s,
             worst_s=late.worst_s,

@@ -10,7 +10,7 @@ from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.loads.step import LoadStep, of_raw, of_streams, of_users
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import IoByLoad, LoadViews
-from stallmark.analysis.read.queries import executions_of
+from stallmark.analysis.read.queries import executions_of, left_of
 from stallmark.analysis.read.raw_io import RawLoadSummary, read_raw_io
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
@@ -72,7 +72,8 @@ def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
 
 def steps_of_loads(record: Record, measured: Sequence[MeasuredStep], views: Mapping[str, RunSummary]) -> list[LoadStep]:
     """Return the loads of every measured step. `views` are the summaries of the run's loads of users."""
-    executions = executions_of(record) if any(load.kind == "streams" for load in record.loads) else []
+    streams = any(load.kind == "streams" for load in record.loads)
+    executions, left = (executions_of(record), left_of(record)) if streams else ([], [])
     found = []
     for one in measured:
         planned, step = record.manifest.steps[one.number], one.summary
@@ -87,7 +88,8 @@ def steps_of_loads(record: Record, measured: Sequence[MeasuredStep], views: Mapp
                     found.append(of_raw(load, step, count, alone, raw.get(load.name)))
                 case "streams":
                     queries = [each for each in executions if each.load == load.name]
-                    found.append(of_streams(load, step, count, alone, queries, own_io))
+                    unended = [each for each in left if each.load == load.name]
+                    found.append(of_streams(load, step, count, alone, queries, unended, own_io))
                 case "users":
                     for own in views[load.name].steps:  # none where it had ended before
                         if planned.begin_s <= own.interval.begin_s < planned.end_s:

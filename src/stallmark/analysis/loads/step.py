@@ -8,13 +8,12 @@ from stallmark.analysis.bottleneck.summary import Budget
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.read.load_io import LoadIo
-from stallmark.analysis.read.queries import Execution
+from stallmark.analysis.read.queries import Execution, LeftQuery
 from stallmark.analysis.read.raw_io import RawFigures
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of
 from stallmark.record.manifest.loads import Load
-from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.stats.thresholds import LEAST_DONE, QUERY_WAITED_S
 
 Kind = Literal["users", "streams", "raw"]
@@ -35,10 +34,10 @@ class LoadLevel:
 
 @dataclass(frozen=True)
 class LateQueries:
-    """Queries at a rate that began in an interval, and how many of them had `waited` for a stream: of those the mean
-    and the longest wait."""
+    """Queries at a rate that began in an interval or waited at its end, and how many of them had `waited` for a stream
+    by then: of those the mean and the longest wait."""
 
-    begun: int
+    due: int
     waited: int
     mean_s: float
     worst_s: float
@@ -71,6 +70,7 @@ class LoadStep:
     level: LoadLevel | None = None
     budget: Budget | None = None
     open_loop: bool = False  # its rate is asked for
+    waiting_unknown: bool = False  # of raw I/O at a rate: how much of it was due and had not ended
     late: LateQueries | None = None  # of streams in an open loop
     ended: int = 0  # of streams: queries that were done or failed
     doubts: list[Finding] = field(default_factory=list)
@@ -115,8 +115,9 @@ def of_raw(load: Load, whole: StepSummary, count: int, alone: bool, found: RawFi
         mean_ms=found.mean_ms if found else None,
         p95_ms=found.latency_ms.get("p95") if found else None,
         p99_ms=found.latency_ms.get("p99") if found else None,
-        level=_level_of_raw(load.service_level, found),
+        level=_level_of_raw(load, found),
         open_loop=bool(plan and (plan.rate_iops or plan.rate_bytes)),
+        waiting_unknown=_is_waiting_unknown(load, found),
         doubts=[
             invalid(LoadsKind.RAW_ENDED, load=load.name, seen_s=seen_s, planned_s=planned_s, said=load.ended_because)
         ]
@@ -126,32 +127,77 @@ def of_raw(load: Load, whole: StepSummary, count: int, alone: bool, found: RawFi
 
 
 def of_streams(
-    load: Load, whole: StepSummary, count: int, alone: bool, executions: Sequence[Execution], io: LoadIo | None
+    load: Load,
+    whole: StepSummary,
+    count: int,
+    alone: bool,
+    executions: Sequence[Execution],
+    left: Sequence[LeftQuery],
+    io: LoadIo | None,
 ) -> LoadStep:
-    """Return streams of queries. A query counts in the step in which it ends; its time is from when it was due."""
+    """Return streams of queries. A query counts in the step in which it ends; its time is from when it was due. One at
+    a rate that has not ended by the end of the step counts, if it has taken longer by then than the mean of the others:
+    it can only take longer still."""
     interval = whole.interval
     ended = [one for one in executions if interval.begin_s <= one.started_s + one.seconds < interval.end_s]
     done = [one for one in ended if not one.failed]
+    queries, begin_s, end_s = _at_a_rate(executions, left), interval.begin_s, interval.end_s
+    waits = [min(one.began_s, end_s) - one.due_s for one in queries if one.due_s < end_s and one.began_s >= begin_s]
+    so_far = [min(one.until_s, end_s) - one.due_s for one in queries if one.is_under_way(begin_s, end_s)]
     return LoadStep(
         *_of(load, whole, count, alone),
         rate=len(done) / interval.measured_s * 3600,
-        mean_ms=sum(one.late_s + one.seconds for one in done) / len(done) * 1000 if done else None,
+        mean_ms=_mean_ms([one.late_s + one.seconds for one in done], so_far),
         failed=len(ended) - len(done),
         ended=len(ended),
         reads_per_s=io.reads_per_s if io else None,
         level=_level(judge_reads(load.service_level, whole.server.io_latency, whole.storage.data)),
         open_loop=load.arrivals != "closed",
-        late=_late([one for one in executions if interval.begin_s <= one.started_s < interval.end_s]),
+        late=_late(waits),
         doubts=[one for one in whole.validity.invalid if one.kind in _OF_THE_STEP],
     )
 
 
-def _late(begun: Sequence[Execution]) -> LateQueries | None:
-    at_a_rate = [one.late_s for one in begun if one.due_s is not None]
-    waits = [late_s for late_s in at_a_rate if late_s > QUERY_WAITED_S]
-    if not at_a_rate:
+@dataclass(frozen=True)
+class _AtRate:
+    """A query at a rate: when it was due, when it began or was forgotten, and when it ended or was given up."""
+
+    due_s: float
+    began_s: float
+    until_s: float
+    ended: bool
+
+    def is_under_way(self, begin_s: float, end_s: float) -> bool:
+        """Return whether it was due and had not ended at the end of an interval, or was given up within it."""
+        return self.due_s < end_s and (self.until_s >= end_s or (not self.ended and self.until_s >= begin_s))
+
+
+def _at_a_rate(executions: Sequence[Execution], left: Sequence[LeftQuery]) -> list[_AtRate]:
+    ended = [
+        _AtRate(one.due_s, one.started_s, one.started_s + one.seconds, True)
+        for one in executions
+        if one.due_s is not None
+    ]
+    unended = [
+        _AtRate(one.due_s, one.left_s if one.started_s is None else one.started_s, one.left_s, False) for one in left
+    ]
+    return [*ended, *unended]
+
+
+def _mean_ms(done_s: Sequence[float], so_far_s: Sequence[float]) -> float | None:
+    """Return the mean time of queries, with those that have not ended and already took longer than the mean."""
+    if not done_s:
         return None
-    return LateQueries(len(at_a_rate), len(waits), sum(waits) / max(len(waits), 1), max(waits, default=0.0))
+    mean_s = sum(done_s) / len(done_s)
+    known_s = [*done_s, *(seconds for seconds in so_far_s if seconds > mean_s)]
+    return sum(known_s) / len(known_s) * 1000
+
+
+def _late(at_a_rate_s: Sequence[float]) -> LateQueries | None:
+    waits = [seconds for seconds in at_a_rate_s if seconds > QUERY_WAITED_S]
+    if not at_a_rate_s:
+        return None
+    return LateQueries(len(at_a_rate_s), len(waits), sum(waits) / max(len(waits), 1), max(waits, default=0.0))
 
 
 def _of(
@@ -168,11 +214,19 @@ def _level(judged: ServiceLevel | None) -> LoadLevel | None:
     return LoadLevel(judged.limit_ms, judged.outcome, judged.figure, judged.figure_ms) if judged else None
 
 
-def _level_of_raw(asked: ServiceLevelObjective | None, found: RawFigures | None) -> LoadLevel | None:
+def _level_of_raw(load: Load, found: RawFigures | None) -> LoadLevel | None:
+    asked = load.service_level
     if asked is None or asked.read_ms is None:
         return None
     percentile_ms = found.latency_ms.get(asked.percentile) if found else None
     mean_ms = found.mean_ms if found else None
     figure, figure_ms = (asked.percentile, percentile_ms) if percentile_ms is not None else (MEAN_ONLY, mean_ms)
     outcome = outcome_of(figure, figure_ms, asked.read_ms)
+    if _is_waiting_unknown(load, found) and outcome != LevelOutcome.NOT_MET:
+        outcome = LevelOutcome.NOT_KNOWN
     return LoadLevel(asked.read_ms, outcome, "none" if figure_ms is None else figure, figure_ms)
+
+
+def _is_waiting_unknown(load: Load, found: RawFigures | None) -> bool:
+    """Return whether it was not recorded which I/Os of a rate still waited. Older records measure from issuing, too."""
+    return bool(load.raw and load.raw.rate_iops and found and found.waiting is None)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.page_cache import page_cache
 from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.saturation import Saturation, overall, saturations
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import PROBE_SMALL_BYTES
+from stallmark.stats.thresholds import PROBE_AT_DEVICE, PROBE_SMALL_BYTES
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,13 @@ def read_probe(record: Record) -> ProbeResult:
         windows[row["pattern"], row["outstanding"]].append((row["t"], row["iops"]))
     steps = []
     for row in record.table("probe_steps").to_pylist():
+        counted = row.get("device_bytes")  # records before it was counted lack it
         key = row["pattern"], row["outstanding"]
         pattern = Pattern(row["pattern"], row["operation"], row["order"], row["block_bytes"])
         figures = (row["seconds"], row["ios"], row["bytes"], row["mean_ms"])
-        steps.append(ProbeStep(pattern, row["outstanding"], *figures, tuple(histograms[key]), tuple(windows[key])))
+        steps.append(
+            ProbeStep(pattern, row["outstanding"], *figures, tuple(histograms[key]), tuple(windows[key]), counted)
+        )
     assert record.manifest.probe  # as of every probe
     return replace(record.manifest.probe, steps=tuple(steps))
 
@@ -150,9 +154,26 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     smallest = min(run.result.file_bytes for run in runs)
     if not all(run.result.emulated for run in runs) and smallest < PROBE_SMALL_BYTES:
         yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
+    yield from page_cache((run.result.place, run.result.direct_io) for run in runs)
     for run in runs:
+        if elsewhere := _not_at_device(run.result.steps):
+            yield caution(
+                ProbeKind.NOT_AT_DEVICE,
+                probe=run.variant,
+                device=run.result.device,
+                share=min(share for _, share in elsewhere),
+                steps=[f"{step.pattern.title}, {step.outstanding} outstanding" for step, _ in elsewhere],
+                of=len(run.result.steps),
+            )
         if run.incomplete_because:
             yield caution(ProbeKind.INCOMPLETE, probe=run.variant, said=run.incomplete_because)
         few = [step for step in run.result.steps if step.latency_ms["p99"] is None]
         if few:
             yield caution(ProbeKind.FEW_IOS, probe=run.variant, share=len(few) / len(run.result.steps))
+
+
+def _not_at_device(steps: Sequence[ProbeStep]) -> list[tuple[ProbeStep, float]]:
+    """Return the steps of which the device counted too few bytes, with the share that it counted. Bytes are compared
+    and not I/Os, as a device merges those that follow upon each other."""
+    known = [(step, step.device_bytes / step.bytes) for step in steps if step.device_bytes is not None and step.bytes]
+    return [(step, share) for step, share in known if share < PROBE_AT_DEVICE]

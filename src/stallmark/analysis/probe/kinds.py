@@ -20,6 +20,7 @@ class ProbeKind(Kind):
     NOT_REPEATED = "probes_not_repeated"
     EMULATED_AND_REAL = "emulated_and_real_probes"
     FEW_IOS = "too_few_ios_for_p99"
+    NOT_AT_DEVICE = "probe_not_at_device"
     INCOMPLETE = "probe_incomplete"
     # How deep a probe reaches.
     FITS_DRAM = "probe_fits_into_dram"

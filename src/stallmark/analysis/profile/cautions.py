@@ -15,6 +15,8 @@ from stallmark.record.profile.intervals import Intervals
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 
 SHORT_S = 86_400.0
+MINUTE_S = 60.0
+"""The shortest time that a profile gives a figure for: what is counted later than that moves figures."""
 _SHARE_LOST = 0.001
 COST_FROM_S = 600.0
 """The shortest time whose cost is told: in a shorter one most of it is the start of the session."""
@@ -73,6 +75,8 @@ def cautions(
     span_s = float(rates.end[-1] - rates.start[0])
     if span_s < SHORT_S * 0.99:
         yield caution(ProfileKind.SHORT, span_s=span_s)
+    if (longest_s := intervals.longest_transaction_s) and longest_s > MINUTE_S:
+        yield caution(ProfileKind.COUNTED_AT_END, longest_s=longest_s)
     if manifest.source == "server" and manifest.server.engine == "postgresql":
         yield info(ProfileKind.CACHED_READS)
         if intervals.waits.num_rows:

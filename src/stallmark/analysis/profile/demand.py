@@ -16,6 +16,7 @@ from stallmark.analysis.profile.rates import MINUTE_S, Counted, Measure, Rates, 
 from stallmark.analysis.profile.totals import class_totals
 from stallmark.analysis.profile.windows import SEEN_SHARE, WINDOW_S
 from stallmark.errors import StallmarkError
+from stallmark.format import short
 from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
@@ -91,8 +92,8 @@ def _refuse_without_windows(folder: Path, manifest: ProfileManifest, window_s: f
     if whole * manifest.interval_s < SEEN_SHARE * window_s:
         least_min = ceil((whole + 1) * manifest.interval_s / 60)
         raise StallmarkError(
-            f"The profile in {folder} has a sample every {manifest.interval_s / 60:.3g} minutes, too few for windows "
-            f"of {window_s / 60:g} minutes: give the scenario longer ones (--set replay.window={least_min}min)."
+            f"The profile in {folder} has a sample every {short(manifest.interval_s / 60)} minutes, too few for "
+            f"windows of {window_s / 60:g} minutes: give the scenario longer ones (--set replay.window={least_min}min)."
         )
     raise StallmarkError(
         f"The profile in {folder} does not tell reads and writes with their bytes in its busiest {window_s / 60:g} "

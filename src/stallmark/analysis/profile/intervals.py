@@ -19,7 +19,7 @@ from stallmark.analysis.profile.waits import waits_of
 from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.sample_times import floats
 from stallmark.record.profile.folder import read_imported, read_profile
-from stallmark.record.profile.intervals import FILE_IO, SERVER, FileClass, Intervals
+from stallmark.record.profile.intervals import FILE_IO, LONGEST_TRANSACTION, SERVER, FileClass, Intervals
 from stallmark.record.profile.reader import read_raw
 
 _IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
@@ -35,7 +35,8 @@ def intervals_of(folder: Path, samples: Samples | None = None) -> Intervals:
     samples = samples or samples_of(folder)
     if samples is None:
         return read_imported(folder)
-    return Intervals(_file_io(folder, samples), _server(folder, samples), waits_of(folder, samples))
+    server, longest_s = _server(folder, samples)
+    return Intervals(_file_io(folder, samples), server, waits_of(folder, samples), longest_s)
 
 
 def samples_of(folder: Path) -> Samples | None:
@@ -60,13 +61,17 @@ def _file_io(folder: Path, samples: Samples) -> pa.Table:
     return pa.concat_tables(parts or [FILE_IO.empty_table()]).sort_by([("start", "ascending")])
 
 
-def _server(folder: Path, samples: Samples) -> pa.Table:
+def _server(folder: Path, samples: Samples) -> tuple[pa.Table, float | None]:
+    """Return the intervals of the whole server, and the age of the oldest transaction."""
     counters, epochs = Codes(), Codes()
     rises, states = GroupRises(len(samples.number), 1), GroupStates(len(samples.number))
+    ages: list[float] = []
     for at, batch in placed(folder, "server_counters", samples):
         counted, rows = _named(_COUNTERS, at, batch)
         group = counters.of(rows, "counter")
         rises.add(counted, group, group, epochs.of(rows, "epoch"), [floats(rows, "value")])
+        _, aged = _named([LONGEST_TRANSACTION], at, batch)
+        ages += floats(aged, "value").tolist()
         held, rows = _named(_STATES, at, batch)
         group = counters.of(rows, "counter")
         states.add(held, group, group, floats(rows, "value"))
@@ -78,7 +83,7 @@ def _server(folder: Path, samples: Samples) -> pa.Table:
         else:
             name, scale = _SCALED.get(counter, (counter, 1.0))
             columns[name] = rises.of(code)[0] / scale
-    return _table(samples, columns, SERVER)
+    return _table(samples, columns, SERVER), max(ages) / 1000 if ages else None
 
 
 def _named(counters: Sequence[str], at: np.ndarray, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.RecordBatch]:

@@ -26,4 +26,5 @@ class ProfileKind(Kind):
     SHORT = "profile_short"
     CACHED_READS = "profile_cached_reads"
     SAMPLED_WAITS = "profile_sampled_waits"
+    COUNTED_AT_END = "profile_counted_at_the_end"
     COST = "profile_cost"

@@ -8,9 +8,9 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.sample_times import gap_s, sample_times, spread
+from stallmark.analysis.read.sample_times import longest_apart_s, open_s, sample_times, spread
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import DATED_ROUGHLY
+from stallmark.stats.thresholds import DATED_ROUGHLY, GAP_S
 
 
 def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[Finding]]:
@@ -19,16 +19,19 @@ def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, li
     Sources that have nothing to tell at times leave no rows: those that name an epoch always have.
     """
     sources = [
-        (collector.title, t, gap_s(record, name, t), spread(record, name))
+        (collector.title, t, collector.interval_s or 1.0, spread(record, name))
         for name, collector in record.manifest.collectors.items()
         if not collector.unavailable and (t := _reads(record, name)) is not None
     ]
     found: dict[Span, list[Finding]] = {}
     for interval in intervals:
-        unseen = {title: _unseen_s(t, interval, longest_s) for title, t, longest_s, _ in sources}
+        unseen = {title: _unseen_s(t, interval, interval_s) for title, t, interval_s, _ in sources}
+        few = {title: _open_s(t, interval, interval_s) for title, t, interval_s, _ in sources}
         rough = {title: _rough_s(*dates, interval) for title, _, _, dates in sources}
+        rough = {title: seconds for title, seconds in rough.items() if seconds > few[title]}
         found[interval.span] = [
             *_said(ReadKind.NOT_READ, unseen, 0.0, interval),
+            *_said(ReadKind.FEW_SAMPLES, few, DATED_ROUGHLY * interval.seconds, interval),
             *_said(ReadKind.DATED_ROUGHLY, rough, DATED_ROUGHLY * interval.seconds, interval),
         ]
     return found
@@ -41,13 +44,17 @@ def _said(kind: ReadKind, seconds: Mapping[str, float], above: float, interval: 
         yield caution(kind, sources=sources, seconds=max(seconds.values()), measured_s=interval.seconds)
 
 
+def _open_s(t: np.ndarray, interval: Interval, interval_s: float) -> float:
+    return open_s(t, np.diff(t) > longest_apart_s(t, interval_s), (interval.begin, interval.end), interval_s)
+
+
 def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:
     """Return by how much it is not known better when the samples at both ends were taken: between the server's time and
     the end of their calls."""
     if not len(t):
         return 0.0
     ends = np.searchsorted(t, [interval.begin, interval.end])
-    return float(sum(late[max(0, i - 1) : i + 1].max() for i in ends))
+    return float(max(late[max(0, i - 1) : i + 1].max() for i in ends))
 
 
 def _reads(record: Record, table: str) -> np.ndarray | None:
@@ -59,7 +66,9 @@ def _reads(record: Record, table: str) -> np.ndarray | None:
     return None if t is None or not len(t) else t
 
 
-def _unseen_s(t: np.ndarray, interval: Interval, longest_s: float) -> float:
+def _unseen_s(t: np.ndarray, interval: Interval, interval_s: float) -> float:
     edges = np.concatenate([[min(interval.begin, t[0])], t, [max(interval.end, t[-1])]])
+    longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
     overlap = np.minimum(edges[1:], interval.end) - np.maximum(edges[:-1], interval.begin)
-    return float(overlap[(np.diff(edges) > longest_s) & (overlap > 0)].sum())
+    unseen = np.diff(edges) > np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(overlap)]
+    return float(overlap[unseen & (overlap > 0)].sum())

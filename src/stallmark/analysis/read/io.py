@@ -1,12 +1,14 @@
 """I/O summaries from counters: of the files of the server, and of the devices below them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.read.untimed import LOG_TIMES, TIMES, read_untimed, untimed_spans
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S
@@ -74,6 +76,9 @@ class Io:
     cpu_pressure: Counters | None = None  # time in which anything waited for a CPU
     kernel_cpu: Counters | None = None  # of the kernel's threads on the server's machine
     client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
+    untimed: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Of "data" and "wal", if the server did not time its I/O for a while: begin and end of each such gap between
+    samples. The totals are unknown there."""
 
 
 def read_io(record: Record) -> Io:
@@ -83,6 +88,15 @@ def read_io(record: Record) -> Io:
     if wal is None or "writes" not in wal.totals:
         wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
     devices = read_counters(record, "device", _DEVICE, group="role")
+    off = read_untimed(record, "server_io", TIMES)
+    if wal_names is WAL_VIEW:
+        off["wal"] = read_untimed(record, "wal", LOG_TIMES).get("", np.empty(0))
+    untimed = {}
+    for kind, counters in (("data", server.get("data")), ("temp", server.get("temp")), ("wal", wal)):
+        if counters is not None and len(off.get(kind, ())):
+            spans = untimed_spans(counters, off[kind], delay)
+            counters.breaks[spans] = True
+            untimed[kind] = np.column_stack([counters.t[:-1][spans], counters.t[1:][spans]])
     blocks = ["blocks_read", "blocks_hit"]
     has_raw = any(load.kind == "raw" for load in record.loads)
     databases = read_counters(record, "database", blocks, group="own", entity="database", delay_s=delay)
@@ -104,6 +118,7 @@ def read_io(record: Record) -> Io:
         cpu_pressure=read_counters(record, "host", ["cpu_stalled_s"]).get(""),
         kernel_cpu=read_counters(record, "kernel_cpu", ["system_s"]).get(""),
         client_cpu=None if has_raw else _client_cpu(record),
+        untimed=untimed,
     )
 
 
@@ -166,6 +181,7 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
         write_interval_mean_ms=_mean_of_means(counters, interval, names.write_ms, names.writes),
         syncs=None if syncs is None else round(syncs),
         sync_ms=mean(names.sync_ms, names.syncs),
+        uncertainty=delta.uncertainty or None,
     )
 
 
@@ -190,6 +206,7 @@ def together(one: IoSummary, other: IoSummary) -> IoSummary:
         write_interval_mean_ms=None,
         syncs=None if one.syncs is None and other.syncs is None else (one.syncs or 0) + (other.syncs or 0),
         sync_ms=mean((one.sync_ms, one.syncs), (other.sync_ms, other.syncs)),
+        uncertainty=max(one.uncertainty or 0.0, other.uncertainty or 0.0) or None,
     )
 
 

@@ -33,27 +33,35 @@ class Latencies:
     def add(self, other: "Latencies") -> None:
         self.counts += other.counts
 
-    def percentile_ms(self, share: float) -> float | None:
-        """Return the latency that `share` of all transactions did not exceed; None for too small a sample."""
-        size = self.size
+    def percentile_ms(self, share: float, never: int = 0) -> float | None:
+        """Return the latency that `share` of all transactions did not exceed; None for too small a sample. `never`
+        more took longer than any, and the latency is infinite if it is of one of these."""
+        size = self.size + never
         # Rounded before it is compared: 1 − 0.9 is a little less than 0.1 in binary.
         if size < round(SAMPLES_BEYOND / (1 - share), 6):
             return None
         rank = math.ceil(round(share * size, 6))
+        if rank > self.size:
+            return math.inf
         return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
-    def share_over(self, limit_ms: float) -> float | None:
-        """Return the share that took longer than the limit, to the precision of the histogram; None when it
-        is empty."""
-        within = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right"))
-        return float(self.counts[within:].sum() / self.size) if self.size else None
+    def share_over(self, limit_ms: float, never: int = 0) -> float | None:
+        """Return the share that took longer than the limit, to the precision of the histogram, with `never` more that
+        did; None if there are none at all."""
+        within, size = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right")), self.size + never
+        return float((self.counts[within:].sum() + never) / size) if size else None
+
+    def sum_ms(self) -> float:
+        """Return the sum of all, to the precision of the histogram."""
+        return float(self.counts @ hdr.VALUES_US) / 1000
 
     def max_ms(self) -> float | None:
         used = np.flatnonzero(self.counts)
         return self._value_ms(int(used[-1])) if len(used) else None
 
-    def summary(self) -> dict[str, float | None]:
-        return {name: self.percentile_ms(share) for name, share in PERCENTILES.items()} | {"max": self.max_ms()}
+    def summary(self, never: int = 0) -> dict[str, float | None]:
+        longest = math.inf if never else self.max_ms()
+        return {name: self.percentile_ms(share, never) for name, share in PERCENTILES.items()} | {"max": longest}
 
     @staticmethod
     def _value_ms(index: int) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.sample_times import longest_apart_s
 
 Line = tuple[np.ndarray, np.ndarray]
 """Times (s since run start) and values."""
@@ -25,17 +26,17 @@ def inside(samples: Line | None, interval: Interval) -> np.ndarray:
     return values[(t >= interval.begin) & (t <= interval.end)]
 
 
-def total(samples: Line, name: str, gap_s: float) -> Counters:
-    """Return samples of a total as counters of one name; further apart than `gap_s` some were missed."""
+def total(samples: Line, name: str, interval_s: float) -> Counters:
+    """Return samples of a total, planned every `interval_s`, as counters of one name."""
     t, values = samples
-    return Counters(t, {name: values}, np.diff(values) < 0, np.diff(t) > gap_s)
+    return Counters(t, {name: values}, np.diff(values) < 0, np.diff(t) > longest_apart_s(t, interval_s))
 
 
-def rate(samples: Line | None, gap_s: float, interval: Interval) -> float | None:
+def rate(samples: Line | None, interval_s: float, interval: Interval) -> float | None:
     """Return the rise of a total per second over the sampled part of an interval; None where it began again."""
     if samples is None:
         return None
-    delta = total(samples, "", gap_s).over(interval.begin, interval.end)
+    delta = total(samples, "", interval_s).over(interval.begin, interval.end)
     return None if delta is None or delta.broken else delta[""] / delta.seconds
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.lines import Line, inside, rate, total
 from stallmark.analysis.read.server_summary import LogState
-from stallmark.stats.thresholds import GAP_S
 
 FLUSHES, FLUSHED, WAITS, GROWTHS = "Log Flushes/sec", "Log Bytes Flushed/sec", "Log Flush Waits/sec", "Log Growths"
 WRITE_TIME, WAIT_TIME = "Log Flush Write Time (ms)", "Log Flush Wait Time"
@@ -18,11 +17,11 @@ COUNTERS = (FLUSHES, FLUSHED, WAITS, GROWTHS, WRITE_TIME, WAIT_TIME)
 
 @dataclass(frozen=True)
 class LogViews:
-    """The samples of one log, or the sums of several: performance counters by name, further apart than `gap_s` some
-    were missed; the share in use; what kept it from being reused, by when."""
+    """The samples of one log, or the sums of several: performance counters by name, planned every
+    `interval_s`; the share in use; what kept it from being reused, by when."""
 
     counters: Mapping[str, Line] = field(default_factory=dict)
-    gap_s: float = GAP_S
+    interval_s: float = 1.0
     used: Line | None = None
     kept_by: Sequence[tuple[float, str]] = ()
 
@@ -56,7 +55,7 @@ class LogViews:
         if samples is None or not len(spent) or not waits_per_s:
             return None
         t, values = samples
-        rises = not np.any(total(samples, WAIT_TIME, self.gap_s).breaks) and len(t) > 1 and np.ptp(values) > 0
+        rises = not np.any(total(samples, WAIT_TIME, self.interval_s).breaks) and len(t) > 1 and np.ptp(values) > 0
         per_s = self._rate(interval, WAIT_TIME) if rises else float(spent.mean())
         return None if per_s is None else per_s / waits_per_s
 
@@ -64,4 +63,4 @@ class LogViews:
         return inside(self.counters.get(name), interval)
 
     def _rate(self, interval: Interval, name: str) -> float | None:
-        return rate(self.counters.get(name), self.gap_s, interval)
+        return rate(self.counters.get(name), self.interval_s, interval)

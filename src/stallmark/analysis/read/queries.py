@@ -64,6 +64,16 @@ class Execution:
 
 
 @dataclass(frozen=True)
+class LeftQuery:
+    """A query at a rate that did not end. `started_s`: None if it never began."""
+
+    load: str
+    due_s: float
+    started_s: float | None
+    left_s: float
+
+
+@dataclass(frozen=True)
 class QueryFigures:
     """The figures of a run by TPC-H's formulas, or why there are none. Derived: no TPC result, and no QphH."""
 
@@ -117,6 +127,12 @@ def read_queries(record: Record) -> QueryRunSummary | None:
 def executions_of(record: Record) -> list[Execution]:
     """Return the executions in the order in which they began."""
     return [_execution(row) for row in _rows(record)]
+
+
+def left_of(record: Record) -> list[LeftQuery]:
+    """Return the queries at a rate that did not end; none of older records."""
+    columns = ["load", "due_s", "started_s", "left_s"]
+    return [LeftQuery(**row) for batch in record.batches("queries_left", columns) for row in batch.to_pylist()]
 
 
 def in_order(query: str) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """The I/O of raw loads: per second, and in the measured interval of each step, by cell and over all cells."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,12 +15,17 @@ from stallmark.record.table_file import readable
 TABLE = "raw_io"
 COUNTS = ("reads", "read_bytes", "writes", "write_bytes", "latency_us")
 _HISTOGRAM = ("latency_gaps", "latency_counts")
+_WAITING = ("waiting_gaps", "waiting_counts")
 
 
 @dataclass(frozen=True)
 class RawFigures:
     """The I/O of a raw load in a measured interval. Rates are over the `seen_s` seconds in which it ran: fewer than the
-    interval has where it ended early. Percentiles are None where the sample is too small for them."""
+    interval has where it ended early. Percentiles are None where the sample is too small for them.
+
+    Times of a load with a rate of I/Os are from when each was due. An I/O that had not ended at the end of the interval
+    is in them, with the time for which it had waited by then. `waiting`: how many these are; None if this was not
+    recorded, as of other loads and in older records, whose times are from when each I/O was issued."""
 
     seen_s: int
     reads: int
@@ -29,6 +34,7 @@ class RawFigures:
     mb_per_s: float  # 10^6 bytes
     mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
+    waiting: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,11 +49,12 @@ class RawLoadSummary:
 @dataclass
 class RawIo:
     """The raw loads of one run. `counts[(load, cell)][column]` is an array per second, NaN where the load did not run;
-    `latency[(interval, load, cell)]` is merged."""
+    `latency[(interval, load, cell)]` is merged, `waiting[(interval, load, cell)]` of the interval's last second."""
 
     seconds: int
     counts: dict[tuple[str, int], dict[str, np.ndarray]] = field(default_factory=dict)
     latency: dict[tuple[int, str, int], Latencies] = field(default_factory=dict)
+    waiting: dict[tuple[int, str, int], Latencies] = field(default_factory=dict)
 
     @property
     def loads(self) -> list[str]:
@@ -78,32 +85,44 @@ class RawIo:
         reads, read_bytes, writes, write_bytes, latency_us = (
             int(interval.of(counts[column])[seen].sum()) for column in COUNTS
         )
+        waiting = self.waiting.get((interval.index, load, cell))
+        latencies = self._latencies(interval, load, [cell])
         return RawFigures(
             seen_s=seen_s,
             reads=reads,
             writes=writes,
             iops=(reads + writes) / seen_s,
             mb_per_s=(read_bytes + write_bytes) / 1e6 / seen_s,
-            mean_ms=latency_us / 1000 / (reads + writes) if reads + writes else None,
-            latency_ms=self.latency.get((interval.index, load, cell), Latencies.empty()).summary(),
+            mean_ms=(latency_us / 1000 + (waiting.sum_ms() if waiting else 0.0)) / latencies.size
+            if latencies.size
+            else None,
+            latency_ms=latencies.summary(),
+            waiting=waiting.size if waiting else None,
         )
+
+    def _latencies(self, interval: Interval, load: str, cells: Iterable[int]) -> Latencies:
+        """Return the times of all I/Os, with those that had not ended."""
+        merged = Latencies.empty()
+        for cell in cells:
+            for times in (self.latency, self.waiting):
+                merged.add(times.get((interval.index, load, cell), Latencies.empty()))
+        return merged
 
     def _together(self, interval: Interval, load: str, cells: dict[int, RawFigures]) -> RawFigures:
         if len(cells) == 1:
             return next(iter(cells.values()))
-        merged = Latencies.empty()
-        for cell in cells:
-            merged.add(self.latency.get((interval.index, load, cell), Latencies.empty()))
-        ios = sum(one.reads + one.writes for one in cells.values())
-        waited_ms = sum((one.mean_ms or 0.0) * (one.reads + one.writes) for one in cells.values())
+        waiting = [one.waiting for one in cells.values() if one.waiting is not None]
+        ios = [one.reads + one.writes + (one.waiting or 0) for one in cells.values()]
+        waited_ms = sum((one.mean_ms or 0.0) * count for one, count in zip(cells.values(), ios, strict=True))
         return RawFigures(
             seen_s=min(one.seen_s for one in cells.values()),
             reads=sum(one.reads for one in cells.values()),
             writes=sum(one.writes for one in cells.values()),
             iops=sum(one.iops for one in cells.values()),
             mb_per_s=sum(one.mb_per_s for one in cells.values()),
-            mean_ms=waited_ms / ios if ios else None,
-            latency_ms=merged.summary(),
+            mean_ms=waited_ms / sum(ios) if sum(ios) else None,
+            latency_ms=self._latencies(interval, load, cells).summary(),
+            waiting=sum(waiting) if len(waiting) == len(cells) else None,
         )
 
 
@@ -113,7 +132,7 @@ def read_raw_io(record: Record, seconds: int, intervals: Sequence[Interval]) -> 
     interval_of = np.full(seconds, -1)
     for interval in intervals:
         interval_of[interval.begin : interval.end] = interval.index
-    for batch in record.batches(TABLE, ["second", "load", "cell", *COUNTS, *_HISTOGRAM]):
+    for batch in record.batches(TABLE, ["second", "load", "cell", *COUNTS, *_HISTOGRAM, *_WAITING]):
         batch = batch.filter(pc.less(batch.column("second"), seconds))
         second = batch.column("second").to_numpy()
         for (load, cell), rows in _by_cell(batch):
@@ -127,7 +146,21 @@ def read_raw_io(record: Record, seconds: int, intervals: Sequence[Interval]) -> 
                 some = pa.array(rows[where == index])
                 with readable(record.folder / TABLE):
                     merged.merge(*(batch.column(name).take(some) for name in _HISTOGRAM))
+                    if (last := _last_waiting(batch, rows[where == index])) is not None:
+                        found.waiting[int(index), load, cell] = last
     return found
+
+
+def _last_waiting(batch: pa.RecordBatch, rows: np.ndarray) -> Latencies | None:
+    """Return how long I/Os had waited at the last of the rows that tells it; None where none does."""
+    if not set(_WAITING) <= set(batch.schema.names):  # an older record
+        return None
+    told = [row for row in rows.tolist() if batch.column(_WAITING[0])[row].is_valid]
+    if not told:
+        return None
+    waiting = Latencies.empty()
+    waiting.merge(*(batch.column(name).slice(told[-1], 1) for name in _WAITING))
+    return waiting
 
 
 def _by_cell(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], np.ndarray]]:

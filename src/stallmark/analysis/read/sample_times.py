@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+from numpy.lib.stride_tricks import sliding_window_view
 
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import GAP_S
@@ -22,6 +23,7 @@ _TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
 _DATES = ("t", "took_s", "server_time")
 
 BEST_OF_S = 10.0  # of the calls in so many seconds the shortest is taken
+_AROUND = 9  # distances between samples that tell what is usual there
 LINE_FROM_S, LINE_FROM_SAMPLES = 60.0, 5  # a line through fewer would be one through their errors
 
 
@@ -98,15 +100,41 @@ def spread(record: Record, table: str) -> tuple[np.ndarray, np.ndarray]:
     return at, t + took / 2 - at + clock.uncertainty_s
 
 
-def gap_s(record: Record, table: str, t: np.ndarray) -> float:
-    """Return how far apart two samples of a collector must be for others to have been missed between them; `t`: when
-    it sampled."""
+def planned_interval_s(record: Record, table: str) -> float:
+    """Return the interval at which a collector was to sample; 1 s if the record does not tell."""
     collector = record.manifest.collectors.get(table)
-    interval_s = collector.interval_s if collector else None
-    if interval_s is None:
-        apart = np.diff(np.unique(t))
-        interval_s = float(np.median(apart)) if len(apart) else 1.0
-    return GAP_S * max(1.0, interval_s)
+    return (collector.interval_s if collector else None) or 1.0
+
+
+def longest_apart_s(t: np.ndarray, interval_s: float) -> np.ndarray:
+    """Return, for each two neighbours of the samples at `t` (rising), how far apart they must be for others to have
+    been missed between them, shape (n - 1,).
+
+    A view that takes longer to answer than the planned interval is read as often as it answers. So the distances around
+    count, of which half are no longer than the usual one: a collector that stands still once leaves a gap.
+    """
+    apart = np.diff(t)
+    if len(apart) < 2:
+        return np.full(len(apart), GAP_S * max(1.0, interval_s))
+    around = sliding_window_view(apart, min(len(apart), _AROUND))
+    middle = (around.shape[1] - 1) // 2
+    usual = np.partition(around, middle, axis=1)[:, middle]
+    window = np.clip(np.arange(len(apart)) - middle, 0, len(usual) - 1)
+    longest: np.ndarray = GAP_S * np.maximum(max(1.0, interval_s), usual[window])
+    return longest
+
+
+def open_s(t: np.ndarray, gaps: np.ndarray, ends: Sequence[float], interval_s: float = 1.0) -> float:
+    """Return for how long it is open, at the ends of an interval together, what was counted in it: half of the distance
+    between the samples around each end. 0 if they are as close as planned, `interval_s`, and beyond the first and the
+    last sample and in one of the `gaps`: there no end is sought."""
+    total = 0.0
+    for end in ends:
+        before = int(np.searchsorted(t, end, side="right")) - 1
+        if 0 <= before < len(gaps) and end > t[0] and not gaps[before]:
+            apart = float(t[before + 1] - t[before])
+            total += apart / 2 if apart > GAP_S * max(1.0, interval_s) else 0.0
+    return total
 
 
 def numbers(record: Record, table: str, column: str) -> np.ndarray | None:

@@ -26,10 +26,11 @@ class GroupSamples(NamedTuple):
 
 
 class Samples:
-    """The samples of groups at `times` (seconds, rising), of which two are a gap when further apart than `gap_s`."""
+    """The samples of groups at `times` (seconds, rising). Two are a gap if further apart than `longest_s`, which is
+    given for each two neighbours of `times`."""
 
-    def __init__(self, times: np.ndarray, columns: int, gap_s: float):
-        self._times, self._gap_s = times, gap_s
+    def __init__(self, times: np.ndarray, columns: int, longest_s: np.ndarray):
+        self._times, self._longest_s = times, np.append(np.inf, longest_s)
         self._places = np.empty(0, dtype=np.int64)
         self._rises: list[np.ndarray | None] = [np.empty(0)] * columns
         self._lost = self._gaps = np.empty(0, dtype=bool)
@@ -106,7 +107,7 @@ class Samples:
         self._lost = np.bincount(sample[lost], minlength=count) > 0
         self._new, self.added = [], 0
         group, at = np.divmod(self._places, len(self._times))
-        apart = (np.diff(group) == 0) & (np.diff(self._times[at]) > self._gap_s)
+        apart = (np.diff(group) == 0) & (np.diff(self._times[at]) > self._longest_s[at[1:]])
         gaps[1:] |= apart & ~was[1:]
         for column, places, rises, lost in self._late:
             at = np.searchsorted(self._places, places)

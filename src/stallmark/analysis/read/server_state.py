@@ -13,10 +13,9 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.lines import Line, added_up, inside, line, rate, total
 from stallmark.analysis.read.log_views import COUNTERS as OF_LOG
 from stallmark.analysis.read.log_views import LogViews
-from stallmark.analysis.read.sample_times import dated, gap_s, sample_times
+from stallmark.analysis.read.sample_times import dated, planned_interval_s
 from stallmark.analysis.read.server_summary import PoolContent, ReplicaState, ServerState
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import GAP_S
 
 PAGE = 8192
 TOP_CONTENTS = 6
@@ -44,11 +43,11 @@ REPLICA_COLUMNS = ("t", "replica", "commit_mode", "state", "send_queue_bytes", "
 
 @dataclass(frozen=True)
 class StateViews:
-    """The samples of one run; empty where the server has no such view. Performance counters are by object and name;
-    further apart than `gap_s` some were missed."""
+    """The samples of one run; empty where the server has no such view. Performance counters are by object and name,
+    planned every `interval_s`."""
 
     counters: Mapping[tuple[str, str], Line] = field(default_factory=dict)
-    gap_s: float = GAP_S
+    interval_s: float = 1.0
     log: LogViews = field(default_factory=LogViews)  # of all our databases
     logs: Mapping[str, LogViews] = field(default_factory=dict)  # by database, where several are ours
     tempdb_used: Line | None = None
@@ -120,13 +119,13 @@ class StateViews:
         """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None
         without it."""
         pages = self.counters.get((POOL, counter))
-        return total(pages, counter, self.gap_s).per_second(seconds)[counter] if pages else None
+        return total(pages, counter, self.interval_s).per_second(seconds)[counter] if pages else None
 
     def _values(self, interval: Interval, thing: str, counter: str) -> np.ndarray:
         return inside(self.counters.get((thing, counter)), interval)
 
     def _rate(self, interval: Interval, thing: str, counter: str) -> float | None:
-        return rate(self.counters.get((thing, counter)), self.gap_s, interval)
+        return rate(self.counters.get((thing, counter)), self.interval_s, interval)
 
     def _contents(self, interval: Interval) -> list[PoolContent]:
         """Return the last sample of the buffer pool in the interval, by database and kind of page, most pages first."""
@@ -163,16 +162,15 @@ def read_state_views(record: Record) -> StateViews:
         if row["requests"] is not None:
             pending[row["t"]] += row["requests"]
     contents = [one for one in record.batches("buffer_pool", CONTENTS) if one.num_columns == len(CONTENTS)]
-    times = sample_times(record, "performance")
     counters, by_database, node_life = _read_counters(record)
-    apart_s = gap_s(record, "performance", times) if times is not None else GAP_S
-    log, logs = _read_logs(record, counters, by_database, apart_s)
+    interval_s = planned_interval_s(record, "performance")
+    log, logs = _read_logs(record, counters, by_database, interval_s)
     cpu = _cpu(record)
     return StateViews(
         counters=counters,
         node_life=node_life,
         replicas=_read_replicas(record),
-        gap_s=apart_s,
+        interval_s=interval_s,
         log=log,
         logs=logs,
         tempdb_used=line(list(tempdb.items())),
@@ -251,7 +249,7 @@ def _read_counters(record: Record) -> tuple[Counted, Mapping[str, Mapping[str, L
 
 
 def _read_logs(
-    record: Record, counters: Counted, by_database: Mapping[str, Mapping[str, Line]], apart_s: float
+    record: Record, counters: Counted, by_database: Mapping[str, Mapping[str, Line]], interval_s: float
 ) -> tuple[LogViews, dict[str, LogViews]]:
     """Return the samples of all our logs together, and by database where several are ours."""
     rows = list(_rows(record, "log_space", "t", "size_bytes", "used_bytes", "reuse_wait"))
@@ -263,7 +261,7 @@ def _read_logs(
             for row in here
             if row["size_bytes"] and row["used_bytes"] is not None
         ]
-        return LogViews(of, apart_s, line(used), [(row["t"], row["reuse_wait"] or "NOTHING") for row in here])
+        return LogViews(of, interval_s, line(used), [(row["t"], row["reuse_wait"] or "NOTHING") for row in here])
 
     every = log({counter: samples for (of, counter), samples in counters.items() if of == LOG}, rows)
     names = {name for name in databases if name} | (by_database.keys() if len(by_database) > 1 else set())

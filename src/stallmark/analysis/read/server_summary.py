@@ -31,6 +31,8 @@ class IoSummary:
     write_interval_mean_ms: float | None
     syncs: int | None
     sync_ms: float | None
+    uncertainty: float | None = None
+    """Share by which counts and rates may be off, both ways, as samples were few; None if they were close enough."""
 
     @property
     def iops(self) -> float:
@@ -73,6 +75,7 @@ class ServerWait:
     waits: int
     wait_ms: float
     signal_ms: float  # of it, waiting for a CPU after the resource was available
+    uncertainty: float | None = None  # as of `IoSummary`
 
     @property
     def resource_ms(self) -> float:
@@ -106,6 +109,7 @@ class StatementSummary:
     cpu_ms: float
     waited_ms: float  # of its time, beyond that on a CPU: for I/O, locks and everything else
     seconds: float
+    whole: bool = True  # or a plan left the cache meanwhile, and with it what it had counted last
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,7 @@ class QueryStoreSummary:
     worker_ms: float | None  # CPU per execution
     elapsed_ms: float | None
     waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
+    whole: bool = True  # or it stopped counting meanwhile, or dropped counts, and these are of a part
 
 
 @dataclass(frozen=True)

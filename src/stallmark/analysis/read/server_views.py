@@ -75,14 +75,18 @@ class ServerViews:
         return data, wal
 
     def top_waits(self, interval: Interval) -> list[ServerWait]:
-        """Return the waits with most time beyond waiting for a CPU, without benign ones."""
+        """Return the waits with most time beyond waiting for a CPU, without benign ones; none if they were cleared, as
+        a type that has more again than it had before does not show it."""
+        deltas = {name: over(counters, interval) for name, counters in self.waits.items()}
+        if any(delta.broken for delta in deltas.values() if delta):
+            return []
         found = []
         for name, kind in self.wait_classes.items():
-            delta = over(self.waits[name], interval)
-            if delta is None or delta.broken or not delta["waits"]:
+            delta = deltas[name]
+            if delta is None or not delta["waits"]:
                 continue
-            wait = ServerWait(name, kind, delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"])
-            found.append(wait)
+            figures = delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"]
+            found.append(ServerWait(name, kind, *figures, delta.uncertainty or None))
         return sorted(found, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
 
     def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:

@@ -1,7 +1,7 @@
 """Each transaction type in the measured interval of a step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
@@ -31,7 +31,9 @@ class TransactionSummary:
     share: float | None = None  # of the users' transactions that ended
     deck_share: float | None = None  # what that should be
     limit_s: float | None = None  # 90 % should take no longer
-    over_limit: float | None = None  # share that took longer
+    over_limit: float | None = None  # share that took longer or was given up
+    judged_ms: dict[str, float | None] = field(default_factory=dict)
+    """`latency_ms` with those given up, which took longer than any: infinite if it is that of one of these."""
     aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
 
     @property
@@ -77,12 +79,13 @@ def transaction_summaries(
                 tps=sums["committed"] / interval.seconds,
                 latency_mean_ms=mean_ms(sums),
                 latency_ms=latency.summary(),
+                judged_ms=latency.summary(sums["failed"]),
                 service_ms=load.service.get((interval.index, name), Latencies.empty()).summary(),
                 source=kind.source,
                 share=done[name] / total if name in of_users and total else None,
                 deck_share=workload.deck_share(kind) if name in of_users else None,
                 limit_s=kind.limit_s,
-                over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000),
+                over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000, sums["failed"]),
                 aborted=int(interval.of(errors.aborted(name)).sum()),
             )
         )

@@ -57,7 +57,7 @@ def queries_ended(calibrated: LoadsSummary) -> dict[str, int]:
 def queries_waited(tried: LoadsSummary) -> dict[str, float]:
     """Return the share of the queries of each load that waited for a stream in a trial, which has one step."""
     late = {one.load: one.late for point in tried.points for one in point.runs}
-    return {load: one.waited / one.begun for load, one in late.items() if one}
+    return {load: one.waited / one.due for load, one in late.items() if one}
 
 
 def _of_queries(summary: LoadsSummary) -> list[LoadStep]:

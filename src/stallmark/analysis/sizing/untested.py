@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.page_cache import page_cache
 from stallmark.analysis.profile.asked import TOGETHER
 from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.analysis.read.query_figures import QUERIES
@@ -42,6 +43,7 @@ def of_candidate(found: CandidateAnswer) -> Iterator[Finding]:
 def _of_replay(found: CandidateAnswer) -> Iterator[Finding]:
     if (replay := found.sizing.replay) is None:
         return
+    yield from page_cache((found.name, outcome) for outcome in replay.direct_io.values())
     if replay.played < 1:
         yield caution(SizingKind.COMPRESSED, candidate=found.name, played=replay.played)
     late = [one.behind_ms for level in replay.levels if not level.backlog for one in level.streams if one.behind_ms]

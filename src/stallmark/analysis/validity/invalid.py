@@ -39,13 +39,16 @@ def invalid_findings(
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
     if step.missed:
         yield invalid(ValidityKind.LOADS_MISSED, loads=list(step.missed))
-    for which, counters in (
-        (CounterSource.DATA_FILES, io.data),
-        (CounterSource.LOG, io.wal),
-        (CounterSource.DATA_DEVICE, io.data_device),
-        (CounterSource.LOG_DEVICE, io.wal_device),
+    for which, counters, kind in (
+        (CounterSource.DATA_FILES, io.data, "data"),
+        (CounterSource.LOG, io.wal, "wal"),
+        (CounterSource.DATA_DEVICE, io.data_device, None),
+        (CounterSource.LOG_DEVICE, io.wal_device, None),
     ):
-        yield from _lost(which, counters, interval)
+        if any(begin < interval.end and end > interval.begin for begin, end in io.untimed.get(kind or "", ())):
+            yield invalid(ValidityKind.NOT_TIMED, of=which)
+        else:
+            yield from _lost(which, counters, interval)
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
         yield invalid(ValidityKind.FOREIGN_IO, share=foreign, with_writes=io.foreign is not None)
@@ -129,7 +132,8 @@ def _of_device(io: Io, interval: Interval) -> float | None:
             return None
     share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))
     busy = device.values.get("busy_ms", 0.0) / 1000 / device.seconds
-    return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
+    within = FOREIGN_IO + server.uncertainty + device.uncertainty
+    return None if share > FOREIGN_IO and (busy <= FOREIGN_BUSY or share <= within) else share
 
 
 def _lost(which: CounterSource, counters: Counters | None, interval: Interval) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ class ValidityKind(Kind):
     ENDED_EARLY = "ended_early"
     LOADS_MISSED = "loads_missed"
     COUNTERS_BEGAN_AGAIN = "counters_began_again"
+    NOT_TIMED = "io_not_timed"
     COUNTERS_INCOMPLETE = "counters_incomplete"
     FOREIGN_IO = "foreign_io"
     FOREIGN_CPU = "foreign_cpu"

@@ -90,7 +90,12 @@ class Deadlocks(MssqlCollector):
         return self._graphs
 
     def _read(self, event: Row) -> Row | None:
-        graph = ElementTree.fromstring(event["event"]).find(".//deadlock")
+        text = event["event"] or ""
+        try:
+            graph = ElementTree.fromstring(text).find(".//deadlock")
+        except ElementTree.ParseError:  # as SSMS's templates leave names in <…>: a deadlock all the same
+            unknown = {"victim": "", "others": "", "isolation": "", "resources": "unreadable", "graph": None}
+            return {"happened": event["happened"]} | unknown if "stallmark" in text else None
         if graph is None or not any("stallmark" in (one.get("clientapp") or "") for one in graph.iter("process")):
             return None
         name = None

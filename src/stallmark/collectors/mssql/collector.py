@@ -95,7 +95,13 @@ class CollectorConnection(ServerConnection):
         self.open()
         with self._asking():
             self._cursor.execute(sql)
-            return Rows([column[0] for column in self._cursor.description], self._cursor.fetchall())
+            while not self._cursor.description:  # a count or a message came first
+                if not self._cursor.nextset():
+                    raise StallmarkError("the server answered the query without a table")
+            found = Rows([column[0] for column in self._cursor.description], self._cursor.fetchall())
+            while self._cursor.nextset():  # an error behind the rows makes them a part
+                pass
+            return found
 
     def close(self) -> None:
         connection, self._connection, self._cursor = self._connection, None, None

@@ -78,7 +78,8 @@ class _WaitTypes(MssqlCollector):
     def sample(self, now: float) -> Rows:
         rows = self.connection.rows(self.sql)
         of_type = rows.names.index("wait_type")
-        return Rows([*rows.names, "wait_class", "benign"], [(*row, *_kind(row[of_type])) for row in rows.values])
+        named = [(*row, *_kind(row[of_type])) for row in rows.values if row[of_type] is not None]
+        return Rows([*rows.names, "wait_class", "benign"], named)
 
 
 class ServerWaits(_WaitTypes):

@@ -74,7 +74,7 @@ class ErrorLog(MssqlCollector):
         )
 
     def sample(self, now: float) -> list[Row]:
-        lines = Counter((str(row["LogDate"]), row["Text"].strip()) for row in self.connection.rows(self.sql))
+        lines = Counter((str(row["LogDate"]), (row["Text"] or "").strip()) for row in self.connection.rows(self.sql))
         new = Counter() if self._known is None else lines - self._known
         self._known = lines  # kept through an outage: what is logged meanwhile counts
         rows: list[Row] = [

@@ -95,7 +95,8 @@ class Cpu(MssqlCollector):
         self._last = -1
 
     def sample(self, now: float) -> Sequence[Row]:
-        rows = sorted((_noted(row) for row in super().sample(now)), key=lambda row: row["record"])
+        notes = (_noted(row) for row in super().sample(now))
+        rows = sorted((note for note in notes if note), key=lambda row: row["record"])
         new = [row for row in rows if row["record"] > self._last]
         if new:
             self._last = new[-1]["record"]
@@ -161,20 +162,26 @@ class BufferPool(MssqlCollector):
             return self.connection.rows(self.sql)  # as the run left it
 
 
-def _noted(row: Row) -> Row:
-    """Return the values of a record of the ring buffer.
+def _noted(row: Row) -> Row | None:
+    """Return the values of a record of the ring buffer, or None if it cannot be read.
 
     Where the platform's idle time is not known (0 on Linux, see sp_BlitzFirst issue 3710) it is None.
     """
-    record = ElementTree.fromstring(row["record"])
-    values = {
-        name: int(record.findtext(f".//SystemHealth/{name}", "0"))
-        for name in ("ProcessUtilization", "SystemIdle", "MemoryUtilization")
-    }
+    try:
+        record = ElementTree.fromstring(row["record"] or "")
+        number = int(record.attrib["id"])
+        values = {
+            name: int(record.findtext(f".//SystemHealth/{name}", "0"))
+            for name in ("ProcessUtilization", "SystemIdle", "MemoryUtilization")
+        }
+    except (ElementTree.ParseError, KeyError, ValueError):
+        return None
+    if row["age_ms"] is None:
+        return None
     unknown = row["platform"] == "Linux" and values["SystemIdle"] == 0
     return {
         "server_time": row["server_time"],
-        "record": int(record.attrib["id"]),
+        "record": number,
         "age_s": row["age_ms"] / 1000,
         "process_percent": values["ProcessUtilization"],
         "idle_percent": None if unknown else values["SystemIdle"],

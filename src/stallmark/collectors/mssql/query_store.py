@@ -1,18 +1,28 @@
 """Query Store's counts of our databases' procedures: collected on request, and where it is on already."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
+from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector, statement
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
+from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.record.schema import column
 
 _OPTIONS = """\
-SELECT options.actual_state_desc, options.query_capture_mode_desc, options.wait_stats_capture_mode_desc
+SELECT options.actual_state_desc, options.query_capture_mode_desc, options.wait_stats_capture_mode_desc,
+       options.readonly_reason
   FROM sys.database_query_store_options AS options
+"""
+
+_REPLICAS = """\
+SELECT COL_LENGTH('sys.query_store_replicas', 'role_type'),
+       COL_LENGTH('sys.query_store_runtime_stats', 'replica_group_id'),
+       COL_LENGTH('sys.query_store_wait_stats', 'replica_group_id')
 """
 
 
@@ -42,6 +52,12 @@ class QueryStore(MssqlCollector):
         ]
     )
 
+    @cached_property
+    def sql(self) -> str:
+        # Of 2022 and of Managed Instance the update decides whether these columns are there, not the version.
+        [lengths] = self.engine.query(_REPLICAS)
+        return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
+
     @property
     def permission(self) -> str:
         finer = self.major >= FINER_PERMISSIONS and not self.is_azure
@@ -52,7 +68,7 @@ class QueryStore(MssqlCollector):
 
     def limited(self) -> str | None:
         for where, engine in self.asked.items():
-            _, capture, _ = _options(engine)
+            _, capture, _, _ = _options(engine)
             if capture != "ALL":
                 return (
                     f"{where}Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
@@ -61,11 +77,12 @@ class QueryStore(MssqlCollector):
 
     def _off(self) -> str | None:
         for where, engine in self.asked.items():
-            state, _, _ = _options(engine)
+            state, _, _, reason = _options(engine)
             if state != "READ_WRITE":
+                why = f" ({why})" if (why := why_stopped(reason)) else ""
                 return (
-                    f"{where}Query Store is {state} in this database, and Stallmark leaves it so: to have it, run "
-                    "ALTER DATABASE CURRENT SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE);"
+                    f"{where}Query Store is {state} in this database{why}, and Stallmark leaves it so: to have it, "
+                    f"{how_to_resume(state, reason)}"
                 )
         return None
 
@@ -94,13 +111,37 @@ class QueryStoreWaits(QueryStore):
         if why := super()._off():
             return why
         for where, engine in self.asked.items():
-            _, _, waits = _options(engine)
+            _, _, waits, _ = _options(engine)
             if waits != "ON":
                 return f"{where}Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
         return None
 
 
-def _options(engine: MssqlEngine) -> tuple[str, str, str]:
-    """Return the state of Query Store, which statements it captures, and whether it counts waits."""
+class QueryStoreState(QueryStore):
+    name = "query_store_state"
+    title = "Query Store: state"
+    help = (
+        "Whether Query Store still counts (sys.database_query_store_options): it becomes READ_ONLY by itself, as when "
+        "it is full, and then keeps the counts it has."
+    )
+    named = ()
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            column("state", TEXT, "READ_WRITE: it counts"),
+            column("readonly_reason", COUNT, "bits of why it is READ_ONLY; 65536: it is full", "bits"),
+            column("stored_bytes", COUNT, "what it has on disk"),
+            column("most_bytes", COUNT, "what it may have (MAX_STORAGE_SIZE_MB)"),
+            column("database", TEXT, "one of several that are ours; null: the only one"),
+        ]
+    )
+
+    def limited(self) -> str | None:
+        return None  # that of Query Store says it
+
+
+def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:
+    """Return the state of Query Store, which statements it captures, whether it counts waits, and why it is
+    read-only."""
     found = engine.query(_OPTIONS)
-    return found[0] if found else ("OFF", "NONE", "OFF")  # system databases have none
+    return found[0] if found else ("OFF", "NONE", "OFF", None)  # system databases have none

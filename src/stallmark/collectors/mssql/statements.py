@@ -48,7 +48,7 @@ class Statements(MssqlCollector):
         self._plans: dict[str, str | None] = {}  # None: the server had it no more
 
     def sample(self, now: float) -> list[Row]:
-        rows = [self._named(row) for row in super().sample(now)]
+        rows = [self._named(row) for row in super().sample(now) if None not in (row["begins"], row["plan_hash"])]
         new = {row["planned"]: row for row in rows if row["planned"] not in self._plans}
         for planned, row in list(new.items())[:MOST_PLANS]:
             self._plans[planned] = self._plan(row)
@@ -61,7 +61,7 @@ class Statements(MssqlCollector):
         position = row["begins"] // 2  # two bytes each
         name = f"{row['procedure']}-{position}"
         planned = f"{name}-{row['plan_hash'].removeprefix('0x').lower()}"
-        text = " ".join(row["text"].split())
+        text = "encrypted" if row["text"] is None else " ".join(row["text"].split())  # WITH ENCRYPTION
         return row | {"statement": name, "planned": planned, "position": position, "text": text}
 
     def _plan(self, row: Row) -> str | None:

@@ -177,7 +177,7 @@ class UserWaits(MssqlCollector):
         sessions = self.connection.rows(self.sql)
         users: Counter[tuple[str | None, ...]] = Counter()
         for row in sessions:
-            users[row["application"], *wait_class(row["status"], row["wait_type"])] += row["users"]
+            users[row["application"], *wait_class(row["status"], row["wait_type"])] += row["users"] or 0
         return self._polled.add(now, users)
 
     def finish(self) -> list[Row]:

@@ -19,7 +19,7 @@ LABEL_PART = 255  # characters that a description holds; a label may fill two
 NOT_THERE = "3201"  # the backup file cannot be opened
 SINGLE_USER = "SINGLE_USER"
 
-_STATE = "SELECT state_desc, user_access_desc FROM sys.databases WHERE name = ?"
+_STATE = "SELECT state_desc, user_access_desc, is_auto_close_on FROM sys.databases WHERE name = ?"
 
 
 class MssqlBackup(Backup):
@@ -91,7 +91,7 @@ class MssqlBackup(Backup):
         that it is us who made the database so, until it can be opened again.
         """
         statement = self._statement + (f", {self._moves(to)}" if to else "")
-        state = self._state()
+        state, closes = self._state(), self._closes()
         self._journal.note({"was": state})
         try:
             if state in ("ONLINE", SINGLE_USER):
@@ -102,6 +102,8 @@ class MssqlBackup(Backup):
             raise
         self._journal.remove()
         self._placed = to
+        if self._closes() and not closes:  # the copy has it from elsewhere
+            self._run(sql.stay_open(self._server.address.database), "Restoring")
 
     def refuse_folders(self, to: Folders, size_bytes: int) -> None:
         for folder in {to.data, to.log or to.data, *to.filegroups.values()}:
@@ -198,9 +200,16 @@ class MssqlBackup(Backup):
 
     def _state(self) -> str | None:
         """Return ONLINE where everybody may open it; None where there is no such database."""
-        for state, access in self._master.query(_STATE, [self._server.address.database]):
+        for state, access, _ in self._rows():
             return access if (state, access) == ("ONLINE", SINGLE_USER) else state
         return None
+
+    def _closes(self) -> bool:
+        """Return whether the database closes once no session is in it."""
+        return any(closes for _, _, closes in self._rows())
+
+    def _rows(self) -> list[tuple]:
+        return self._master.query(_STATE, [self._server.address.database])
 
     @property
     def _statement(self) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Caches, Prefill
+from stallmark.engines.mssql import auto_close
 from stallmark.engines.mssql.errors import failed, is_gone
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import SQL_SERVER_2022, Server
@@ -102,7 +103,9 @@ class MssqlPrefill(Prefill):
         self._server = server
 
     def refusal(self) -> str | None:
-        return "Babelfish does not tell how large its indexes are" if self._server.is_babelfish else None
+        if self._server.is_babelfish:
+            return "Babelfish does not tell how large its indexes are"
+        return auto_close.advice(self._server)
 
     def fill(self, *schemas: str) -> int:
         """Scan every index, schema by schema, the smallest first; return the bytes that were read or found."""

@@ -33,7 +33,7 @@ from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkErro
 from stallmark.stopping import StopSignal, undisturbed
 
 OWN_SESSIONS = 26  # each collector, the lock of the run, and what is asked in between
-OF_EACH_DATABASE = 5  # sessions of collectors whose views show one database alone
+OF_EACH_DATABASE = 6  # sessions of collectors whose views show one database alone
 SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
 # looks at a plan of his own.

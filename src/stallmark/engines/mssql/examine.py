@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation
 from stallmark.engines.examined import Availability, Examined
-from stallmark.engines.mssql import bulk_probe, compatibility, tempdb
+from stallmark.engines.mssql import auto_close, bulk_probe, compatibility, tempdb
 from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
 from stallmark.errors import CallFailed
 
@@ -45,6 +45,7 @@ def examine(server: Server) -> Iterator[Examined]:
     yield from _rights(server)
     if identity.product == "SQL Server" and server.edition not in AZURE:  # which backs up logs by itself
         yield from _recovery(server)
+        yield from _auto_close(server)
 
 
 def _recovery(server: Server) -> Iterator[Examined]:
@@ -60,6 +61,15 @@ def _recovery(server: Server) -> Iterator[Examined]:
             f"it is {model}: from the first full backup on the log is kept until it is backed up, so it fills and "
             "grows under load. ALTER DATABASE CURRENT SET RECOVERY SIMPLE, or back it up while you measure.",
         )
+
+
+def _auto_close(server: Server) -> Iterator[Examined]:
+    try:
+        advice = auto_close.advice(server)
+    except CallFailed:
+        return
+    if advice:
+        yield Examined("AUTO_CLOSE", "limited", f"{advice}.")
 
 
 def _isolation(server: Server) -> Iterator[Examined]:

@@ -12,7 +12,7 @@ from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api, find_driver
-from stallmark.engines.mssql.sql import execute, rows
+from stallmark.engines.mssql.sql import execute, rows, stay_open
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 from stallmark.stopping import later
@@ -64,7 +64,10 @@ class Server:
 
     def make_database(self, name: str) -> None:
         try:
-            self.on_database("master").execute(f"CREATE DATABASE {quoted(name)}")
+            master = self.on_database("master")
+            master.execute(f"CREATE DATABASE {quoted(name)}")
+            if not (self.is_babelfish or self.edition in AZURE):  # which have no AUTO_CLOSE
+                master.execute(stay_open(name))
         except CallFailed as error:
             raise StallmarkError(
                 f"The database {name} is not on {self.address.server} and could not be made ({error.message}): create "

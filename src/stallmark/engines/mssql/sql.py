@@ -20,6 +20,11 @@ def text(value: str) -> str:
     return "N'" + value.replace("'", "''") + "'"
 
 
+def stay_open(database: str) -> str:
+    """Return the statement by which a database no longer closes, and loses its pages, once no session is in it."""
+    return f"ALTER DATABASE {name(database)} SET AUTO_CLOSE OFF"
+
+
 def execute(connection: Any, statement: str) -> None:
     """Run a statement. Raise the driver's errors.
 

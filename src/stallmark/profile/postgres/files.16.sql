@@ -1,6 +1,8 @@
--- Extends are writes: a file grown by a block is written to the device all the same.
+-- Extends are writes: a file grown by a block is written to the device all the same. Times stand still while they are
+-- not taken, so that is an epoch of its own.
 SELECT CASE io.object WHEN 'temp relation' THEN 'tempdb' ELSE 'data' END AS file_class,
-       extract(epoch FROM max(io.stats_reset))::text AS epoch,
+       concat_ws(' ', extract(epoch FROM max(io.stats_reset)),
+                 CASE WHEN NOT current_setting('track_io_timing')::boolean THEN 'untimed' END) AS epoch,
        sum(io.reads)::bigint AS reads,
        sum(io.reads * io.op_bytes)::bigint AS read_bytes,
        CASE WHEN current_setting('track_io_timing')::boolean THEN sum(io.read_time) END AS read_stall_ms,
@@ -12,7 +14,8 @@ SELECT CASE io.object WHEN 'temp relation' THEN 'tempdb' ELSE 'data' END AS file
  GROUP BY 1
  UNION ALL
 SELECT 'log',
-       extract(epoch FROM wal.stats_reset)::text,
+       concat_ws(' ', extract(epoch FROM wal.stats_reset),
+                 CASE WHEN NOT current_setting('track_wal_io_timing')::boolean THEN 'untimed' END),
        NULL, NULL, NULL,
        wal.wal_write,
        NULL,

@@ -1,7 +1,9 @@
 -- Extends are writes: a file grown by a block is written to the device all the same. A write of the log lasts until it
--- is on disk, so what its syncs took belongs to it.
+-- is on disk, so what its syncs took belongs to it. Times stand still while they are not taken, so that is an epoch of
+-- its own.
 SELECT CASE io.object WHEN 'temp relation' THEN 'tempdb' WHEN 'wal' THEN 'log' ELSE 'data' END AS file_class,
-       extract(epoch FROM max(io.stats_reset))::text AS epoch,
+       concat_ws(' ', extract(epoch FROM max(io.stats_reset)), CASE WHEN NOT bool_and(setting.timed) THEN 'untimed' END)
+           AS epoch,
        sum(io.reads)::bigint AS reads,
        sum(io.read_bytes)::bigint AS read_bytes,
        CASE WHEN bool_and(setting.timed) THEN sum(io.read_time) END AS read_stall_ms,

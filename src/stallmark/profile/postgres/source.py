@@ -14,6 +14,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.errors import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile.intervals import LONGEST_TRANSACTION
 from stallmark.record.profile.manifest import ProfiledServer
 
 _MANNERS = (
@@ -93,11 +94,12 @@ class PostgresSource(Source):
             (row["counter"], "" if row["counter"] == "connections" else f"{start} {row['epoch']}", row["value"])
             for row in answers["databases"]
         ]
+        sessions: Sequence[Row] = answers.get("sessions", [])
+        if ages := [row["oldest_s"] for row in sessions if row["oldest_s"] is not None]:
+            counters.append((LONGEST_TRANSACTION, "", round(max(ages) * 1000)))
         self._measure_sizes()
         files = [self._file(start, row) for row in answers["files"]]
-        return Reading(
-            moment["server_clock"], start, None, files, counters, sessions=_sessions(answers.get("sessions", []))
-        )
+        return Reading(moment["server_clock"], start, None, files, counters, sessions=_sessions(sessions))
 
     def close(self) -> None:
         self._connection.close()

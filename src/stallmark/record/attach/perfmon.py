@@ -97,7 +97,7 @@ def _batches(source: AsUtf8, delimiter: str, width: int, chosen: list[int], want
 
 
 def _unreadable(wanted: Wanted, error: Exception) -> StallmarkError:
-    return StallmarkError(f"{wanted.file} cannot be read as Perfmon's CSV: {as_reason(error)}.")
+    return StallmarkError(f"{wanted.file} cannot be read as Perfmon's CSV: {as_reason(' '.join(str(error).split()))}.")
 
 
 def _series(path: str, at: np.ndarray, values: np.ndarray) -> ExternalSeries:

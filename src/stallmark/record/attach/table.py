@@ -136,7 +136,7 @@ def _cells(lines: list[str], layout: _Layout, wanted: Wanted) -> pa.Table:
             pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
         )
     except pa.ArrowInvalid as error:
-        raise StallmarkError(f"{wanted.file} cannot be read as CSV: {error}.") from None
+        raise StallmarkError(f"{wanted.file} cannot be read as CSV: {' '.join(str(error).split())}.") from None
 
 
 def _stamps(table: pa.Table, layout: _Layout) -> np.ndarray:

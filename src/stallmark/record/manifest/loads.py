@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.course import LeftWaiting
 from stallmark.record.manifest.part import ManifestPart
 from stallmark.record.manifest.storage import ServiceLevelObjective
@@ -28,6 +29,7 @@ class RawPlan(ManifestPart):
     size_bytes: int
     folder: str | None = None
     emulated: bool = False
+    direct_io: DirectIo | None = None
 
 
 class Load(ManifestPart):

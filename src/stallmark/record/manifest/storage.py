@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.part import ManifestPart
 from stallmark.record.probe import ProbeResult
 
@@ -88,12 +89,14 @@ class Device(ManifestPart):
 
 class Devices(ManifestPart):
     """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
-    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart."""
+    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart.
+    `direct_io`: of the data files, which the embedded server reads past the page cache."""
 
     data: Device | None = None
     wal: Device | None = None
     folders: dict[Role, str] = {}
     built_in: dict[Role, str] = {}
+    direct_io: DirectIo | None = None
 
     def of(self, role: Role) -> Device:
         return (self.data if role == "data" else self.wal) or Device()

@@ -73,6 +73,9 @@ WAITS = pa.schema(
         column("wait_ms", _COUNT, "what they took, summed; signal included"),
     ]
 )
+LONGEST_TRANSACTION = "longest_transaction_ms"
+"""The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in whole ms."""
+
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 """The tables of an imported profile. No source of one tells what was waited for."""
 
@@ -80,8 +83,10 @@ TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 @dataclass(frozen=True)
 class Intervals:
     """The intervals of a profile in the order of time, and what was waited for in all of them together. Waits that hold
-    nobody up are left out of `waits`."""
+    nobody up are left out of `waits`. `longest_transaction_s`: the age of the oldest transaction that was seen at work;
+    None of a server or a file that does not tell."""
 
     file_io: pa.Table
     server: pa.Table
     waits: pa.Table
+    longest_transaction_s: float | None = None

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.course import Machine
 from stallmark.record.manifest.part import ManifestPart, Moment
 from stallmark.record.manifest.search import LevelSeen, LimitSeen
@@ -155,6 +156,7 @@ class Replay(ManifestPart):
     low: float
     high: float
     tolerance: float
+    direct_io: dict[Literal["data", "log"], DirectIo] = Field(default_factory=dict)
     levels: tuple[ReplayLevel, ...] = ()
     outcome: Outcome | None = None
     holds: float | None = None

@@ -8,6 +8,7 @@ from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import percent
+from stallmark.report.columns import counted, rate
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
@@ -130,9 +131,9 @@ def _figures(step: StepSummary) -> list[str]:
         format.number(step.result_tps),
         format.number(step.latency.mean_ms),
         format.number(step.latency.percentiles_ms.get("p99")),
-        format.number(step.storage.reads_per_transaction),
+        counted(step.storage.reads_per_transaction, io),
         format.number(io.read_ms if io else None),
-        format.number(io.iops if io else None),
-        format.number(io.mb_per_s if io else None),
+        counted(rate(io, "iops"), io),
+        counted(rate(io, "mb_per_s"), io),
         format.share(step.server.cpu_busy_share),
     ]

@@ -26,7 +26,12 @@ def verdicts(found: ComparisonSummary) -> RenderableType:
     parts: list[RenderableType] = []
     for pair in found.pairs:
         parts += [*_pair(pair), Text("")]
-    return Group(*parts, *(Text(sentence(one), style="yellow") for one in found.left_out))
+    made = [f"{side.name}: {', '.join(map(sentence, side.differs))}" for side in found.sides if side.differs]
+    return Group(
+        *parts,
+        *(Text(line, style="dim") for line in made),
+        *(Text(sentence(one), style="yellow") for one in found.left_out),
+    )
 
 
 def headline(pair: PairComparison) -> Text:

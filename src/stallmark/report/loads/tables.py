@@ -26,6 +26,7 @@ def figures(found: LoadsSummary) -> Table:
     several = _several(found)
     levels, shares = any(p.level for p in found.points), any(p.storage_share for p in found.points)
     late = any(one.late for p in found.points for one in p.runs)
+    unknown = any(one.waiting_unknown for p in found.points for one in p.runs)
     rows: list[Row] = []
     order = found_loads(found)
     for point in sorted(found.points, key=lambda point: order.index(point.first.load)):
@@ -61,7 +62,13 @@ def figures(found: LoadsSummary) -> Table:
         header,
         rows,
         frozenset(at for at, name in enumerate(header) if name in texts),
-        [words.LOADS, *([words.WAITED] if late else []), *([words.LEVEL] if levels else []), *doubts_of(found.points)],
+        [
+            words.LOADS,
+            *([words.WAITING_UNKNOWN] if unknown else []),
+            *([words.WAITED] if late else []),
+            *([words.LEVEL] if levels else []),
+            *doubts_of(found.points),
+        ],
         importance={at: 2 + leaves.index(name) for at, name in enumerate(header) if name in leaves},
     )
 
@@ -207,7 +214,7 @@ def _count(point: LoadPoint) -> str:
 def _waited(point: LoadPoint) -> str:
     """Return how many queries at a rate waited for a stream, over all runs, of how many."""
     late = [one.late for one in point.runs if one.late]
-    return f"{sum(one.waited for one in late):,} of {sum(one.begun for one in late):,}" if late else format.NONE
+    return f"{sum(one.waited for one in late):,} of {sum(one.due for one in late):,}" if late else format.NONE
 
 
 def _values(ratio: Ratio) -> str:

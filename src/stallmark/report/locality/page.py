@@ -36,7 +36,7 @@ def title_of(found: Locality) -> str:
 def headline(found: Locality) -> list[str]:
     """Return the parts of the line under the title: server, scale, users, data, start."""
     manifest, step = found.manifest, found.experiment.steps[0]
-    scale = ", ".join(f"{name} {value:,g}" for name, value in manifest.workload.scale.items())
+    scale = ", ".join(f"{name} {format.exact(value)}" for name, value in manifest.workload.scale.items())
     return [
         f"{manifest.server.product} {manifest.server.version}".strip(),
         scale,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.agreement import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.report.columns import counted
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 
@@ -33,8 +34,8 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
 def _reads(pair: Pair) -> list[str | Cell]:
     server, device = pair.server, pair.device
     return [
-        *_rates(pair.rates(lambda io: io.reads)),
-        *_rates(pair.rates(lambda io: io.read_bytes / 1e6)),
+        *_rates(pair, pair.rates(lambda io: io.reads)),
+        *_rates(pair, pair.rates(lambda io: io.read_bytes / 1e6)),
         format.number(server.read_ms),
         format.number(device.read_ms),
         format.number(server.read_interval_mean_ms),
@@ -45,16 +46,16 @@ def _reads(pair: Pair) -> list[str | Cell]:
 def _writes(pair: Pair) -> list[str | Cell]:
     server, device = pair.server, pair.device
     return [
-        *_rates(pair.rates(lambda io: io.writes)),
-        *_rates(pair.rates(lambda io: io.write_bytes / 1e6)),
+        *_rates(pair, pair.rates(lambda io: io.writes)),
+        *_rates(pair, pair.rates(lambda io: io.write_bytes / 1e6)),
         format.number(server.write_ms),
         format.number(device.write_ms),
-        *_rates(pair.rates(lambda io: io.syncs))[:2],
+        *_rates(pair, pair.rates(lambda io: io.syncs))[:2],
         format.number(server.sync_ms),
         format.number(device.sync_ms),
     ]
 
 
-def _rates(rates: Rates) -> list[str | Cell]:
-    apart = Cell(format.signed_share(rates.apart), "" if rates.agree else "apart")
-    return [format.number(rates.server), format.number(rates.device), apart]
+def _rates(pair: Pair, rates: Rates) -> list[str | Cell]:
+    apart = Cell(format.signed(rates.apart), "" if rates.agree else "apart")
+    return [counted(rates.server, pair.server), counted(rates.device, pair.device), apart]

@@ -94,7 +94,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
                 f"{left}: {format.number(law.left_value)}",
                 f"{right}: {format.number(law.right_value)}",
                 unit,
-                format.signed_share(law.gap),
+                format.signed(law.gap),
                 f"±{format.share(law.tolerance)}",
                 closed[law.closed],
                 sentence(law.finding),
@@ -161,7 +161,7 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
             format.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
             f"{one.runs_a} and {one.runs_b}",
         ]
-        rows.append([*row, format.signed_share(one.share)] if with_share else [*row, method])
+        rows.append([*row, format.signed(one.share)] if with_share else [*row, method])
     last = "share of the change" if with_share else "method"
     header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
     note = [words.CHANGED, words.evidence_method(some[0])] if with_share else []
@@ -177,7 +177,7 @@ def tests(cause: Cause) -> Table | None:
             format.number(one.read_ms),
             f"{format.number(one.predicted)} ({format.number(one.low)}–{format.number(one.high)})",
             format.number(one.measured),
-            format.signed_share(one.error),
+            format.signed(one.error),
             "within its range" if one.held else Cell("outside its range", "apart"),
             format.count(one.runs),
         ]

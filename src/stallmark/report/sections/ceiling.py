@@ -55,7 +55,7 @@ def _figure(one: Ceiling, number: int) -> Figure:
                 name=words.level_verdict(verdict),
                 x=rounded(level.step.throughput.tps for level in levels),
                 y=rounded(_latency(drawn, level.step) for level in levels),
-                text=[f"{level.seen.level:g}" for level in levels],
+                text=[format.exact(level.seen.level) for level in levels],
                 textposition="top center",
                 marker={"size": 9, "symbol": symbol, "color": colour},
                 cliponaxis=False,

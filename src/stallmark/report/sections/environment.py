@@ -9,6 +9,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.server import Server
+from stallmark.record.manifest.storage import Role
 from stallmark.redact import names_secret
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import read as read_words
@@ -86,7 +87,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     configured, reached = manifest.memory.configured_bytes, manifest.memory.reached_bytes
     grown = format.size(manifest.database.bytes_before)
     if run.growth_share is not None:
-        grown += f" {format.signed_share(run.growth_share)}"
+        grown += f" {format.signed(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
     return [
         run.title,
@@ -102,6 +103,9 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     ]
 
 
+_FILES: Mapping[Role, str] = {"data": "data", "wal": "WAL"}
+
+
 def devices(experiment: ExperimentSummary) -> list[FactGroup]:
     """Return one group per distinct device; the title of an emulated one carries EMULATED. A device of some variants
     alone is named with them."""
@@ -113,6 +117,11 @@ def devices(experiment: ExperimentSummary) -> list[FactGroup]:
             label = f"{EMULATED} device" if device.emulated_array else "Device"
             array = device.emulated_in_process
             known = array.model_dump(exclude={"block_device"}) if array else device.facts()
+            if not array:
+                lay = run.manifest.devices.folders
+                known |= {
+                    f"folder of {_FILES[role]}": lay[role] for role in lay if run.manifest.devices.of(role) == device
+                }
             on = variants_on.setdefault((f"{label}: {names}", tuple(flatten(known))), [])
             if (variant := run.manifest.variant.name) not in on:
                 on.append(variant)

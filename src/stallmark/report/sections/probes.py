@@ -53,9 +53,9 @@ def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
 
 
 def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
-    change = format.signed_share(row.ratio - 1)
+    change = format.signed(row.ratio - 1)
     if row.low is not None and row.high is not None:
-        change += f" ({format.signed_share(row.low - 1)} to {format.signed_share(row.high - 1)})"
+        change += f" ({format.signed(row.low - 1)} to {format.signed(row.high - 1)})"
     return [
         label,
         row.pattern.title,

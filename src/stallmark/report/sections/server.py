@@ -8,6 +8,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.process_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, LogState, ServerState
+from stallmark.report.columns import counted
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
@@ -50,8 +51,8 @@ def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | N
     if io is None or not io.seconds:
         return [format.NONE] * 4
     each = size_bytes / count / 1024 if count else None
-    rates = (count / io.seconds, size_bytes / io.seconds / 1e6, each, mean_ms)
-    return [format.number(value) for value in rates]
+    rates = (count / io.seconds, size_bytes / io.seconds / 1e6)
+    return [*(counted(value, io) for value in rates), format.number(each), format.number(mean_ms)]
 
 
 _PROCESSES = {"client backend": "sessions", AUTOVACUUM: "autovacuum"}
@@ -366,7 +367,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
         [
             labels[step.key],
             procedure.name,
-            format.count(procedure.executions),
+            f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}",
             *(
                 format.number(value)
                 for value in (

@@ -30,7 +30,7 @@ def statements(experiment: ExperimentSummary) -> Table | None:
                     labels[step.key],
                     one.procedure,
                     one.text,
-                    format.number(one.executions / one.seconds),
+                    f"{'' if one.whole else '≥ '}{format.number(one.executions / one.seconds)}",
                     *map(format.share, shares),
                     format.number(one.physical_reads / one.executions),
                     format.number(one.cpu_ms / one.executions),

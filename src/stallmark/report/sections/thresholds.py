@@ -1,5 +1,6 @@
 """The scenario's thresholds as a table: each with the step that kept it least."""
 
+import math
 from collections.abc import Sequence
 
 from stallmark import format
@@ -8,7 +9,7 @@ from stallmark.analysis.points import group
 from stallmark.analysis.thresholds import MILLISECONDS, SHARES, Threshold, over_steps
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
-from stallmark.report.text.thresholds import missed, not_known, why_not_judged
+from stallmark.report.text.thresholds import GIVEN_UP, missed, not_known, why_not_judged
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
@@ -41,6 +42,8 @@ def failures(experiment: ExperimentSummary) -> list[str]:
 
 
 def _value(one: Threshold) -> str:
+    if one.value == math.inf:
+        return GIVEN_UP
     if one.metric in SHARES:
         return format.share(one.value)
     return f"{format.number(one.value)} ms" if one.metric in MILLISECONDS else format.number(one.value)

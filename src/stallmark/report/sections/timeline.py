@@ -123,7 +123,7 @@ def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[
             trace.customdata, trace.hovertemplate = trace.y, "%{customdata:,.3~r}"
             trace.y = [v if v is None else max(v, ground) for v in trace.y]
     ticks = [value for value in axis["tickvals"] if value > ground * 1.3]
-    written = {"tickvals": [ground, *ticks], "ticktext": ["0", *(f"{value:,g}" for value in ticks)]}
+    written = {"tickvals": [ground, *ticks], "ticktext": ["0", *(format.exact(value) for value in ticks)]}
     return axis | written | {"range": [low - 0.04 * (high - low), high]}
 
 

@@ -61,7 +61,7 @@ def latency_figure(found: SizingSummary) -> Figure | None:
         chart=made,
         header=["candidate", "by", "× the need", "read ms", "verdict"],
         rows=[
-            [name, words.METHODS[method], f"{point.level / found.need.multiple:.3g}", format.number(point.read_ms),
+            [name, words.METHODS[method], format.short(point.level / found.need.multiple), format.number(point.read_ms),
              ceiling.level_verdict(point.verdict)]
             for name, method, point in drawn
         ],

@@ -68,7 +68,7 @@ def _reach(one: Reach | None, need: float) -> str:
 
 
 def _plain(value: float | None) -> str:
-    return format.NONE if value is None else f"{value:,.10g}"
+    return format.NONE if value is None else format.exact(value)
 
 
 def windows(found: SizingSummary) -> Table:
@@ -129,7 +129,7 @@ def _reached(name: str, wanted: float | None, reached: float | None) -> str | Ce
     ratio = format.difference(wanted, reached)
     if ratio is None:
         return text
-    return Cell(f"{text} ({format.signed_share(ratio)})", "apart" if abs(ratio) > MATCHED_WITHIN else "")
+    return Cell(f"{text} ({format.signed(ratio)})", "apart" if abs(ratio) > MATCHED_WITHIN else "")
 
 
 def levels(found: SizingSummary) -> list[tuple[str, Table]]:

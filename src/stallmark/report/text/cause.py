@@ -6,7 +6,7 @@ from stallmark.analysis.bottleneck.summary import Associated, Association, NoteK
 from stallmark.analysis.cause.summary import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.what_if import WhatIfs
-from stallmark.format import number, per_transaction, percent, quoted, signed_share
+from stallmark.format import number, per_transaction, percent, quoted, signed
 from stallmark.report.text import NameFirst, clause, says
 from stallmark.report.text.terms import PART_NAMES, term
 from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
@@ -325,7 +325,7 @@ def tests_of_models(found: WhatIfs) -> str:
     held = sum(test.held for test in found.tests)
     return (
         f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
-        f"{signed_share(min(errors))} to {signed_share(max(errors))}, {held} within the range."
+        f"{signed(min(errors))} to {signed(max(errors))}, {held} within the range."
     )
 
 

@@ -9,7 +9,7 @@ from stallmark.analysis.ends import EndKind
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.shallow_history import HistoryKind
 from stallmark.errors import as_reason
-from stallmark.format import duration, listed, number, percent, quoted, size, up_to
+from stallmark.format import duration, factor, listed, number, percent, quoted, size, spoken, up_to
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.scale import depth
 from stallmark.report.text.terms import named
@@ -170,6 +170,32 @@ def _(steps: list[str] | None) -> str:
         f"The server’s mean read time in {named(steps)} may include waiting for a CPU (it is below "
         f"{SCHEDULING_MS:g} ms, or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the "
         "device’s alone."
+    )
+
+
+@says(CautionKind.TIMER_MISSED)
+def _(transaction: str, done: int, due: int, steps: list[str] | None) -> str:
+    return (
+        f"{spoken(transaction)} ended as few as {done:,} of the {due:,} times it was due in {named(steps)}: the one "
+        "before was still running. What it reads and writes is less than the load asks for."
+    )
+
+
+@says(CautionKind.COUNTED_AT_END)
+def _(steps: list[str] | None, longest_s: float, measured_s: float) -> str:
+    return (
+        f"PostgreSQL counts what a session read and wrote when its transaction ends. In {named(steps)} that took up to "
+        f"{number(longest_s)} s, and {measured_s:.0f} s were measured: the server’s counts are in part of I/O from "
+        "before, and lack some of the last. Measure for longer."
+    )
+
+
+@says(CautionKind.READS_AHEAD)
+def _(method: str, steps: list[str] | None, times: float | None) -> str:
+    longer = f"the device took up to {factor(times)} as long" if times else "they may have taken longer"
+    return (
+        f"PostgreSQL begins reads of scans ahead (io_method is {method}) and counts how long sessions waited for them, "
+        f"not how long they took: in {named(steps)} {longer}."
     )
 
 

@@ -6,7 +6,7 @@ from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevic
 from stallmark.analysis.ceiling.findings import CeilingKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding
-from stallmark.format import factor, listed, number, plural, quoted, spoken
+from stallmark.format import factor, listed, number, plural, quoted, short, spoken
 from stallmark.report.text import clause, says
 from stallmark.report.text.terms import UNSURE
 
@@ -200,4 +200,4 @@ def _listed(limits: list[list[Any]]) -> str:
 
 def _plain(value: float) -> str:
     """Write a number that was chosen, not measured: 12, not 12.0."""
-    return f"{value:,.4g}"
+    return short(value, 4)

@@ -288,8 +288,12 @@ def _(reached_bytes: int) -> str:
 
 
 @says(IntentKind.DATA_DEVICE)
-def _(device: DeviceLabel) -> str:
-    return f"data on {labelled(device)}"
+def _(device: DeviceLabel, folder: str | None) -> str:
+    return f"data on {labelled(device)}{_in(folder)}"
+
+
+def _in(folder: str | None) -> str:
+    return f" ({folder})" if folder else ""
 
 
 @says(IntentKind.ROW_VERSIONING)
@@ -317,9 +321,11 @@ def _(part: str, value: str | int) -> str:
 
 
 @says(IntentKind.LOG_DEVICE)
-def _(device: str | None, emulated: Mapping[str, Any] | None) -> str:
+def _(device: str | None, emulated: Mapping[str, Any] | None, folder: str | None, with_data: bool) -> str:
+    if with_data:
+        return f"log on the same{_in(folder)}"
     if emulated is None:
-        return f"log on {device or 'unknown'}"
+        return f"log on {device or 'unknown'}{_in(folder)}"
     rpm = emulated["rpm"]
     time = f"{rpm:,.0f} rpm" if rpm else f"{format.number(emulated['write_ms'] or 0)} ms"
     disks = "1 emulated spindle" if emulated["spindles"] == 1 else f"{emulated['spindles']} emulated spindles"

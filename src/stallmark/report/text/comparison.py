@@ -10,7 +10,7 @@ from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.errors import as_reason
-from stallmark.format import listed, per_transaction, percent
+from stallmark.format import listed, per_transaction, percent, short
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, TITLES
@@ -32,7 +32,7 @@ def amount(share: float) -> str:
     value = abs(share) * 100
     if value >= 9.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 0.095 or value == 0 else f"{value:.2g}"
+    return f"{value:.1f}" if value >= 0.095 or value == 0 else short(value, 2)
 
 
 def signed(share: float) -> str:
@@ -229,7 +229,7 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
     if df is None:
         return f"{said}; no interval with fewer than two runs of each."
     test = "paired t" if paired else "Welch’s t"
-    return f"{said}; {percent(CONFIDENCE)} intervals by {test} of ln ratios, {df:.3g} degrees of freedom."
+    return f"{said}; {percent(CONFIDENCE)} intervals by {test} of ln ratios, {short(df)} degrees of freedom."
 
 
 # What to be careful about. -----------------------------------------------------------------------------------
@@ -280,6 +280,19 @@ def _(reads_per_transaction: list[float], share: float, p: float) -> str:
 @says(PairKind.INCOMPLETE)
 def _(run: str, said: str | None) -> str:
     return f"{run} is left out: {as_reason(said) if said else 'nothing was measured'}."
+
+
+@says(PairKind.NO_PARTNER)
+def _(side: str, experiment: str) -> str:
+    return f"{side} is not compared: {experiment} has no such variant, or none in another experiment."
+
+
+@says(PairKind.POOLED)
+def _(sides: list[str], experiments: list[str]) -> str:
+    return (
+        f"Runs of {listed(experiments)} were taken together as {listed(sides)}: between the experiments nothing is "
+        "compared (--between experiments does that)."
+    )
 
 
 @says(PairKind.NO_COMMON_STEP)

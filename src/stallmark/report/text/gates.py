@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import GateKind
-from stallmark.format import listed, number, percent, plural, spoken
+from stallmark.format import listed, number, percent, plural, short, spoken
 from stallmark.report.text import NameFirst, says
 
 
@@ -189,7 +189,7 @@ def _mostly(transaction: str, rate: float) -> str:
 
 def _share(value: float) -> str:
     """Return a share in percent with two digits, as thresholds of a few per cent need."""
-    return f"{value * 100:.2g} %" if value < 0.1 else percent(value)
+    return f"{short(value * 100, 2)} %" if value < 0.1 else percent(value)
 
 
 # How to read the tables of gates and limits. ------------------------------------------------------------------

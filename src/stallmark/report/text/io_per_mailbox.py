@@ -3,7 +3,7 @@
 from typing import Any
 
 from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
-from stallmark.format import count, number, quoted
+from stallmark.format import count, number, quoted, short
 from stallmark.report.text import says
 
 
@@ -60,7 +60,7 @@ def _(step: str | None, mailboxes: int, wanted: float) -> str:
 def _measured(
     step: str | None, mailboxes: int, iops_each: float, apart_iops: float | None, read_ms: float | None, runs: int
 ) -> str:
-    said = f"{_where(step)}{count(mailboxes)} mailboxes at {iops_each:.2g} IOPS each"
+    said = f"{_where(step)}{count(mailboxes)} mailboxes at {short(iops_each, 2)} IOPS each"
     if apart_iops:
         said += f" (and {number(apart_iops)} of the background scan)"
     if read_ms is not None:

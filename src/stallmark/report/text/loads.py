@@ -11,11 +11,16 @@ from stallmark.report.text.terms import UNSURE, indicative, term
 
 LOADS = (
     "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
-    "of raw loads from issuing an I/O to its end, of streams the mean time of a query, at a rate from when it was due. "
-    "Reads: physical, by the load’s sessions; of a raw load its own. Storage: its share of the response time, known "
-    "where a load’s sessions can be told from others’. Figures of several runs are means."
+    "of raw loads from issuing an I/O to its end, of streams the mean time of a query; at a rate of I/Os or queries "
+    "from when it was due. Reads: physical, by the load’s sessions; of a raw load its own. Storage: its share of the "
+    "response time, known where a load’s sessions can be told from others’. Figures of several runs are means."
 )
-WAITED = "Waited: of the queries at a rate that began, those that began late, as all streams were busy."
+WAITING_UNKNOWN = (
+    "Of a raw load at a rate it was not recorded what was due and had not ended, as in earlier versions, which "
+    "measured from issuing an I/O. Its latency may be longer than is shown, and a level that it seems to meet is not "
+    "known."
+)
+WAITED = "Waited: of the queries at a rate that began, or were due by the end, those that waited for a stream."
 LEVEL = (
     "Level: the figure that the service level is judged by, against its limit. That of users and streams: reads of the "
     "server’s data files, whichever load they are of. Of raw loads: their own I/Os."
@@ -148,14 +153,14 @@ def _(done: int, least: int, primary: str | None) -> str:
 
 
 @says(LoadsKind.QUERIES_WAITED)
-def _(load: str, steps: int, step: str, begun: int, waited: int, mean_s: float, worst_s: float) -> str:
+def _(load: str, steps: int, step: str, due: int, waited: int, mean_s: float, worst_s: float) -> str:
     if not waited:
         where = f"any of {steps:,} steps" if steps > 1 else f"“{step}”"
-        return f"No query of {load} that began in {where} had waited for a stream."
+        return f"No query of {load} that began in {where}, or was due by its end, had waited for a stream."
     most = ", more than in any other step" if steps > 1 else ""
     return (
-        f"Of {begun:,} queries of {load} that began in “{step}”, {waited:,} had waited for a stream{most}: "
-        f"{number(mean_s)} s on average, {number(worst_s)} s at worst."
+        f"Of {due:,} queries of {load} that began in “{step}” or were due by its end, {waited:,} had waited for a "
+        f"stream{most}: {number(mean_s)} s on average, {number(worst_s)} s at worst."
     )
 
 

@@ -13,6 +13,8 @@ from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT
 from stallmark.stats.thresholds import SAME as ALIKE
 
+_MOST_STEPS = 3  # that a sentence names
+
 
 def preconditioned(done: Precondition) -> str:
     """Return the preconditioning before a run as a sentence, and whether writes were steady at its end."""
@@ -128,6 +130,17 @@ def _() -> str:
 @says(ProbeKind.FEW_IOS)
 def _(probe: str, share: float) -> str:
     return f"{probe}: {percent(share)} of the steps had too few I/Os for a p99; probe for longer with --seconds."
+
+
+@says(ProbeKind.NOT_AT_DEVICE)
+def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -> str:
+    shown = steps if len(steps) <= _MOST_STEPS else [*steps[: _MOST_STEPS - 1], f"{len(steps) - _MOST_STEPS + 1} more"]
+    which = "every step" if len(steps) == of else listed(shown)
+    return (
+        f"{probe}: the device{f' {device}' if device else ''} counted only {percent(share)} of the bytes that were "
+        f"read or written ({which}). The rest ended above it, in a cache or a file system that compresses, so this is "
+        "not what the device can do."
+    )
 
 
 @says(ProbeKind.INCOMPLETE)

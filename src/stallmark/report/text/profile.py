@@ -316,6 +316,14 @@ def _(span_s: float) -> str:
     return f"The profile is of {duration(span_s)}, less than a day: it may have missed the busiest hour."
 
 
+@says(ProfileKind.COUNTED_AT_END)
+def _(longest_s: float) -> str:
+    return (
+        f"Transactions took up to {duration(longest_s)}: PostgreSQL counts what a session read and wrote when its "
+        "transaction ends, so a peak may be the work of all that time."
+    )
+
+
 @says(ProfileKind.CACHED_READS)
 def _() -> str:
     return "PostgreSQL counts a read that the operating system answers from its cache like one from storage."

@@ -2,6 +2,7 @@
 
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
+from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
 from stallmark.stats.thresholds import BURST
 
@@ -38,6 +39,14 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
     )
 
 
+@says(ReadKind.FEW_SAMPLES)
+def _(sources: list[str], seconds: float, measured_s: float) -> str:
+    return (
+        f"Samples were {number(seconds)} s apart at the ends of the measured interval, longer than planned: "
+        f"{listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per I/O are not."
+    )
+
+
 @says(ReadKind.DATED_ROUGHLY)
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
@@ -45,6 +54,48 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
         f"than to {number(seconds)} s: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times "
         "per I/O are not."
     )
+
+
+@says(ReadKind.QUERY_STORE_STOPPED)
+def _(database: str | None, state: str, reason: int | None, after_s: float, measured_s: float) -> str:
+    place = f" of the database {database}" if database else ""
+    why = f" ({why})" if (why := why_stopped(reason)) else ""
+    when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
+    remedy = how_to_resume(state, reason).rstrip(";")
+    return (
+        f"Query Store{place} was seen {state}{why} {when}, and counts nothing then: its statements and waits are only "
+        f"a part of those that there were. For the next run, {remedy}."
+    )
+
+
+@says(ReadKind.QUERY_STORE_DROPPED)
+def _(procedures: list[str]) -> str:
+    return (
+        f"Query Store dropped counts of {_some(procedures)} while they rose, as it does to stay within "
+        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
+    )
+
+
+@says(ReadKind.PLANS_LEFT)
+def _(plans: int, procedures: list[str]) -> str:
+    left = "1 plan" if plans == 1 else f"{plans:,} plans"
+    return (
+        f"{left} of statements in {_some(procedures)} left the plan cache while executed, with what was counted since "
+        "the sample before: these statements were executed at least as often as is shown. Query Store keeps such "
+        "counts (`observe: [query_store]`)."
+    )
+
+
+@says(ReadKind.COUNTERS_RESTARTED)
+def _(sources: list[str]) -> str:
+    return (
+        f"The counters of {listed(sources)} restarted while this step was measured, as when somebody resets them: what "
+        "they had counted is lost, and tables leave out what is only a part."
+    )
+
+
+def _some(names: list[str]) -> str:
+    return f"{listed(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
 
 
 @says(ReadKind.ERROR_BURST)

@@ -37,7 +37,7 @@ def _(load: str, waiting: int, given_up: int) -> str:
     begun = (
         f"{waiting:,} were due and not yet started when their rate changed or the run ended: the streams fell behind"
     )
-    ended = f"{given_up:,} were given up under way, and count nowhere"
+    ended = f"{given_up:,} were given up under way, and are in no rate"
     return f"Queries of {load}: {'; '.join([begun] * bool(waiting) + [ended] * bool(given_up))}."
 
 

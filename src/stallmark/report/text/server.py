@@ -62,6 +62,15 @@ def _(recovery: str, used_share: float | None, database: str | None) -> str:
     )
 
 
+@says(ServerKind.AUTO_CLOSE)
+def _(databases: list[str]) -> str:
+    place = f" in {listed(databases)}" if databases else ""
+    return (
+        f"AUTO_CLOSE is on{place}: a database closes once no session is in it, and its pages leave the memory. What a "
+        "run found in the cache may be less than what was put there before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
+    )
+
+
 @says(ServerKind.STATISTICS_UPDATED)
 def _(steps: list[str] | None, statistics: list[str]) -> str:
     some = listed(statistics[:3])
@@ -134,7 +143,7 @@ PROCEDURES = (
 QUERY_STORE = (
     "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and "
     "writes are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, Tran"
-    " Log IO a log write."
+    " Log IO a log write. ≥: it did not count all the time."
 )
 VOLUMES = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
 BLOCKED = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
@@ -149,7 +158,8 @@ def statements(top: int) -> str:
     return (
         f"The {top} statements that read most, that computed most, and that waited most (beyond its CPU time) as the "
         "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one executed most "
-        "first; each plan is a file in the record’s folder `plans`, which Management Studio opens."
+        "first; each plan is a file in the record’s folder `plans`, which Management Studio opens. ≥: a plan left the "
+        "cache meanwhile."
     )
 
 

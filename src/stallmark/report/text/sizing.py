@@ -8,7 +8,7 @@ from stallmark.analysis.sizing.candidate import Standing
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, moment, number, percent, plural, quoted, roughly, size, spoken
+from stallmark.format import exact, listed, moment, number, percent, plural, quoted, roughly, short, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Measured, Sizing
 from stallmark.report.text import clause, says
@@ -84,14 +84,14 @@ def per_second(measure: Measured, value: float) -> str:
 
 def in_times(value: float) -> str:
     """Write a multiple: 1.32×."""
-    return f"{value:.3g}×"
+    return f"{short(value)}×"
 
 
 def span(low: float, high: float | None) -> str:
     """Write where a multiple lies: "1.25 to 1.38", "at least 4", "under 0.5"."""
     if not low and high is not None:
-        return f"under {high:.3g}"
-    return f"at least {low:.3g}" if high is None else f"{low:.3g} to {high:.3g}"
+        return f"under {short(high)}"
+    return f"at least {short(low)}" if high is None else f"{short(low)} to {short(high)}"
 
 
 def service_level(level: ServiceLevelObjective) -> str:
@@ -163,7 +163,7 @@ def _beyond(ends: Finding | None) -> str:
 def _(candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None) -> str:
     if high is None:
         return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: no higher load was tried."
-    much = f"{low:.3g} to {in_times(high)} headroom"
+    much = f"{short(low)} to {in_times(high)} headroom"
     if headroom is not None:
         much = f"{in_times(headroom)} headroom ({span(low, high)})"
     return f"{quoted([candidate])} carries it with {much}{_beyond(ends)}."
@@ -173,8 +173,10 @@ def _(candidate: str, headroom: float | None, low: float, high: float | None, en
 def _(candidate: str, headroom: float | None, low: float, high: float, ends: Finding | None) -> str:
     if not low:
         said = ends_first(ends)
-        return f"{quoted([candidate])} does not carry it, not even {high:.3g} of it{f': {said}' if said else ''}."
-    much = f"{low:.3g} to {high:.3g} of it" if headroom is None else f"{headroom:.3g} of it ({span(low, high)})"
+        return f"{quoted([candidate])} does not carry it, not even {short(high)} of it{f': {said}' if said else ''}."
+    much = (
+        f"{short(low)} to {short(high)} of it" if headroom is None else f"{short(headroom)} of it ({span(low, high)})"
+    )
     return f"{quoted([candidate])} does not carry it, but {much}{_beyond(ends)}."
 
 
@@ -340,14 +342,14 @@ def _pool(pool_bytes: float, database_bytes: float | None) -> str:
 @says(SizingKind.CHEAPEST)
 def _(candidate: str, cost: float, carrying: int, without_cost: Sequence[str]) -> str:
     unknown = f"; no cost is known of {quoted(without_cost)}" if without_cost else ""
-    return f"Of {carrying} candidates that carry it, {quoted([candidate])} is the cheapest ({cost:,.10g}){unknown}."
+    return f"Of {carrying} candidates that carry it, {quoted([candidate])} is the cheapest ({exact(cost)}){unknown}."
 
 
 @says(SizingKind.TODAY)
 def _(candidate: str, today: str, method: Method, ratio: float, low: float, high: float) -> str:
     return (
-        f"{quoted([candidate])} carries {in_times(ratio)} ({low:.3g} to {high:.3g}) what {quoted([today])} carries, by "
-        f"{METHODS[method]}."
+        f"{quoted([candidate])} carries {in_times(ratio)} ({short(low)} to {short(high)}) what {quoted([today])} "
+        f"carries, by {METHODS[method]}."
     )
 
 

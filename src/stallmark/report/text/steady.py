@@ -3,7 +3,7 @@
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
-from stallmark.format import by, percent, signed
+from stallmark.format import by, percent, short, signed
 from stallmark.report.text import says
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
@@ -106,7 +106,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _chance(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    return "p < 0.001" if p < 0.001 else f"p = {short(p, 2)}"
 
 
 # How to read the tables of steadiness and of the service level. -----------------------------------------------

@@ -3,6 +3,8 @@
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.text import clause
 
+GIVEN_UP = "given up"
+
 
 def missed(text: str, measured: str) -> str:
     return f"{text} was not kept ({measured})"

@@ -6,7 +6,7 @@ from typing import Any
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, moment, number, percent, quoted, roughly, size
+from stallmark.format import listed, moment, number, percent, quoted, roughly, short, size
 from stallmark.record.sizing.manifest import Measured
 from stallmark.report.text import says
 from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, in_times, per_second
@@ -36,7 +36,7 @@ def _(candidate: str, method: Method, runs: int, of: int) -> str:
 def _(candidate: str, method: Method, levels: Sequence[float]) -> str:
     low, high = levels
     return (
-        f"{quoted([candidate])} was not measured between {low:.3g} and {in_times(high)} the busiest windows by "
+        f"{quoted([candidate])} was not measured between {short(low)} and {in_times(high)} the busiest windows by "
         f"{METHODS[method]}: it was searched under another service level, and its ceiling lies anywhere between."
     )
 

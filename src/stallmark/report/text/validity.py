@@ -36,6 +36,15 @@ def _(of: CounterSource) -> str:
     return f"The counters of {_COUNTERS[of]} restarted while this step was measured, so their totals are unknown."
 
 
+@says(ValidityKind.NOT_TIMED)
+def _(of: CounterSource) -> str:
+    setting = "track_wal_io_timing" if of == CounterSource.LOG else "track_io_timing"
+    return (
+        f"The server did not time {_COUNTERS[of]} for a part of this step, though it did in this run ({setting} was "
+        "off): how long that I/O took is unknown. Leave the setting on."
+    )
+
+
 @says(ValidityKind.COUNTERS_INCOMPLETE)
 def _(of: CounterSource, covered_s: float, measured_s: int) -> str:
     return f"The counters of {_COUNTERS[of]} cover only {covered_s:.0f} s of the {measured_s} s measured."

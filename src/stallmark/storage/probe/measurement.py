@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,8 @@ from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.block_device import emulated_array_of
-from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind
+from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
+from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.tool import find_tool
 
@@ -60,7 +61,11 @@ def measure(
         before = _counts(devices)
         # Other places for each step: those of the step before would be in the array's cache.
         places = seed * _MOST_STEPS + number
+        counted = _device_bytes(file, asked, devices)
         step = tool.measure(file, asked, seconds, places, devices.environment() if devices else None)
+        if counted is not None and (now_counted := _device_bytes(file, asked, devices)) is not None:
+            # A device that has counted nothing counts elsewhere, as one of several paths to the same disk does.
+            step = replace(step, device_bytes=now_counted - counted if now_counted > counted else None)
         _refuse_elsewhere(devices, before, step, file)
         found.append(step)
         progress(number, step)
@@ -79,6 +84,17 @@ def _counts(devices: ProbedArrays | None) -> dict[str, int]:
     return {name: c.reads + c.writes for name, c in devices.counters().items()} if devices else {}
 
 
+def _device_bytes(file: ProbeFile, asked: Asked, devices: ProbedArrays | None) -> int | None:
+    """Return the bytes that the block device under the file has counted in the step's direction, or None if unknown."""
+    if devices is not None or not sys.platform.startswith("linux") or not file.path.is_file():
+        return None
+    try:
+        counted = read_counters(device_behind(file.path.parent))
+    except NoBlockDevice:
+        return None
+    return counted.read_bytes if asked.pattern.reads else counted.write_bytes
+
+
 def _refuse_elsewhere(devices: ProbedArrays | None, before: dict[str, int], step: ProbeStep, file: ProbeFile) -> None:
     if devices is None:
         return
@@ -92,7 +108,8 @@ def _refuse_elsewhere(devices: ProbedArrays | None, before: dict[str, int], step
 
 
 def refuse_memory(folder: Path) -> None:
-    """Raise StallmarkError where a file in `folder` (which need not exist yet) would be in the machine's memory."""
+    """Raise StallmarkError where a file in `folder` (which need not exist yet) would be in the machine's memory, or its
+    I/O would go through the page cache."""
     if not sys.platform.startswith("linux"):
         return
     try:
@@ -103,13 +120,15 @@ def refuse_memory(folder: Path) -> None:
         ) from None
     except NoBlockDevice:
         pass  # a share on the network, perhaps: it is measured all the same
+    refuse_cached(folder)
 
 
 def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: ProbedArrays | None) -> ProbeResult:
     """Return the result of a probe: its steps, with tool, file and device."""
     tool = find_tool(emulated=devices is not None)
     device, emulated = beneath(file.path) if devices is None else (_in_words(devices), True)
-    return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps)
+    tried = direct_io(Path(file.place)) if devices is None else None
+    return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps, tried)
 
 
 def beneath(path: Path) -> tuple[str | None, bool]:

@@ -156,17 +156,17 @@ def _fill(path: Path, size_bytes: int) -> None:
         source = np.random.default_rng()
         left = size_bytes - SKIP_BYTES
         while left > 0:
-            left -= file.write(_half_random(source)[: min(left, _PIECE_BYTES)])
+            left -= file.write(half_random(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
         file.flush()
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _half_random(source: np.random.Generator) -> memoryview:
-    """Return data that compress 2 to 1 page by page, as databases' do, with no two pages alike. Otherwise arrays that
-    compress or deduplicate would look too fast."""
-    pages = np.zeros((_PIECE_BYTES // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)
+def half_random(source: np.random.Generator, size_bytes: int) -> memoryview:
+    """Return pages that compress 2 to 1, as databases' do, with no two alike. Otherwise arrays that compress or
+    deduplicate would look too fast."""
+    pages = np.zeros((size_bytes // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)
     half = _PAGE_BYTES // 2
     pages[:, :half] = np.frombuffer(source.bytes(len(pages) * half), dtype=np.uint8).reshape(len(pages), half)
     return pages.reshape(-1).data

@@ -71,7 +71,7 @@ def record_probe(
 
 def append_step(writer: RecordWriter, step: ProbeStep) -> None:
     where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
-    figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms")}
+    figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms", "device_bytes")}
     pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}
     writer.append("probe_steps", [where | pattern | figures])
     writer.append("probe_histogram", [where | {"ms": ms, "ios": ios} for ms, ios in step.histogram])

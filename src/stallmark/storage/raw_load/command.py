@@ -1,6 +1,9 @@
-"""The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop."""
+"""The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop.
 
-from collections.abc import Iterator, Mapping
+I/Os that arrive at a rate are not its work (arrivals.py).
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 
 from stallmark.record.manifest.loads import RawPlan
@@ -8,16 +11,11 @@ from stallmark.storage.probe.fio import SKIP_BYTES, escaped, part_bytes
 
 REPORT_EVERY_S = 1
 _FOR_EVER = f"{30 * 86400}s"
-_LEAST_RATE = 8
-"""I/Os per second of a thread. fio reports when each of its threads has ended an I/O, so none should sleep for long."""
 
 
 def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[int, float], seed: int) -> list[str]:
     """Return the command line. `how` is the I/O engine, as for a probe: `psync` needs a thread for each I/O under way,
     others one thread for all random ones. `blocks` are those of the plan, without any below the sector.
-
-    I/Os that arrive at a rate do so at random (a Poisson process), and late ones are made up for. Their latency is from
-    issuing, as all: the time that one waited because too many were under way is not in it.
     """
     random = plan.order == "random"
     threads = _threads(plan, how)
@@ -53,31 +51,14 @@ def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[i
         f"--status-interval={REPORT_EVERY_S}",
         "--eta=never",
         "--output-format=json+",
-        *_jobs(plan, threads),
+        "--name=raw",
+        f"--numjobs={threads}",
+        *([f"--rate={round(plan.rate_bytes / threads)}"] if plan.rate_bytes else []),
     ]  # fmt: skip
 
 
 def _threads(plan: RawPlan, how: str) -> int:
-    if plan.order == "sequential":
-        return plan.outstanding
-    if how != "psync":
-        return 1
-    if plan.rate_iops:
-        return max(1, min(plan.outstanding, int(plan.rate_iops) // _LEAST_RATE))
-    return plan.outstanding
-
-
-def _jobs(plan: RawPlan, threads: int) -> Iterator[str]:
-    """Yield the threads, and the share of the rate that each has: fio's rates are whole numbers."""
-    if plan.rate_iops:
-        each, more = divmod(int(plan.rate_iops), threads)
-        for name, count, rate in (("raw", threads - more, each), ("more", more, each + 1)):
-            if count:
-                yield from (f"--name={name}", f"--numjobs={count}", "--rate_process=poisson", f"--rate_iops={rate}")
-        return
-    yield from ("--name=raw", f"--numjobs={threads}")
-    if plan.rate_bytes:
-        yield f"--rate={round(plan.rate_bytes / threads)}"
+    return plan.outstanding if plan.order == "sequential" or how == "psync" else 1
 
 
 def _split(blocks: Mapping[int, float]) -> str:

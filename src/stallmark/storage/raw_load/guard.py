@@ -1,7 +1,7 @@
-"""Run `fio`, and end it as soon as our input ends, which the kernel sees to however Stallmark died.
+"""Run a program, and end it as soon as our input ends, which the kernel sees to however Stallmark died.
 
 Run as `python -m stallmark.storage.raw_load.guard`. The first line of standard input is JSON: `argv` and
-`environment`, which is fio's alone. Its output is ours.
+`environment`, which is the program's alone. Its output is ours.
 A parent-death signal would not do: it follows threads, and Linux alone has it.
 """
 
@@ -14,16 +14,16 @@ import threading
 import time
 
 GRACE_S = 5.0
-"""Seconds that fio has to end by itself once it is told to, and to report the last I/Os."""
+"""Seconds that the program has to end by itself once it is told to, and to report the last I/Os."""
 
 
 def main() -> int:
     for ignored in (signal.SIGINT, signal.SIGHUP):  # Stallmark's business: it closes our input
         signal.signal(ignored, signal.SIG_IGN)
     order = json.loads(_line())
-    fio = subprocess.Popen(order["argv"], env=os.environ | order["environment"], stdin=subprocess.DEVNULL)
-    threading.Thread(target=_stop_when_input_ends, args=[fio], daemon=True).start()
-    code = fio.wait()
+    program = subprocess.Popen(order["argv"], env=os.environ | order["environment"], stdin=subprocess.DEVNULL)
+    threading.Thread(target=_stop_when_input_ends, args=[program], daemon=True).start()
+    code = program.wait()
     return code if code >= 0 else 128 - code  # of a signal, as shells hand it on
 
 
@@ -35,12 +35,12 @@ def _line() -> bytes:
     return line
 
 
-def _stop_when_input_ends(fio: subprocess.Popen) -> None:
+def _stop_when_input_ends(program: subprocess.Popen) -> None:
     while os.read(0, 4096):
         pass
-    fio.terminate()
+    program.terminate()
     time.sleep(GRACE_S)
-    fio.kill()
+    program.kill()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A running `fio` with a guard, which ends it when we end."""
+"""A running program that does I/O, with a guard, which ends it when we end."""
 
 import json
 import os
@@ -22,8 +22,8 @@ _PATIENCE_S = GRACE_S + 5.0
 """Seconds after which a guard that was told to end is killed."""
 
 
-class GuardedFio:
-    """A running fio. `environment` is that of an emulated array, or empty."""
+class GuardedProgram:
+    """A running `fio`, or our own program. `environment` is that of an emulated array, or empty."""
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -50,7 +50,7 @@ class GuardedFio:
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
         code = self._guard.poll()
-        if code is not None and self._reader.is_alive():  # its fio goes on without it, in the session that it had
+        if code is not None and self._reader.is_alive():  # its program goes on without it, in the session that it had
             with suppress(OSError):
                 os.killpg(self._guard.pid, signal.SIGKILL)
         return code is not None and not self._reader.is_alive()
@@ -82,11 +82,11 @@ class GuardedFio:
         if killed_by(code):
             return f"its guard {how_ended(code)}"
         if killed_by(of_guarded(code)):
-            return f"its fio {how_ended(of_guarded(code))}"
+            return f"its program {how_ended(of_guarded(code))}"
         return as_reason(reason_in(said))
 
     def hear(self, document: dict[str, Any]) -> None:
-        """Take a document of fio's, in a thread of its own. Raise StallmarkError for one that cannot be read."""
+        """Take a document of its output, in a thread of its own. Raise StallmarkError for one that cannot be read."""
 
     def _read(self) -> None:
         """Read reports until there are no more: a thread's work, so that each has the time at which it came."""

@@ -1,4 +1,5 @@
-"""The reports that `fio` makes while it runs: JSON documents, each with everything since it began."""
+"""The reports that `fio` makes while it runs: JSON documents, each with everything since it began. Our own program for
+I/Os at a rate reports in the same way."""
 
 import json
 from collections.abc import Iterator
@@ -43,10 +44,12 @@ NOTHING = Work(0, 0, np.zeros(histogram.BUCKETS, dtype=np.int64))
 
 @dataclass(frozen=True)
 class Report:
-    """A report: the work since fio began, and for how many seconds it had gone on."""
+    """A report: the work since the program began, and for how many seconds it had gone on. `waiting`: for how long each
+    I/O had waited that was due and had not ended, as buckets; None of fio, whose I/Os are never due."""
 
     work: Work
     seconds: float
+    waiting: np.ndarray | None = None
 
 
 def documents(lines: Iterator[str]) -> Iterator[str | dict[str, Any]]:
@@ -72,17 +75,20 @@ def parse(document: dict[str, Any], operation: str) -> Report:
     try:
         [job] = document["jobs"]
         done = job[operation]
-        bins = done["lat_ns"].get("bins", {})
-        ns = np.array([int(each) for each in bins], dtype=np.int64)
-        counts = np.array(list(bins.values()), dtype=np.int64)
+        buckets = _buckets(done["lat_ns"].get("bins", {}))
         # Not `total_ios`: it is of another moment than the bins.
-        latency_us = round(done["lat_ns"]["mean"] * int(counts.sum()) / NS_PER_US)
-        work = Work(int(done["io_bytes"]), latency_us, histogram.count(ns // NS_PER_US, counts))
-        return Report(work, done["runtime"] / 1000)
+        latency_us = round(done["lat_ns"]["mean"] * int(buckets.sum()) / NS_PER_US)
+        waiting = _buckets(document["waiting"]) if "waiting" in document else None
+        return Report(Work(int(done["io_bytes"]), latency_us, buckets), done["runtime"] / 1000, waiting)
     except (KeyError, ValueError, TypeError, AttributeError):
         raise StallmarkError(
             "fio reports what cannot be read: Stallmark needs fio 3.0 or later (fio --version)."
         ) from None
+
+
+def _buckets(bins: dict[str, int]) -> np.ndarray:
+    ns = np.array([int(each) for each in bins], dtype=np.int64)
+    return histogram.count(ns // NS_PER_US, np.array(list(bins.values()), dtype=np.int64))
 
 
 class Seconds:

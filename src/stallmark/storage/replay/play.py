@@ -25,7 +25,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.sizing.manifest import StreamName
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.probe_file import ProbeFile
-from stallmark.storage.raw_load.guarded import GuardedFio
+from stallmark.storage.raw_load.guarded import GuardedProgram
 from stallmark.storage.replay.course import Due
 
 MOST_THREADS = 256
@@ -170,7 +170,7 @@ class Player:
     def _run(self, order: Sequence[str], least: float, most: float, tell: Callable[[float], None]) -> None:
         """Run fio, which should take from `least` to about `most` seconds."""
         began = time.monotonic()
-        fio = GuardedFio(order, self.environment)
+        fio = GuardedProgram(order, self.environment)
         try:
             while not fio.ended:
                 if (over := time.monotonic() - began) > most + _HANGS_S:

@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
+from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
 from stallmark.record.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Window
 from stallmark.stats.ceiling_search import Asked, Next, Seen, Verdict, search
+from stallmark.storage.direct_io import direct_io
 from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import beneath, refuse_bare, refuse_memory
 from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
@@ -85,6 +88,7 @@ def replay(
             low=asked.low,
             high=asked.high,
             tolerance=asked.tolerance,
+            direct_io={} if devices else _tried(data, log),
         )
         spans = spans_of(windows, played)
         levels = _Levels(pieces, spans, player, sector, devices, service_level, decides, progress, seed)
@@ -194,6 +198,11 @@ def _refuse_folders(needed: dict[Path, int], devices: EmulatedArrays | None) -> 
         rooms[there.stat().st_dev] = there, before + size
     for folder, size in rooms.values():
         refuse_little_space(folder, size)
+
+
+def _tried(data: Path, log: Path) -> dict[Literal["data", "log"], DirectIo]:
+    folders: dict[Literal["data", "log"], Path] = {"data": data, "log": log}
+    return {name: tried for name, folder in folders.items() if (tried := direct_io(folder)) is not None}
 
 
 def _device(file: Path, devices: EmulatedArrays | None, of_log: bool) -> tuple[str | None, bool]:

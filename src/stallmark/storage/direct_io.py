@@ -1,0 +1,119 @@
+"""A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
+
+A file system may take O_DIRECT and use the page cache all the same, as ext4 with data=journal and tmpfs do. Then its
+memory would be measured instead of storage. A file that was only ever written with O_DIRECT has pages in the cache
+(mincore) only in this case.
+"""
+
+import ctypes
+import mmap
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from stallmark.errors import StallmarkError
+from stallmark.record.direct_io import DirectIo
+from stallmark.storage.block_device import emulated_array_of
+from stallmark.storage.block_device.facts import beneath
+from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
+
+_BYTES = 512 * 1024
+_PIECE_BYTES = 64 * 1024
+_JOURNALLED = "data=journal"
+_HIDES_A_CACHE = ("fuse", "virtiofs", "9p")
+"""Types of file systems whose files lie in another one, on this machine or below it, with a page cache of its own."""
+
+
+def direct_io(folder: Path) -> DirectIo | None:
+    """Return where direct I/O goes in `folder`, or in the next one above that exists. A file is made there and
+    removed, but not beside a file that is named in the folder's place. None for a block device and outside Linux."""
+    if not sys.platform.startswith("linux"):
+        return None
+    if folder.is_block_device():
+        return None
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    file_system = _file_system(there)
+    if file_system and file_system.startswith(_HIDES_A_CACHE):
+        return DirectIo("unknown", file_system)
+    if folder.is_file():  # nothing is written beside another's file
+        return DirectIo("through" if file_system and _JOURNALLED in file_system else "unknown", file_system)
+    try:
+        cached = _is_cached(there)
+    except OSError:
+        return DirectIo("unknown", file_system)
+    if cached:
+        return DirectIo("through", file_system)
+    loop = _cached_loop(there)
+    return DirectIo("unknown" if loop else "past", file_system, loop)
+
+
+def refuse_cached(folder: Path, tried: DirectIo | None = None) -> None:
+    """Raise StallmarkError if direct I/O in `folder` goes through the page cache."""
+    tried = tried or direct_io(folder)
+    if tried is not None and tried.goes == "through":
+        raise StallmarkError(
+            f"Direct I/O in {folder} goes through the system's page cache ({tried.file_system or 'unknown file system'}"
+            "), so memory would be measured: name a folder on a file system without it (XFS, or ext4 that is mounted "
+            "with data=ordered)."
+        )
+
+
+def _is_cached(folder: Path) -> bool:
+    """Return whether a file that is written with O_DIRECT has pages in the cache. Raise OSError if that cannot be
+    tried."""
+    descriptor, name = tempfile.mkstemp(prefix=".stallmark-direct-", dir=folder)
+    try:
+        os.close(descriptor)
+        descriptor = os.open(name, os.O_RDWR | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, _PIECE_BYTES) as piece:  # whose address is that of a page, as O_DIRECT asks for
+                piece.write(os.urandom(_PIECE_BYTES))
+                for offset in range(0, _BYTES, _PIECE_BYTES):
+                    os.pwrite(descriptor, piece, offset)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        return _resident_pages(name) > 0
+    finally:
+        with suppress(OSError):
+            os.unlink(name)
+
+
+def _resident_pages(name: str) -> int:
+    """Return how many pages of a file are in the page cache. Nothing is read for it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(name, "rb+", buffering=0) as file, mmap.mmap(file.fileno(), _BYTES, flags=mmap.MAP_PRIVATE) as mapped:
+        pages = (ctypes.c_ubyte * (_BYTES // mmap.PAGESIZE))()
+        start = ctypes.c_char.from_buffer(mapped)
+        failed = libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(_BYTES), pages)
+        del start  # or the map could not be closed
+        if failed:
+            raise OSError(ctypes.get_errno(), "mincore")
+        return sum(page & 1 for page in pages)
+
+
+def _file_system(folder: Path) -> str | None:
+    try:
+        mount = mount_of(folder.resolve())
+    except NoBlockDevice:
+        return None
+    journalled = _JOURNALLED in mount.options.split(",")
+    return f"{mount.file_system}, {_JOURNALLED}" if journalled else mount.file_system
+
+
+def _cached_loop(folder: Path) -> str | None:
+    """Return the loop device under a folder whose file is used through the page cache; None without one. Emulated
+    arrays are loop devices too: how long their I/O takes is what they were told."""
+    try:
+        device = device_behind(folder).name
+    except NoBlockDevice:
+        return None
+    if emulated_array_of(device):
+        return None
+    for name in beneath(device):
+        with suppress(OSError):
+            if Path("/sys/block", name, "loop", "dio").read_text().strip() == "0":
+                return name
+    return None

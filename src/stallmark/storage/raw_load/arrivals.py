@@ -1,0 +1,225 @@
+"""Reads or writes that arrive at random at a rate, whatever the storage does: a program of our own, as fio times an I/O
+from when it was issued.
+
+Run as `python -m stallmark.storage.raw_load.arrivals PLAN`. PLAN is JSON, the fields of `Plan`. Each thread takes the
+next I/O that nobody has, waits until it is due, and has one under way. While all threads are busy, I/Os wait for one,
+which is part of what they take. A thread that wakes up late is not the storage's doing: an I/O takes as long as if it
+had been issued when it was due, or as soon as the one before it on its thread had ended.
+
+Once a second of the run it reports as fio does (reports.py), and `waiting`: for how long each I/O has waited that is
+due and has not ended.
+"""
+
+import json
+import math
+import mmap
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from stallmark.record import histogram
+from stallmark.storage.probe.fio import SKIP_BYTES
+from stallmark.storage.probe.probe_file import half_random
+from stallmark.storage.raw_load.guard import GRACE_S
+from stallmark.storage.raw_load.reports import NS_PER_US
+
+MOST_PER_S = 5000
+"""The I/Os per second up to which Python's threads add less than 0.1 ms to the time of one."""
+_DRAWN = 256  # arrivals at once
+_TURN_S = 1e-4
+"""Seconds that a report, which takes some ms, keeps the threads from their I/Os."""
+_US = 10**6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The I/Os of a cell. `blocks`: their share by size in bytes. `began`: the start of the run on the monotonic clock,
+    of whose seconds the reports are."""
+
+    file: str
+    operation: Literal["read", "write"]
+    blocks: dict[int, float]
+    size_bytes: int
+    outstanding: int
+    rate: float
+    seed: int
+    began: float = 0.0
+
+    def command(self, began: float) -> list[str]:
+        """Return the command line that does this plan in a run that began then."""
+        return [sys.executable, "-m", __name__, json.dumps(asdict(replace(self, began=began)))]
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        fields = json.loads(text)
+        return cls(**fields | {"blocks": {int(size): share for size, share in fields["blocks"].items()}})
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An I/O: when it is due on the monotonic clock, its size and its place in the file."""
+
+    due: float
+    bytes: int
+    offset: int
+
+
+class Arrivals:
+    """The I/Os that nobody has taken yet: a Poisson process from `begin` on."""
+
+    def __init__(self, plan: Plan, begin: float):
+        self._plan, self._last = plan, begin
+        self._rng = np.random.default_rng(plan.seed)
+        self._drawn: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = deque()  # moments, sizes, places
+        self._taken = 0  # of the first of these
+
+    def take(self) -> Arrival:
+        if not self._drawn:
+            self._draw()
+        due, sizes, offsets = (float(drawn[self._taken]) for drawn in self._drawn[0])
+        self._taken += 1
+        if self._taken == _DRAWN:
+            self._drawn.popleft()
+            self._taken = 0
+        return Arrival(due, int(sizes), int(offsets))
+
+    def due_by(self, now: float) -> np.ndarray:
+        """Return when those are due that are so by now."""
+        while self._last <= now:
+            self._draw()
+        moments = np.concatenate([np.empty(0), *(due for due, _, _ in self._drawn)])[self._taken :]
+        return moments[: np.searchsorted(moments, now, side="right")]
+
+    def _draw(self) -> None:
+        plan = self._plan
+        due = self._last + np.cumsum(self._rng.exponential(1 / plan.rate, _DRAWN))
+        shares = np.array([*plan.blocks.values()])
+        sizes = self._rng.choice(list(plan.blocks), _DRAWN, p=shares / shares.sum())
+        offsets = SKIP_BYTES + self._rng.integers(0, (plan.size_bytes - SKIP_BYTES) // sizes) * sizes
+        self._last = float(due[-1])
+        self._drawn.append((due, sizes, offsets))
+
+
+class Threads:
+    """The threads that do the I/Os of a plan, until `stop`."""
+
+    def __init__(self, plan: Plan):
+        self._plan, self._file = plan, _open(plan)
+        self._began = time.monotonic()
+        self._arrivals = Arrivals(plan, self._began)
+        self._lock = threading.Lock()
+        self._taken: dict[int, Arrival] = {}  # by thread
+        self._ended: list[tuple[float, int]] = []  # seconds and bytes of each
+        self._stop = threading.Event()
+        self._stopped = math.inf
+        self._counts = np.zeros(histogram.BUCKETS, dtype=np.int64)
+        self._us, self._bytes = 0.0, 0
+        self._threads = [
+            threading.Thread(target=self._run, args=[number], daemon=True) for number in range(plan.outstanding)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Issue no more, and wait for what is under way, for less than a guard does."""
+        self._stopped = time.monotonic()
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(max(0.0, self._stopped + GRACE_S - 1 - time.monotonic()))
+
+    def report(self) -> dict[str, Any]:
+        """Return what was done since the beginning, and for how long each I/O has waited that has not ended."""
+        with self._lock:
+            now = time.monotonic()
+            until = min(now, self._stopped)
+            taken = [arrival.due for arrival in self._taken.values() if arrival.due <= until]
+            waiting = np.concatenate([taken, self._arrivals.due_by(until)])
+            ended, self._ended = self._ended, []
+        us = np.array([seconds for seconds, _ in ended]) * _US
+        self._counts += histogram.count(us, np.ones(len(us)))
+        self._us += float(us.sum())
+        self._bytes += sum(size for _, size in ended)
+        done = {
+            "io_bytes": self._bytes,
+            "runtime": (now - self._began) * 1000,
+            "lat_ns": {"mean": self._us * NS_PER_US / max(int(self._counts.sum()), 1), "bins": _bins(self._counts)},
+        }
+        ages = histogram.count((now - waiting) * _US, np.ones(len(waiting)))
+        return {"jobs": [{self._plan.operation: done}], "waiting": _bins(ages), "t": now - self._plan.began}
+
+    def _run(self, number: int) -> None:
+        try:
+            self._work(number, np.random.default_rng([self._plan.seed, number]))
+        except OSError as error:
+            print(f"{self._plan.operation} error: {error.strerror}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    def _work(self, number: int, rng: np.random.Generator) -> None:
+        room = memoryview(mmap.mmap(-1, max(self._plan.blocks)))
+        transfer = os.preadv if self._plan.operation == "read" else os.pwritev
+        free = -math.inf
+        while True:
+            with self._lock:
+                arrival = self._taken[number] = self._arrivals.take()
+            part = room[: arrival.bytes]
+            if self._plan.operation == "write":
+                part[:] = half_random(rng, arrival.bytes)
+            if self._stop.wait(max(0.0, arrival.due - time.monotonic())):
+                return
+            issued = time.monotonic()
+            transfer(self._file, [part], arrival.offset)
+            free = max(free, arrival.due) + time.monotonic() - issued
+            with self._lock:
+                self._ended.append((free - arrival.due, arrival.bytes))
+                del self._taken[number]
+
+
+def _bins(counts: np.ndarray) -> dict[int, int]:
+    """Return the buckets in use as fio has them, by ns."""
+    used = np.flatnonzero(counts)
+    return dict(zip((histogram.VALUES_US[used] * NS_PER_US).tolist(), counts[used].tolist(), strict=True))
+
+
+def _open(plan: Plan) -> int:
+    """Open the file past the system's cache."""
+    access = os.O_RDONLY if plan.operation == "read" else os.O_WRONLY
+    try:
+        file = os.open(plan.file, access | getattr(os, "O_DIRECT", 0))
+    except OSError as error:
+        sys.exit(f"error: file {plan.file}: {error.strerror}")
+    if sys.platform == "darwin":
+        import fcntl  # Windows has none
+
+        fcntl.fcntl(file, fcntl.F_NOCACHE, 1)
+    return file
+
+
+def main() -> None:
+    plan = Plan.from_json(sys.argv[1])
+    told, telling = os.pipe()
+    os.set_blocking(telling, False)
+    signal.set_wakeup_fd(telling)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    sys.setswitchinterval(_TURN_S)
+    threads = Threads(plan)
+    while not select.select([told], [], [], 1 - (time.monotonic() - plan.began) % 1)[0]:
+        _print(threads.report())
+    threads.stop()
+    _print(threads.report())
+    os._exit(0)  # a thread whose I/O hangs would keep us here
+
+
+def _print(report: dict[str, Any]) -> None:
+    print(f"{{\n{json.dumps(report)[1:-1]}\n}}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
