@@ -1,5 +1,6 @@
 """The division of sessions' time in I/O: in the device, above the device, or at a CPU."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -71,10 +72,10 @@ def test_a_device_that_counts_no_syncs_has_the_time_of_writes(tmp_path):
 
 
 @given(
-    device=st.floats(0, 100), server=st.floats(0.1, 100), delay=st.none() | st.floats(0, 50),
+    device=st.floats(0, 100), server=st.floats(0.1, 100), delay=st.none() | st.floats(0, 50), alone=st.booleans(),
     seen=st.dictionaries(st.sampled_from(PARTS), st.floats(0, 50)),
 )  # fmt: skip
-def test_shares_sum_to_one_and_are_at_least_zero(device, server, seen, delay):
+def test_shares_sum_to_one_and_are_at_least_zero(device, server, seen, delay, alone):
     def counters(**values: float) -> Counters:
         return SimpleNamespace(over=lambda begin, end: Delta(0.0, 1.0, False, values))  # type: ignore[return-value]
 
@@ -85,6 +86,20 @@ def test_shares_sum_to_one_and_are_at_least_zero(device, server, seen, delay):
     )  # fmt: skip
     own = None if delay is None else OwnCpu(1.0, 0.3, 0.1, delay, 0.0)
     interval = SimpleNamespace(begin=0.0, end=1.0)
-    for time in divide_io(io, seen, own, interval).values():  # type: ignore[arg-type]
+    for time in divide_io(io, seen, own, interval, alone).values():  # type: ignore[arg-type]
         assert min(time.device, time.above, time.cpu, time.unknown) >= 0
         assert time.device + time.above + time.cpu + time.unknown == pytest.approx(1)
+        assert alone or not time.cpu  # others may have used that CPU time
+
+
+def test_cpu_time_of_maintenance_is_not_that_of_the_users_sessions(tmp_path):
+    """The server's processes waited for CPUs, and which of them is not known."""
+    folder = make_run(tmp_path / "run", replace(SLOW, run_delay=25, host_cpu=0.75))
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["variant"]["during"] = {"check": True}
+    manifest.pop("checksum", None)
+    file.write_text(json.dumps(manifest))
+    step = only_step(folder)
+    assert step.bottleneck.device_verdict.kind == DeviceKind.NOT_DIVIDED
+    assert step.cause.budget.share("unknown") > 0.5

@@ -88,8 +88,9 @@ def summarise_step(
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
     seen = wait_parts.over(interval)[0] if wait_parts else {}
-    # Beside another load the server's CPU time is not only that of the sessions seen.
-    divided = divide_io(io, seen, None if step.beside else own_cpu(load, io, interval), interval)
+    # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
+    alone = not (step.beside or step.streams or manifest.variant.during)
+    divided = divide_io(io, seen, own_cpu(load, io, interval), interval, alone)
     verdict = device_verdict(
         wait_share,
         data_busy=busy if spindles["data"] else None,

@@ -33,11 +33,14 @@ class IoTime:
         return self.device + self.above
 
 
-def divide_io(io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: Interval) -> dict[str, IoTime]:
+def divide_io(
+    io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: Interval, alone: bool = True
+) -> dict[str, IoTime]:
     """Divide the time in each kind of STORAGE.
 
     `seen` are sessions by part (`WaitParts.over`). `own` is the CPU time of the server's processes; None if it is not
-    known, or if other sessions than those seen use it. All time is the device's if its counters are not known.
+    known. Unless these sessions are `alone`, others use it too, and it is only a bound. All time is the device's if its
+    counters are not known.
     """
     shares = _device_shares(io, interval)
     beyond = {name: seen.get(name, 0.0) * (1 - shares[name]) for name in STORAGE}  # sessions
@@ -45,7 +48,7 @@ def divide_io(io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: I
     if not total:
         return {name: IoTime() for name in STORAGE}
     in_io = math.fsum(seen.get(name, 0.0) for name in STORAGE)
-    cpu, either = _at_cpus(io, own, seen, in_io, interval)
+    cpu, either = _at_cpus(io, own, seen, in_io, interval, alone)
     cpu_share = min(1.0, cpu / total)
     unknown_share = min(1.0 - cpu_share, either / total)
     return {
@@ -77,17 +80,20 @@ def of_data_files(divided: Mapping[str, IoTime], seen: Mapping[str, float]) -> I
 
 
 def _at_cpus(
-    io: Io, own: OwnCpu | None, seen: Mapping[str, float], in_io: float, interval: Interval
+    io: Io, own: OwnCpu | None, seen: Mapping[str, float], in_io: float, interval: Interval, alone: bool
 ) -> tuple[float, float]:
     """Return how many sessions in I/O were really at a CPU, and how many more may have been."""
+    most = in_io
     if own is not None and own.server_run_delay_s is not None:
         at_cpu = (own.server_user_s + own.server_system_s + own.server_run_delay_s) / own.seconds
-        return max(0.0, at_cpu - seen.get("cpu", 0.0)), 0.0
+        most = max(0.0, at_cpu - seen.get("cpu", 0.0))
+        if alone:
+            return most, 0.0
     host = over(io.host, interval)
     if host is None or host.broken:
-        return 0.0, in_io
+        return 0.0, most
     kernel = host.values.get("system_s", 0.0) / host.seconds
-    return 0.0, _waited_share(io, interval) * in_io + kernel
+    return 0.0, min(most, _waited_share(io, interval) * in_io + kernel)
 
 
 def _waited_share(io: Io, interval: Interval) -> float:

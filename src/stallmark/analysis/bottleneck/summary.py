@@ -98,7 +98,7 @@ class Budget:
         return sum(self.above_ms.values()) / self.storage_ms if self.storage_ms else 0.0
 
     def is_above(self, part: str) -> bool:
-        """Tell whether most of a part of STORAGE was above the device."""
+        """Return whether most of a part of STORAGE was above the device."""
         return self.above_ms.get(part, 0.0) > ABOVE * self.parts_ms[part]
 
     def share(self, part: str) -> float:

@@ -119,7 +119,8 @@ def _(response_ms: list[float], unknown_share: float) -> str:
 def _(response_ms: list[float], unknown_share: float) -> str:
     return (
         f"Whether storage is the cause is not known. {_turned(response_ms)}; {_of_change(unknown_share)} of the change "
-        "was above the device or waiting for a CPU, and nothing tells which: the server’s processes were not seen."
+        "was above the device or waiting for a CPU, and nothing tells which: how long sessions were at a CPU "
+        "is not known."
     )
 
 

@@ -61,7 +61,8 @@ def _(device: JudgedDevice, **facts: Any) -> str:
 def _(device: JudgedDevice, **facts: Any) -> str:
     return (
         f"Whether storage is the bottleneck is not known: {_rests_on(device, **facts)}. Beyond that, sessions in I/O "
-        "waited above the device or for a CPU, and nothing tells which: the server’s processes were not seen."
+        "waited above the device or for a CPU, and nothing tells which: how long sessions were at a CPU "
+        "is not known."
     )
 
 
