@@ -983,3 +983,12 @@ def test_the_test_that_holds_a_kind_is_there(kind, test):
 def functions_in(file: str) -> set[str]:
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("tps", [104.0, 106.0])
+def test_best_of_all_is_said_only_if_all_may_be_compared(tps: float) -> None:
+    faster = {"tps": 400.0, "driver_bound": BOUND}
+    for more, every in (({}, True), ({"not_comparable": faster}, False)):
+        found = of_variants({"tps": 100.0}, {"tps": tps}, *more.values())
+        kinds_of_all = (ExperimentKind.VARIANTS, ExperimentKind.VARIANTS_ALIKE)
+        assert [one.facts["every"] for one in found if one.kind in kinds_of_all] == [every]

@@ -73,7 +73,8 @@ def _conclusions(
     yield from devices
     yield from _flash(found)
     if axis == "variant" and not claims.judged:
-        yield from _variants(claims.alike(compared), claims)
+        alike = claims.alike(compared)
+        yield from _variants(alike, claims, len(alike) == len(points(steps)))
     yield from _streams(compared, claims)
     yield from _disturbed(compared, claims)
     yield from _limits(valid, steps)
@@ -270,7 +271,8 @@ def _against_alone(alone: Point | None, point: Point, claims: Claims) -> dict[st
     return {"alone_per_s": alone.tps, "ratio": claim.ratio, "verdict": claim.verdict}
 
 
-def _variants(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+def _variants(found: Sequence[Point], claims: Claims, every: bool) -> Iterator[Finding]:
+    """Name the variants that did best and worst of those that may be compared: of all or not (`every`)."""
     if len(found) < 2:
         for point in found:
             yield info(
@@ -290,6 +292,7 @@ def _variants(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
         ratio=claim.ratio,
         verdict=claim.verdict,
         primary=best.first.throughput.primary,
+        every=every,
     )
 
 
@@ -316,7 +319,7 @@ def _bottleneck(found: Sequence[Point], every_step: bool) -> Iterator[Finding]:
 
 
 def _not_storage_alone(step: StepSummary) -> bool:
-    """Tell whether storage does not limit a step, or the CPUs do as well."""
+    """Return whether storage does not limit a step, or the CPUs do as well."""
     if _not_judged(step):
         return False
     busy = (step.server.cpu_busy_share or 0.0) >= CPU_LIMITS
@@ -324,7 +327,7 @@ def _not_storage_alone(step: StepSummary) -> bool:
 
 
 def _not_judged(step: StepSummary) -> bool:
-    """Tell whether it is not known if storage limits a step."""
+    """Return whether it is not known if storage limits a step."""
     kind = _verdict_kind(step)
     return kind is None or kind in NOT_JUDGED
 

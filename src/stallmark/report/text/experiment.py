@@ -178,16 +178,22 @@ def _(variant: str, per_s: float, primary: str | None) -> str:
 
 
 @says(ExperimentKind.VARIANTS_ALIKE)
-def _(variants: list[str], per_s: list[float], ratio: float | None, verdict: Verdict, primary: str | None) -> str:
+def _(
+    variants: list[str], per_s: list[float], ratio: float | None, verdict: Verdict, primary: str | None, every: bool
+) -> str:  # fmt: skip
     unsure = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
-    return f"All variants committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}{unsure}."
+    which = "All variants" if every else "The variants that may be compared"
+    return f"{which} committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}{unsure}."
 
 
 @says(ExperimentKind.VARIANTS)
-def _(variants: list[str], per_s: list[float], ratio: float | None, verdict: Verdict, primary: str | None) -> str:
+def _(
+    variants: list[str], per_s: list[float], ratio: float | None, verdict: Verdict, primary: str | None, every: bool
+) -> str:  # fmt: skip
     (worst, best), (least, most) = variants, per_s
     between = f" ({factor(ratio)} between them{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})" if ratio else ""
-    return f"{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)}{between}."
+    among = "" if every else "Of the variants that may be compared, "
+    return f"{among}{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)}{between}."
 
 
 @says(ExperimentKind.STREAMS)
