@@ -98,7 +98,7 @@ def test_the_cache_below_a_loop_device_is_told(tmp_path: Path) -> None:
         refuse_memory(point)
 
 
-@pytest.mark.parametrize("file_system", ["fuse", "fuse.bindfs", "virtiofs", "9p"])
+@pytest.mark.parametrize("file_system", ["fuse", "fuse.bindfs", "virtiofs", "9p", "zfs"])
 def test_below_some_file_systems_nothing_is_seen_and_nothing_refused(tmp_path, monkeypatch, file_system) -> None:
     monkeypatch.setattr(module, "mount_of", lambda folder: Mount("x", tmp_path, file_system, "rw"))
     monkeypatch.setattr(module, "_is_cached", lambda folder: pytest.fail("nothing is to be written"))

@@ -22,8 +22,9 @@ from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_
 _BYTES = 512 * 1024
 _PIECE_BYTES = 64 * 1024
 _JOURNALLED = "data=journal"
-_HIDES_A_CACHE = ("fuse", "virtiofs", "9p")
-"""Types of file systems whose files lie in another one, on this machine or below it, with a page cache of its own."""
+_HIDES_A_CACHE = ("fuse", "virtiofs", "9p", "zfs")
+"""Types of file systems with a cache that mincore does not see: their files lie in another file system, on this machine
+or below it, or they have one of their own, as ZFS, which takes O_DIRECT and uses it all the same up to 2.2."""
 
 
 def direct_io(folder: Path) -> DirectIo | None:
