@@ -59,6 +59,12 @@ def test_a_kernel_that_does_not_count_delays(tmp_path: Path) -> None:
     assert read(ProcessTree(ROOT, tmp_path)).run_delay_s is None
 
 
+def test_a_kernel_that_has_the_file_and_does_not_fill_it(tmp_path: Path) -> None:
+    Proc(tmp_path)
+    (tmp_path / str(ROOT) / "task" / str(ROOT) / "schedstat").write_text("0 0 0\n")
+    assert read(ProcessTree(ROOT, tmp_path)).run_delay_s is None
+
+
 @given(rounds=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 10**9), st.booleans()), max_size=8))
 def test_nothing_is_lost_when_sessions_end(rounds: list[tuple[int, int, bool]], tmp_path_factory) -> None:
     proc = Proc(tmp_path_factory.mktemp("proc"))

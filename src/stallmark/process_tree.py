@@ -79,7 +79,9 @@ class ProcessTree:
                         text = (self._proc / str(pid) / "task" / thread / "schedstat").read_text()
                     except FileNotFoundError:
                         continue
-                    now[pid, thread] = int(text.split()[1])
+                    _, waited_ns, slices = text.split()
+                    if slices != "0":  # all is 0 where the kernel counts no delays (delayacct)
+                        now[pid, thread] = int(waited_ns)
         self._ended_ns += sum(ns for thread, ns in self._delays.items() if thread not in now)
         self._delays = now
         return (self._ended_ns + sum(now.values())) / _NS_PER_S if now or self._ended_ns else None
