@@ -211,7 +211,7 @@ def _(share: float, runs: list[str]) -> str:
     most = "up to " * (len(runs) > 1)
     return (
         f"Other programs kept CPUs of the server’s machine busy: {most}{percent(share)} of them in {_names(runs)}, "
-        "while the server waited for CPUs."
+        "while the server waited for CPUs, or hardly any was free."
     )
 
 

@@ -42,8 +42,9 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
 @says(ReadKind.FEW_SAMPLES)
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
-        f"Samples were {number(seconds)} s apart at the ends of the measured interval, longer than planned: "
-        f"{listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per I/O are not."
+        "Samples at the ends of the measured interval were further apart than planned, which leaves "
+        f"{number(seconds)} s open: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per "
+        "I/O are not."
     )
 
 
@@ -61,10 +62,11 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
     place = f" of the database {database}" if database else ""
     why = f" ({why})" if (why := why_stopped(reason)) else ""
     when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
+    part = "only a part" if after_s < measured_s else "perhaps only a part"  # seen once the interval was over
     remedy = how_to_resume(state, reason).rstrip(";")
     return (
-        f"Query Store{place} was seen {state}{why} {when}, and counts nothing then: its statements and waits are only "
-        f"a part of those that there were. For the next run, {remedy}."
+        f"Query Store{place} was seen {state}{why} {when}, and counts nothing then: its statements and waits are "
+        f"{part} of those that there were. For the next run, {remedy}."
     )
 
 

@@ -60,7 +60,7 @@ def _(share: float, with_writes: bool) -> str:
 def _(share: float) -> str:
     return (
         f"Other programs kept {percent(share)} of the CPUs of the server’s machine busy, while the server waited for "
-        "CPUs."
+        "CPUs, or hardly any was free."
     )
 
 
