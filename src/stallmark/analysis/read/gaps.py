@@ -19,15 +19,16 @@ def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, li
     Sources that have nothing to tell at times leave no rows: those that name an epoch always have.
     """
     sources = [
-        (collector.title, t, collector.interval_s or 1.0, spread(record, name))
+        (collector.title, t, interval_s, _longest_s(t, interval_s), spread(record, name))
         for name, collector in record.manifest.collectors.items()
+        for interval_s in [collector.interval_s or 1.0]
         if not collector.unavailable and (t := _reads(record, name)) is not None
     ]
     found: dict[Span, list[Finding]] = {}
     for interval in intervals:
-        unseen = {title: _unseen_s(t, interval, interval_s) for title, t, interval_s, _ in sources}
-        few = {title: _open_s(t, interval, interval_s) for title, t, interval_s, _ in sources}
-        rough = {title: _rough_s(*dates, interval) for title, _, _, dates in sources}
+        unseen = {title: _unseen_s(t, longest_s, interval) for title, t, _, longest_s, _ in sources}
+        few = {title: _open_s(t, longest_s, interval, interval_s) for title, t, interval_s, longest_s, _ in sources}
+        rough = {title: _rough_s(*dates, interval) for title, *_, dates in sources}
         rough = {title: seconds for title, seconds in rough.items() if seconds > few[title]}
         found[interval.span] = [
             *_said(ReadKind.NOT_READ, unseen, 0.0, interval),
@@ -44,8 +45,15 @@ def _said(kind: ReadKind, seconds: Mapping[str, float], above: float, interval: 
         yield caution(kind, sources=sources, seconds=max(seconds.values()), measured_s=interval.seconds)
 
 
-def _open_s(t: np.ndarray, interval: Interval, interval_s: float) -> float:
-    return open_s(t, np.diff(t) > longest_apart_s(t, interval_s), (interval.begin, interval.end), interval_s)
+def _longest_s(t: np.ndarray, interval_s: float) -> np.ndarray:
+    """Return how far apart neighbours must be for samples to have been missed, before the first and after the last too,
+    shape (n + 1,)."""
+    longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
+    return np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(t) + 1]
+
+
+def _open_s(t: np.ndarray, longest_s: np.ndarray, interval: Interval, interval_s: float) -> float:
+    return open_s(t, np.diff(t) > longest_s[1:-1], (interval.begin, interval.end), interval_s)
 
 
 def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:
@@ -66,9 +74,8 @@ def _reads(record: Record, table: str) -> np.ndarray | None:
     return None if t is None or not len(t) else t
 
 
-def _unseen_s(t: np.ndarray, interval: Interval, interval_s: float) -> float:
+def _unseen_s(t: np.ndarray, longest_s: np.ndarray, interval: Interval) -> float:
     edges = np.concatenate([[min(interval.begin, t[0])], t, [max(interval.end, t[-1])]])
-    longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
     overlap = np.minimum(edges[1:], interval.end) - np.maximum(edges[:-1], interval.begin)
-    unseen = np.diff(edges) > np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(overlap)]
+    unseen = np.diff(edges) > longest_s
     return float(overlap[unseen & (overlap > 0)].sum())

@@ -155,11 +155,11 @@ def _last_waiting(batch: pa.RecordBatch, rows: np.ndarray) -> Latencies | None:
     """Return how long I/Os had waited at the last of the rows that tells it; None where none does."""
     if not set(_WAITING) <= set(batch.schema.names):  # an older record
         return None
-    told = [row for row in rows.tolist() if batch.column(_WAITING[0])[row].is_valid]
-    if not told:
+    known = rows[batch.column(_WAITING[0]).is_valid().to_numpy(zero_copy_only=False)[rows]]
+    if not len(known):
         return None
     waiting = Latencies.empty()
-    waiting.merge(*(batch.column(name).slice(told[-1], 1) for name in _WAITING))
+    waiting.merge(*(batch.column(name).slice(int(known[-1]), 1) for name in _WAITING))
     return waiting
 
 
