@@ -1,8 +1,9 @@
 """The statements that a report may make on two variants, or on two steps of one: every output takes them from here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import TypeVar
 
 from stallmark.analysis.compare.checks import checks
 from stallmark.analysis.compare.metrics import Metric, metric, ratio
@@ -15,6 +16,8 @@ from stallmark.analysis.points import Point, group
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import emulated_roles
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
+
+T = TypeVar("T")
 
 THROUGHPUT = metric("tps")
 _OPPOSITE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
@@ -31,6 +34,15 @@ def decide(what: Metric, found: Ratio, checked: Iterable[Check] = ()) -> Claim:
         return Claim(Verdict.NO_DIFFERENCE, found.ratio)
     better = (found.ratio > 1) == (what.better == "higher")
     return Claim(Verdict.BETTER if better else Verdict.WORSE, found.ratio)
+
+
+def comparable(some: Sequence[T], between: Callable[[T, T], Claim]) -> list[T]:
+    """Return the first and those that may be compared with it and with each other."""
+    kept: list[T] = []
+    for candidate in some:
+        if all(between(other, candidate).comparable for other in kept):
+            kept.append(candidate)
+    return kept
 
 
 class Claims:
@@ -54,11 +66,7 @@ class Claims:
 
     def alike(self, found: Sequence[Point]) -> list[Point]:
         """Return the first point and those that may be compared with it and with each other."""
-        kept: list[Point] = []
-        for point in found:
-            if all(self.between(one, point).comparable for one in kept):
-                kept.append(point)
-        return kept
+        return comparable(found, self.between)
 
     def apart(self, found: Sequence[Point]) -> list[list[str]]:
         """Return the pairs of variants that must not be compared in a step that both have."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from stallmark.analysis.compare.claims import THROUGHPUT, Claims, decide
+from stallmark.analysis.compare.claims import THROUGHPUT, Claims, comparable, decide
 from stallmark.analysis.compare.metrics import ratio_of
 from stallmark.analysis.compare.summary import Claim, ReasonKind
 from stallmark.analysis.experiment import ExperimentSummary
@@ -33,11 +33,7 @@ class LoadClaims:
 
     def alike(self, found: Sequence[LoadPoint]) -> list[LoadPoint]:
         """Return the first point and those that may be compared with it and with each other."""
-        kept: list[LoadPoint] = []
-        for point in found:
-            if all(self.between(one, point).comparable for one in kept):
-                kept.append(point)
-        return kept
+        return comparable(found, self.between)
 
 
 def _by_step(runs: Sequence[RunSummary]) -> dict[tuple[str, str], Point]:
