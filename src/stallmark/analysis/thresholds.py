@@ -41,9 +41,9 @@ _OF_TRANSACTION: dict[str, Callable[[TransactionSummary], float | None]] = {
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold of the scenario, as it was written, and one step: the value in the unit of the limit, infinite for a
-    percentile that is a transaction's which was given up. `holds` is None
-    where it was not measured, or the step is not to be believed."""
+    """A threshold of the scenario, as it was written, and one step: the value in the unit of the limit, infinite if the
+    percentile is that of a transaction that was given up. `holds` is None
+    if it was not measured, or the step is invalid."""
 
     text: str
     metric: str
@@ -91,8 +91,8 @@ def judge(runs: Sequence[RunSummary]) -> list[Threshold]:
 
 @dataclass(frozen=True)
 class ThresholdVerdict:
-    """One threshold over all steps. `passed`: in every step in which it was judged; None where in none. `steps` are
-    those that missed it, else those in which it was judged, else all."""
+    """One threshold over all steps. `passed`: in every step; None if it was missed in none and not judged in some.
+    `steps` are those that missed it, else those in which it was not judged, else all."""
 
     text: str
     passed: bool | None

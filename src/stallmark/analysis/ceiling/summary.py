@@ -63,7 +63,7 @@ class Ceiling:
 
     @property
     def driver_bound(self) -> bool:
-        """Tell whether the driver was the bottleneck in a step of the lowest level that broke."""
+        """Return whether the driver was the bottleneck in a step of the lowest level that broke."""
         return any(step.validity.driver_bound for step in self.steps_at(self.breaks))
 
     @property

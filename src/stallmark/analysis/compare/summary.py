@@ -38,7 +38,7 @@ class Claim:
 
     @property
     def decided(self) -> bool:
-        """Tell whether there are runs enough for a verdict, and they may be compared."""
+        """Return whether there are runs enough for a verdict, and they may be compared."""
         return self.verdict not in (Verdict.NOT_COMPARABLE, Verdict.INDICATIVE)
 
 

@@ -9,14 +9,12 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.placed import seconds_of
-from stallmark.analysis.profile.rates import Rates
+from stallmark.analysis.profile.rates import MINUTE_S, Rates
 from stallmark.analysis.profile.sample_clock import Samples
 from stallmark.record.profile.intervals import Intervals
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 
 SHORT_S = 86_400.0
-MINUTE_S = 60.0
-"""The shortest time that a profile gives a figure for: what is counted later than that moves figures."""
 _SHARE_LOST = 0.001
 COST_FROM_S = 600.0
 """The shortest time whose cost is told: in a shorter one most of it is the start of the session."""
@@ -75,6 +73,7 @@ def cautions(
     span_s = float(rates.end[-1] - rates.start[0])
     if span_s < SHORT_S * 0.99:
         yield caution(ProfileKind.SHORT, span_s=span_s)
+    # The shortest time that a profile gives a figure for: what is counted later than that moves figures.
     if (longest_s := intervals.longest_transaction_s) and longest_s > MINUTE_S:
         yield caution(ProfileKind.COUNTED_AT_END, longest_s=longest_s)
     if manifest.source == "server" and manifest.server.engine == "postgresql":

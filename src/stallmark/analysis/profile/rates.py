@@ -43,7 +43,7 @@ class Counted:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether it is known in any interval. Of a device that did nothing there is no time per I/O."""
+        """Return whether it is known in any interval. Of a device that did nothing there is no time per I/O."""
         return bool((np.isfinite(self.amount) & (self.base > 0)).any())
 
     def over(self, groups: np.ndarray, count: int) -> np.ndarray:

@@ -42,12 +42,12 @@ def read_dropped(
         named = named.to_numpy(zero_copy_only=False)
         group_code, entity_code = groups.of(batch, group), entities.of(batch, entity)
         seen.add(np.searchsorted(times, t)[named], group_code[named], entity_code[named], values[named])
-    gone = seen.at + 1
-    early = np.flatnonzero(seen.rose & (seen.at > 0) & (gone < len(times)))
+    gone = seen.last + 1
+    early = np.flatnonzero(seen.rose & (seen.last > 0) & (gone < len(times)))
     return [
-        Dropped(groups.names[seen.group[i]], float(times[seen.at[i]]), float(times[gone[i]]))
+        Dropped(groups.names[seen.group[i]], float(times[seen.last[i]]), float(times[gone[i]]))
         for i in early
-        if times[gone[i]] - times[seen.at[i] - 1] < within_s
+        if times[gone[i]] - times[seen.last[i] - 1] < within_s
     ]
 
 
@@ -55,15 +55,15 @@ class _Seen:
     """The last sample of each entity: its time's index, its value, and whether it had risen since the one before."""
 
     def __init__(self) -> None:
-        self.at, self.group = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self.last, self.group = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self.value, self.rose = np.empty(0), np.empty(0, dtype=bool)
 
     def add(self, at: np.ndarray, group: np.ndarray, entity: np.ndarray, values: np.ndarray) -> None:
         """Add rows in the order of time."""
         if not len(at):
             return
-        more = max(0, int(entity.max()) + 1 - len(self.at))
-        self.at, self.group = np.pad(self.at, (0, more), constant_values=-1), np.pad(self.group, (0, more))
+        more = max(0, int(entity.max()) + 1 - len(self.last))
+        self.last, self.group = np.pad(self.last, (0, more), constant_values=-1), np.pad(self.group, (0, more))
         self.value, self.rose = np.pad(self.value, (0, more)), np.pad(self.rose, (0, more))
         order = np.argsort(entity, kind="stable")
         at, group, entity, values = at[order], group[order], entity[order], values[order]
@@ -72,5 +72,5 @@ class _Seen:
         before[first] = self.value[entity[first]]  # a new one began at zero
         last = np.append(np.flatnonzero(first)[1:], len(first)) - 1
         number = entity[last]
-        self.at[number], self.group[number] = at[last], group[last]
+        self.last[number], self.group[number] = at[last], group[last]
         self.value[number], self.rose[number] = values[last], (values > before)[last]

@@ -163,13 +163,13 @@ class Threads:
             os._exit(1)
 
     def _work(self, number: int, rng: np.random.Generator) -> None:
-        room = memoryview(mmap.mmap(-1, max(self._plan.blocks)))
+        buffer = memoryview(mmap.mmap(-1, max(self._plan.blocks)))
         transfer = os.preadv if self._plan.operation == "read" else os.pwritev
         free = -math.inf
         while True:
             with self._lock:
                 arrival = self._taken[number] = self._arrivals.take()
-            part = room[: arrival.bytes]
+            part = buffer[: arrival.bytes]
             if self._plan.operation == "write":
                 part[:] = half_random(rng, arrival.bytes)
             if self._stop.wait(max(0.0, arrival.due - time.monotonic())):
@@ -204,13 +204,13 @@ def _open(plan: Plan) -> int:
 
 def main() -> None:
     plan = Plan.from_json(sys.argv[1])
-    told, telling = os.pipe()
-    os.set_blocking(telling, False)
-    signal.set_wakeup_fd(telling)
+    stopped, stop = os.pipe()
+    os.set_blocking(stop, False)
+    signal.set_wakeup_fd(stop)
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     sys.setswitchinterval(_TURN_S)
     threads = Threads(plan)
-    while not select.select([told], [], [], 1 - (time.monotonic() - plan.began) % 1)[0]:
+    while not select.select([stopped], [], [], 1 - (time.monotonic() - plan.began) % 1)[0]:
         _print(threads.report())
     threads.stop()
     _print(threads.report())
