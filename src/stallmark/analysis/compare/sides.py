@@ -116,7 +116,10 @@ def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between |
         ]
         if not pairs:
             what = "No variant" if every else f"Variant {variant(first.runs[0])!r}"
-            raise StallmarkError(f"{what} of {base} was {'' if every else 'not '}run in another of these experiments.")
+            raise StallmarkError(
+                f"{what} of {base} was {'' if every else 'not '}run in another of these experiments: name one that has "
+                f"{'one of them' if every else 'it'} too."
+            )
         return pairs
     return [(first, other) for other in found if other is not first]
 
