@@ -30,6 +30,13 @@ def test_steps_above_the_device_are_named_with_the_limits_on_their_server(tmp_pa
     assert facts["share"] == pytest.approx([0.9, 0.9], abs=0.05)
 
 
+def test_the_limit_that_steps_waited_for_most_comes_first(tmp_path):
+    least = make_run(tmp_path / "a", replace(ABOVE, device_share=0.4, variant="A", sequence=1))
+    most = make_run(tmp_path / "b", ABOVE)
+    changed(most, devices={"data": {**REAL, "limits": [LIMIT]}})
+    assert [facts["steps"] for facts in cautions_on(least, most)] == [["B"], ["A"]]
+
+
 def test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu(tmp_path):
     waited = replace(ABOVE, run_delay=25, host_cpu=0.75)
     little = replace(ABOVE, waits={name: share / 8 for name, share in WAITS.items()})

@@ -14,8 +14,13 @@ class AboveKind(Kind):
     ABOVE = "io_above_device"
 
 
-def above_device(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Yield a caution for each set of limits on the server's I/O under which steps waited above the device."""
+def above_device(runs: Sequence[RunSummary]) -> list[Finding]:
+    """Return a caution for each set of limits on the server's I/O under which steps waited above the device: first the
+    one under which they waited most."""
+    return sorted(_by_limits(runs), key=lambda one: -max(one.facts["share"]))
+
+
+def _by_limits(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     steps = [step for run in runs for step in run.steps]
     for same in group(runs, _limits):
         waited = [step for run in same for step in run.steps if _waited_above(step)]
