@@ -16,6 +16,7 @@ from stallmark.analysis.ends import EndKind
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.cli.fail_if import FailIf
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
 
@@ -149,6 +150,9 @@ def test_a_variant_that_one_experiment_alone_has_is_told(sound):
     assert alone() == alone(baseline="e1") == ["B, e1", "C, e2", "C, e3"]
     assert alone(baseline="e2") == ["B, e1"]
     assert alone(baseline="A") == [], "the others were not asked for"
+    asked = compare_runs(runs, between="experiments", baseline="A")
+    assert [side.name for side in asked.sides] == ["A, e1", "A, e2"]
+    assert not any("not compared" in why for why in FailIf.parse("worse").reasons(asked))
     assert compare_runs(runs).left_out != [] and not facts_of(compare_runs(runs).left_out, PairKind.NO_PARTNER)
 
 

@@ -96,28 +96,31 @@ def compare_runs(
     left_out += [
         caution(PairKind.NO_COMMON_STEP, a=a.name, b=b.name) for a, b in chosen if not any(map(b.steps, a.all_steps))
     ]
-    left_out += _without_partner(found, chosen, baseline)
+    asked = _asked(found, chosen, baseline)
+    left_out += _without_partner(asked, chosen)
     left_out += _pooled(found, between)
     family = adjusted([draft.primary for draft in drafts])
     return ComparisonSummary(
         primary=what.key,
         baseline=chosen[0][0].name,
-        sides=[_side(side) for side in found],
+        sides=[_side(side) for side in asked],
         pairs=[_judge(what, draft, primary, len(drafts), found) for draft, primary in zip(drafts, family, strict=True)],
         left_out=left_out,
     )
 
 
-def _without_partner(
-    found: Sequence[Side], chosen: Sequence[tuple[Side, Side]], baseline: str | None
-) -> Iterator[Finding]:
-    """Yield a caution for each side that is in no pair. With one variant as the baseline, others were not asked for."""
-    paired = {side.name for pair in chosen for side in pair}
-    experiments = {experiment(run) for side in found for run in side.runs}
-    if baseline is None or baseline in experiments:
-        for side in found:
-            if side.name not in paired:
-                yield caution(PairKind.NO_PARTNER, side=side.name, experiment=experiment(chosen[0][0].runs[0]))
+def _asked(found: Sequence[Side], chosen: Sequence[tuple[Side, Side]], baseline: str | None) -> Sequence[Side]:
+    """Return the sides that were to be compared: with one variant as the baseline, those that it is paired with."""
+    if baseline is None or baseline in {experiment(run) for side in found for run in side.runs}:
+        return found
+    return [side for side in found if any(side is one for pair in chosen for one in pair)]
+
+
+def _without_partner(asked: Sequence[Side], chosen: Sequence[tuple[Side, Side]]) -> Iterator[Finding]:
+    """Yield a caution for each side that is in no pair."""
+    for side in asked:
+        if not any(side is one for pair in chosen for one in pair):
+            yield caution(PairKind.NO_PARTNER, side=side.name, experiment=experiment(chosen[0][0].runs[0]))
 
 
 def _pooled(found: Sequence[Side], between: Between | None) -> Iterator[Finding]:
