@@ -46,7 +46,7 @@ def test_a_law_that_does_not_close_has_both_sides(tmp_path):
     step = step_of(tmp_path, Truth(read_ms=9, waits=WAITS))
     [law] = [law for law in step.cause.laws if law.closed is False]
     assert law.kind == LawKind.READS and law.gap == pytest.approx(2, abs=0.2)
-    assert law.finding.facts == {"left": law.left_value, "right": law.right_value, "closed": False}
+    assert law.finding.facts == {"left": law.left_value, "right": law.right_value, "closed": False, "few": None}
 
 
 def test_spindles_are_busy_with_raw_loads_as_well(tmp_path):

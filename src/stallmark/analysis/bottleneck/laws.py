@@ -58,11 +58,12 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
     waiting = seen.get("read", 0.0)
     if max(stalled, waiting) < LAW_FLOOR_USERS:
         return None
-    closed: bool | None = abs(waiting / stalled - 1) <= LITTLE_READS if stalled else False
-    few = bool(stalled) and abs(waiting / stalled - 1) <= LITTLE_READS + server.uncertainty
-    if not closed and (few or (streams and stalled > waiting)):
+    gap = waiting / stalled - 1 if stalled else float("inf")
+    closed: bool | None = abs(gap) <= LITTLE_READS
+    few = _few(gap, server.uncertainty)
+    if few or (not closed and streams and stalled > waiting):
         closed = None
-    return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed)
+    return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed, few=few)
 
 
 def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
@@ -138,11 +139,16 @@ def _waits(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
     if not waits or max(waited, seen) < LAW_FLOOR_USERS:
         return None
     gap = seen / waited - 1 if waited else float("inf")
-    few = max(one.uncertainty or 0.0 for one in waits)
-    is_open = gap < 0 or 0 < gap - LITTLE_READS <= few
-    closed = True if abs(gap) <= LITTLE_READS else (None if is_open else False)
+    few = _few(gap, max(one.uncertainty or 0.0 for one in waits))
+    closed = True if abs(gap) <= LITTLE_READS else (None if few or gap < 0 else False)
     names = sorted(one.wait_type for one in waits)
-    return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, part=part, wait_types=names)
+    return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, few=few, part=part, wait_types=names)
+
+
+def _few(gap: float, uncertainty: float) -> float | None:
+    """Return the share by which counters may be off, as their samples were few, if that may be all of the gap that is
+    not tolerated; else None."""
+    return uncertainty if LITTLE_READS < abs(gap) <= LITTLE_READS + uncertainty else None
 
 
 def _law(kind: LawKind, left: float, right: float, tolerance: float, closed: bool | None, **facts: Any) -> Law:

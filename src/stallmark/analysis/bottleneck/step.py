@@ -53,6 +53,8 @@ def step_cause(
         notes.append(info(NoteKind.NOTHING_ENDED))
     elif cycle_ms is None:
         notes.append(info(NoteKind.OPEN_LOOP))
+    elif not step.tps:
+        notes.append(info(NoteKind.NOTHING_COUNTED))
     else:
         demands = _demands(step, manifest, load, io, waits, interval, budget, cycle_ms)
         if demands is None:
@@ -89,13 +91,13 @@ def _demands(
     budget: Budget,
     cycle_ms: float,
 ) -> Demands | None:
-    """Return the demands; None where no reads were counted. The budget is of all transactions: its parts are taken to
-    be the same shares of those that users start."""
+    """Return the demands; None where no reads were counted, or not timed. The budget is of all transactions: its parts
+    are taken to be the same shares of those that users start."""
     counted, source = step.data_device, Source.DEVICE
     # Above the device a read takes longer than the device counts.
     if counted is None or not counted.read_ms or budget.is_above("read"):
         counted, source = step.data, Source.SERVER
-    if counted is None or not counted.read_ms or not step.tps:
+    if counted is None or not counted.read_ms:
         return None
     done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
     response_ms = min(cycle_ms, float(interval.of(load.of_users("latency_us")).sum()) / done / 1000)

@@ -37,6 +37,7 @@ class NoteKind(Kind):
 
     NOT_LOOKED_AT = "sessions_not_looked_at"
     NOTHING_ENDED = "no_transaction_of_users_ended"
+    NOTHING_COUNTED = "no_transaction_of_the_result_committed"
     OPEN_LOOP = "no_prediction_in_open_loop"
     OTHER_LOADS = "no_prediction_beside_other_loads"
     OTHER_USERS = "sessions_of_several_loads"

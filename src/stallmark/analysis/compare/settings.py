@@ -97,7 +97,7 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
             device=" ".join(part for part in (log.name, log.model) if part) or None,
             emulated=array and {"spindles": array.spindles, "rpm": array.rpm, "write_ms": array.write_ms},
             folder=_folder(manifest, "wal"),
-            with_data=log == data,
+            with_data=log.name is not None and log == data,
         )
 
 

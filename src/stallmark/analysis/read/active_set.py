@@ -4,7 +4,7 @@ Active is what the server read from its storage or wrote to it, counted in exten
 often it was touched. Emulated arrays count them. Of a real array only a bound is known: no more than the bytes moved,
 and no more than the database.
 
-What fits into an array's DRAM never waits for its disks. What fits into flash shows only that flash is fast.
+What fits into an array's DRAM need not wait for its disks. What fits into flash shows only that flash is fast.
 """
 
 from collections.abc import Iterator
@@ -170,8 +170,8 @@ def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
     if found.dram_bytes and active <= found.dram_bytes:
         yield caution(ReadKind.ACTIVE_FITS_DRAM, **facts, dram_bytes=found.dram_bytes)
     elif found.flash_bytes and active <= found.flash_bytes:
-        [first, *_] = flash_of(manifest)
-        yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=first.kind, flash_bytes=found.flash_bytes)
+        flash = "+".join(one.kind for one in flash_of(manifest))
+        yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=flash, flash_bytes=found.flash_bytes)
 
 
 def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:

@@ -88,7 +88,7 @@ class Errors:
                     error_class=error_class,
                     seconds=int(in_burst.sum()),
                     measured_s=interval.seconds,
-                    most_in_a_second=int(failed.max()),
+                    most_in_a_second=int(failed[in_burst].max()),
                     given_up=lost,
                 )
 

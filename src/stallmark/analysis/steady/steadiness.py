@@ -94,12 +94,11 @@ class Steadiness:
 
 def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
     """Return the verdict on the seconds of one interval, shape (n,); NaN where a second had no value."""
-    series = filled(per_second)
-    seconds = len(series)
+    series, seconds = filled(per_second), len(per_second)
     if seconds < BATCHES_FEWEST:
         few = caution(SteadyKind.TOO_FEW_SECONDS, seconds=seconds, needed_s=BATCHES_FEWEST)
         return Steadiness(Judgement.TOO_SHORT, few, of, seconds)
-    if series.mean() <= 0:
+    if not len(series) or series.mean() <= 0:
         return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=of), of, seconds)
     whole = tests_over(series, seconds)
     truncated = stationarity.truncation(series)

@@ -129,8 +129,8 @@ def _figure(
         if (ms := kept.latency_ms.get(percentile)) is not None:
             return percentile, ms, kept.ios, ReadSource.HISTOGRAM, None
         why = kept.doubt or info(ServiceLevelKind.TOO_FEW_READS, reads=kept.ios, percentile=percentile)
-    if data is None:
+    if data is None or (data.reads and data.read_ms is None):
         return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.READS_NOT_MEASURED)
-    if data.read_ms is None or not data.reads:
+    if not data.reads:
         return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.NOTHING_READ)
     return MEAN_ONLY, data.read_ms, data.reads, ReadSource.FILE_COUNTERS, why

@@ -15,14 +15,19 @@ from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 @says(NoteKind.NOT_LOOKED_AT)
 def _() -> str:
     return (
-        "Where response time went is not known: the users’ sessions were not sampled (collector “Waits of the users”), "
-        "or nothing ended."
+        "Where response time went is not known: the users’ sessions were not sampled often enough (collector “Waits of "
+        "the users”), or no transaction was committed or rolled back."
     )
 
 
 @says(NoteKind.NOTHING_ENDED)
 def _() -> str:
-    return "Faster reads are not predicted: no transaction that a user started ended."
+    return "Faster reads are not predicted: no transaction that a user started was committed or rolled back."
+
+
+@says(NoteKind.NOTHING_COUNTED)
+def _() -> str:
+    return "Faster reads are not predicted: no transaction that counts for the result was committed."
 
 
 @says(NoteKind.OPEN_LOOP)
@@ -44,14 +49,14 @@ def _() -> str:
 @says(NoteKind.OTHER_USERS)
 def _() -> str:
     return (
-        "Where response time went is not known beside other loads: this load’s own sessions were not sampled, or "
-        "nothing ended."
+        "Where response time went is not known beside other loads: this load’s own sessions were not sampled often "
+        "enough, or no transaction was committed or rolled back."
     )
 
 
 @says(NoteKind.NO_READS)
 def _() -> str:
-    return "Faster reads are not predicted: there were no reads, or they were not counted."
+    return "Faster reads are not predicted: there were no reads, or how long they took is not known."
 
 
 @says(NoteKind.CPU_UNKNOWN)
@@ -78,8 +83,8 @@ def _(steps: list[str], because: Finding) -> str:
 @says(CauseKind.NOT_LOOKED_AT)
 def _() -> str:
     return (
-        "The cause is not known: the users’ sessions were not sampled in every run (collector “Waits of the users”), "
-        "so nothing tells where response time went."
+        "The cause is not known: in some run the users’ sessions were not sampled often enough (collector “Waits of "
+        "the users”), or no transaction was committed or rolled back, so nothing tells where response time went."
     )
 
 

@@ -137,16 +137,16 @@ def _(
 def _(value: float, limit: float, transaction: str, transaction_rate: float) -> str:
     return (
         f"Transactions got in each other’s way: {_share(value)} were aborted by deadlocks, serialisation failures or "
-        f"lock timeouts ({_share(limit)} allowed{_mostly(transaction, transaction_rate)}), so this measured contention "
-        "more than storage."
+        f"lock timeouts ({_share(limit)} allowed{_mostly(transaction, transaction_rate)}), and what a "
+        "transaction did before it was aborted counts as load."
     )
 
 
 @says(GateKind.LOCKS)
 def _(value: float, limit: float) -> str:
     return (
-        f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(limit)} allowed). More "
-        "customers or fewer users would load the storage more."
+        f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(limit)} allowed), "
+        "and asked the storage for nothing meanwhile. Use more customers or fewer users."
     )
 
 
@@ -172,10 +172,10 @@ def _(value: float, limit: float, checked: int, broken: Sequence[str], refused: 
 
 @says(GateKind.COMPLETED)
 def _(value: float, limit: float, transaction: str, counted: int, seen: int, silent_executors: int) -> str:
-    why = "commits were lost" if counted < seen else "some were done twice, or by somebody else"
+    lost, more = "commits were lost, or somebody changed the data", "some were done twice, or by somebody else"
     return (
         f"The database counts {counted:,} {plural(transaction)}, the driver saw {seen:,} committed{_doubtful(limit)}: "
-        f"{why}."
+        f"{lost if counted < seen else more}."
     )
 
 

@@ -58,13 +58,22 @@ def _sides(left: float, right: float) -> str:
     return f"Does not close: {number(left)} on one side, {number(right)} on the other."
 
 
+def _open(left: float, right: float, few: float) -> str:
+    return (
+        f"Whether it closes is not known: {number(left)} by the counters, which may be off by {percent(few)} because "
+        f"their samples were few, and {number(right)} seen."
+    )
+
+
 @says(LawKind.USERS)
 def _(left: float, right: float, closed: bool) -> str:
     return "Transactions and the time between them account for all users." if closed else _sides(left, right)
 
 
 @says(LawKind.READS)
-def _(left: float, right: float, closed: bool | None) -> str:
+def _(left: float, right: float, closed: bool | None, few: float | None) -> str:
+    if few:
+        return _open(left, right, few)
     if closed is None:
         return f"Users were {number(right)} of the {number(left)} that read by the counters: other loads read too."
     return "Sessions were seen reading for as long as the server counted." if closed else _sides(left, right)
@@ -94,10 +103,15 @@ def _(left: float, right: float, closed: bool | None) -> str:
 
 
 @says(LawKind.WAITS)
-def _(left: float, right: float, closed: bool | None, part: str, wait_types: list[str]) -> str:
+def _(left: float, right: float, closed: bool | None, few: float | None, part: str, wait_types: list[str]) -> str:
+    if few:
+        return _open(left, right, few)
     both = f"{number(left)} by the counters, {number(right)} seen"
     if closed is None:
-        return f"The server counted more waiting than users’ sessions were seen in ({both}): its own tasks wait too."
+        return (
+            f"The server counted more waiting than users’ sessions were seen in ({both}): its counters hold its own "
+            "tasks and other sessions too."
+        )
     if closed:
         return "The server counted as much waiting as sessions were seen in."
     return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."

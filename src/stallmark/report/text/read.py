@@ -9,7 +9,7 @@ from stallmark.stats.thresholds import BURST
 
 @says(ReadKind.HISTOGRAM_FULL)
 def _() -> str:
-    return "There were more different durations than the histogram has room for."
+    return "The histogram is full: other durations than those in it may be missing."
 
 
 @says(ReadKind.HISTOGRAM_LOST_EVENTS)
@@ -19,7 +19,7 @@ def _(events: float) -> str:
 
 @says(ReadKind.HISTOGRAM_UNIT_UNKNOWN)
 def _() -> str:
-    return "Its durations match the file counters neither as milliseconds nor as microseconds."
+    return "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
 
 
 @says(ReadKind.CLOCK_JUMPED)
@@ -114,16 +114,17 @@ def _(
 @says(ReadKind.ACTIVE_FITS_DRAM)
 def _(active_bytes: int, at_most: bool, dram_bytes: int) -> str:
     return (
-        f"The active set ({_active(active_bytes, at_most)}) fits into the array’s DRAM ({size(dram_bytes)}): this "
-        "measured its DRAM, not its disks or its flash. Use a larger database, or a smaller buffer pool."
+        f"The active set ({_active(active_bytes, at_most)}) fits into the array’s DRAM ({size(dram_bytes)}), which "
+        "may have answered instead of its disks or its flash. Use a larger database, or a smaller buffer pool."
     )
 
 
 @says(ReadKind.ACTIVE_FITS_FLASH)
 def _(active_bytes: int, at_most: bool, flash: str, flash_bytes: int) -> str:
     return (
-        f"The active set ({_active(active_bytes, at_most)}) fits into the flash {flash} ({size(flash_bytes)}). "
-        "Once the flash is warm nothing waits for disks. Larger data may behave differently."
+        f"The active set ({_active(active_bytes, at_most)}) fits into the flash {flash.replace('+', ' and ')} "
+        f"({size(flash_bytes)}). Once the flash is warm no read waits for disks. Larger data may behave "
+        "differently."
     )
 
 

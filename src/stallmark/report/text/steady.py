@@ -29,7 +29,8 @@ def _(seconds: int, needed_s: int) -> str:
 
 @says(SteadyKind.NOTHING_DONE)
 def _(of: Rate) -> str:
-    return f"It cannot be told whether it was steady: {term(of)} was 0."
+    what = f"{term(of)} was 0" if of == Rate.TPS else "no transaction was committed or rolled back"
+    return f"It cannot be told whether it was steady: {what}."
 
 
 @says(SteadyKind.NOT_TOLD)
@@ -111,7 +112,7 @@ def _chance(p: float) -> str:
 
 # How to read the tables of steadiness and of the service level. -----------------------------------------------
 
-MEAN_ONLY = "Mean only: the server keeps no histogram of single reads, and a mean shows no percentile."
+MEAN_ONLY = "Mean only: no percentile of single reads is known, and a mean shows no percentile."
 
 
 def cycles_shown(by: CyclesBy, resolution_s: float) -> str:

@@ -132,17 +132,17 @@ def _(why: Finding) -> str:
 
 @says(ServiceLevelKind.NO_HISTOGRAM)
 def _() -> str:
-    return "The server keeps no histogram of single reads."
+    return "No histogram of single reads covers this step."
 
 
 @says(ServiceLevelKind.TOO_FEW_READS)
 def _(reads: int, percentile: str) -> str:
-    return f"Only {reads:,} reads were made, too few for a {percentile}."
+    return f"The histogram holds only {reads:,} reads, too few for a {percentile}."
 
 
 @says(ServiceLevelKind.READS_NOT_MEASURED)
 def _() -> str:
-    return "The reads of the data files were not measured."
+    return "How long reads of the data files took was not measured."
 
 
 @says(ServiceLevelKind.NOTHING_READ)
