@@ -99,6 +99,18 @@ def a_replay(ends: Ends = (1.5, 1.6), *, outcome: str | None = "found", limit_ms
     return Replay(**known | fields)
 
 
+def by_percentile(replay: Replay, slower: float = 0.1) -> Replay:
+    """The replay with the p95 of its reads noted: a share of `slower` ones takes twice their mean."""
+    levels = []
+    for level in replay.levels:
+        mean = level.limits[0]
+        share = slower if 2 * (mean.value or 0.0) > mean.limit_ms else 0.0
+        seen = LimitSeen(of="reads", percentile="p95", limit_ms=mean.limit_ms, limit=0.05, value=share, seen=9e4,
+                         verdict="broke" if share > 0.05 else "held")  # fmt: skip
+        levels.append(level.changed(limits=(mean, seen)))
+    return replay.changed(levels=tuple(levels))
+
+
 def _stream(name: str, per_s: float, mean_ms: float, late: float) -> Stream:
     ios = round(per_s * 300)
     histogram = ((mean_ms * 0.8, ios * 9 // 10), (mean_ms * 2.0, ios // 10))

@@ -6,7 +6,7 @@ import pytest
 from support.findings import kinds_of, of_kind
 from support.manifests import changed
 from support.profiles import DATA, GIB, LOG, write_made_profile
-from support.sizings import OLTP, a_demand, a_replay, write_sizing_of, write_stand_in
+from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizing_of, write_stand_in
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.profile.asked import TOGETHER
@@ -19,11 +19,10 @@ from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
 from stallmark.analysis.sizing.summary import size, summarise_candidate
 from stallmark.errors import StallmarkError
 from stallmark.format import number
-from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.sizing.folder import read_sizing, write_sizing
-from stallmark.record.sizing.manifest import Beyond, Replay, WindowSeen
+from stallmark.record.sizing.manifest import Beyond, WindowSeen
 from stallmark.report.text import sentence
 
 NEAR = 0.015
@@ -151,20 +150,6 @@ def test_a_level_that_fell_behind_breaks_every_service_level(sized):
     replay = a_replay((1.0, 1.05), behind={"log": 0.2})
     found = sized(replay=replay, other=ServiceLevelObjective(name="read", read_ms=100, percentile="p95"))
     assert found.candidates[0].high == 1.05
-
-
-def by_percentile(replay: Replay) -> Replay:
-    """The same replay with the p95 of its reads noted: nine tenths take 0.8 of their mean, the others twice as long."""
-    levels = []
-    for one in replay.levels:
-        mean = one.limits[0]
-        slower = 0.1 if 2 * mean.value > 20 else 0.0
-        verdict = "broke" if slower > 0.05 else "held"
-        share = LimitSeen(
-            of="reads", percentile="p95", limit_ms=20, limit=0.05, value=slower, seen=9e4, verdict=verdict
-        )
-        levels.append(one.changed(limits=(mean, share)))
-    return replay.changed(levels=tuple(levels))
 
 
 def test_a_replay_is_judged_by_the_limit_that_decides():

@@ -44,9 +44,10 @@ def test_limits_of_every_sizing_are_said_and_others_only_where_they_hold(sound, 
     always = {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES, SizingKind.MEAN_READS}
     assert set(kinds_of(sound.untested)) == always
     assert SizingKind.DATA_GROWTH in kinds_of(sized(growth=1.5).untested)
-    blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False), replay=None))
+    blind = summarise_candidate(write_sizing_of(tmp_path / "log", a_demand(log_known=False)))
     assert SizingKind.LOG_AMONG_DATA in kinds_of(blind.untested)
-    assert not set(kinds_of(blind.untested)) & {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES}
+    bare = summarise_candidate(write_sizing_of(tmp_path / "bare", a_demand(), replay=None))
+    assert not set(kinds_of(bare.untested)) & {SizingKind.IO_SIZES, SizingKind.CACHES, SizingKind.OTHER_QUERIES}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.85])

@@ -26,6 +26,8 @@ WIDE_BAND = 0.05
 """Share of the reads that a trace may leave unknown of a size of flash before it is called too short for it."""
 UNLIKE = 0.05
 """Relative difference of the reads in a trace from those that the server counted, which it learns a second late."""
+REPORTED_LATE_S = 2.0
+"""Sessions report up to a second late, at the begin of an interval and at its end."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSumm
         cautions=list(_invalid(steps)),
     )
     found.findings.extend(_findings(found))
-    found.cautions.extend(_cautions(found))
+    unused = None if traced or not traced_runs else "size" if step.run in traced_runs else "interval"
+    found.cautions.extend(_cautions(found, unused))
     if step.storage.writes_partial:
         found.cautions.append(step.storage.writes_partial)
     history = trade_history(manifest.workload.name, manifest.workload.scale)
@@ -106,7 +109,7 @@ def _enough(reads: Sequence[TransactionReads]) -> list[TransactionReads]:
 
 def _findings(found: Locality) -> Iterator[Finding]:
     if not (known := [one for one in found.pools if one.measured is not None]):
-        yield caution(LocalityKind.NOT_MEASURED)
+        yield caution(LocalityKind.NOT_MEASURED, lacking=_lacking(found.experiment.steps))
     elif slope := found.slope:
         yield info(
             LocalityKind.READS, pool_share=known[0].share, reads=known[0].measured, slope=slope.slope,
@@ -143,17 +146,26 @@ def _findings(found: Locality) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _cautions(found: Locality) -> Iterator[Finding]:
+def _lacking(steps: Sequence[StepSummary]) -> list[str]:
+    """Return what no step has of that which reads per transaction over the pool take."""
+    lacking = [] if any(step.storage.data for step in steps) else ["counters"]
+    return lacking if any(step.buffer_pool_share for step in steps) else [*lacking, "pool"]
+
+
+def _cautions(found: Locality, unused: str | None) -> Iterator[Finding]:
+    """Yield the cautions. `unused`: what a trace lacks of which there are no figures."""
     traced = found.traced
     if traced is None:
-        yield caution(LocalityKind.NO_TRACE)
+        yield caution(LocalityKind.NO_TRACE, unused=unused)
     else:
         if traced.lost:
             yield caution(LocalityKind.LOST, lost=traced.lost, traced=traced.reads + traced.writes)
         if traced.reads < SHARE_SAMPLES:
             yield caution(LocalityKind.FEW_READS, reads=traced.reads, least=SHARE_SAMPLES)
         if (counted := traced.counted_reads) and abs(traced.reads / counted - 1) > UNLIKE:
-            yield caution(LocalityKind.UNLIKE_COUNTED, traced=traced.reads, counted=counted)
+            of_late_reports = counted * REPORTED_LATE_S / traced.footprint[-1][0]
+            late = abs(traced.reads - counted) <= of_late_reports
+            yield caution(LocalityKind.UNLIKE_COUNTED, traced=traced.reads, counted=counted, reported_late=late)
         if short := [one.share for one in traced.flash if one.least is not None and _band(one) > WIDE_BAND]:
             yield caution(LocalityKind.SHORT, share=short[0], judged=traced.judged_by)
         if any(one.measured is None for one in found.pools):
@@ -170,4 +182,4 @@ def _invalid(steps: Sequence[StepSummary]) -> Iterator[Finding]:
     """Find runs that must not be compared, those with one kind of reason together."""
     reasons = [(why, step.run) for step in steps for why in step.validity.invalid]
     for same in group(reasons, lambda reason: reason[0].kind):
-        yield caution(LocalityKind.INVALID, runs=[run for _, run in same], why=same[0][0])
+        yield caution(LocalityKind.INVALID, runs=list(dict.fromkeys(run for _, run in same)), why=same[0][0])

@@ -18,7 +18,7 @@ Standing = Literal["carries", "carries_not", "open", "unknown"]
 @dataclass(frozen=True)
 class CandidateAnswer:
     """A candidate under a need. Headroom is what it reaches ÷ the need: `low` and `high` are its ends by all methods
-    together, `middle` that of the method that ends first."""
+    together, `middle` is the lowest ceiling of a method."""
 
     name: str
     folder: Path
@@ -52,13 +52,22 @@ class CandidateAnswer:
 
     @property
     def middle(self) -> float | None:
-        found = self.deciding.middle if self.deciding else None
-        return None if found is None else found / self.need.multiple
+        if self.deciding is None or self.deciding.middle is None:
+            return None
+        # Where levels of one method lie wide apart, its own middle may be above the level that broke by the other.
+        return min(one.middle for one in self.reaches if one.middle is not None) / self.need.multiple
 
     @property
     def ends(self) -> Finding | None:
-        """Return what ends first."""
-        return self.deciding.ends if self.deciding else None
+        """Return what ends first: at the lowest level that broke by any method."""
+        broke = [one for one in self.reaches if one.high is not None]
+        return min(broke, key=lambda one: (one.high, one is not self.deciding)).ends if broke else None
+
+    @property
+    def untried(self) -> bool:
+        """Return whether no load was tried above the highest that was carried."""
+        levels = [point.level for one in (self.replay, self.stand_in) if one is not None for point in one.points]
+        return self.deciding is not None and max(levels, default=0.0) <= self.deciding.low
 
     @property
     def standing(self) -> Standing:
@@ -121,13 +130,13 @@ def finding_of(found: CandidateAnswer) -> Finding:
     facts: dict[str, Any] = {"candidate": found.name, **span, "ends": found.ends}
     match found.standing:
         case "carries":
-            return info(SizingKind.CARRIES, **facts)
+            return info(SizingKind.CARRIES, **facts, untried=found.untried)
         case "carries_not":
             return caution(SizingKind.CARRIES_NOT, **facts)
         case "open":
             demand = found.sizing.demand
             facts |= {"whole": found.sizing.status == "complete", "without": found.without_answer}
             facts |= {"unplayed": [one.measure for one in unplayed(demand)], "peaks_known": demand.peaks is not None}
-            return caution(SizingKind.OPEN, **facts)
+            return caution(SizingKind.OPEN, **facts, untried=found.untried)
         case "unknown":
             return caution(SizingKind.UNKNOWN, candidate=found.name)

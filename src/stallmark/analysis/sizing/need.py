@@ -6,6 +6,7 @@ import numpy as np
 
 from stallmark.analysis.profile.demand import ios_of_minutes
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
+from stallmark.errors import StallmarkError
 from stallmark.record.sizing.manifest import Demand
 
 
@@ -29,12 +30,16 @@ class Need:
 
 
 def need_of(found: ProfileSummary, demand: Demand, percentile: str | None, growth: float) -> Need:
-    """Return `growth` × the I/Os per second of a percentile of the minutes, as a multiple of the busiest window."""
+    """Return `growth` × the I/Os per second of a percentile of the minutes, as a multiple of the busiest window.
+
+    Raise StallmarkError if the percentile has no I/O."""
     window_per_s = busiest_per_s(demand)
     if percentile is None or not window_per_s:
         return Need(growth, window_per_s, growth)
     minutes = np.sort(ios_of_minutes(found.intervals, found.rates))
     minutes_per_s = percentile_of(minutes, PERCENTILES[percentile])
+    if minutes_per_s == 0:
+        raise StallmarkError(f"The {percentile} of the profile has no I/O: give a higher --percentile, or none.")
     multiple = growth * (1.0 if minutes_per_s is None else minutes_per_s / window_per_s)
     return Need(multiple, window_per_s, growth, percentile, len(minutes), minutes_per_s)
 

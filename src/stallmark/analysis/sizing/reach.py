@@ -62,10 +62,11 @@ def replay_reach(replay: Replay, read_ms: float | None = None) -> Reach:
     tried = [level.changed(limits=_deciding(level, replay.decides)) for level in replay.levels]
     if read_ms:
         tried = [level.changed(**_judged(level, read_ms, slower_than(level, read_ms))) for level in tried]
-    outcome, holds, breaks = _bracket(tried) if read_ms else (replay.outcome, replay.holds, replay.breaks)
+    answer = _bracket(tried) if read_ms else (replay.outcome, replay.holds, replay.breaks)
+    outcome, holds, breaks = _seen_to_break(answer, tried)
     points = [Point(one.level, _reads(one), one.verdict) for one in tried]
     ends = next((_ends(one) for one in reversed(tried) if one.level == breaks and one.verdict != "held"), None)
-    apart = _apart(holds, breaks, replay.tolerance) if read_ms else None
+    apart = _apart(holds, breaks, replay.tolerance, points) if read_ms else None
     return _reach("replay", [(outcome, holds, breaks)], points, ends, apart)
 
 
@@ -78,7 +79,7 @@ def stand_in_reach(folder: Path, demand: Demand, read_ms: float | None = None) -
     found = ceilings([summarise_run(record, "run") for record in find_records([folder])])
     if read_ms:
         found = [_anew(one, read_ms) for one in found]
-    found = [_measured(one, demand) for one in found]
+    found = [_measured(_without_unseen(one), demand) for one in found]
     points = [
         Point(
             level.seen.level,
@@ -88,7 +89,8 @@ def stand_in_reach(folder: Path, demand: Demand, read_ms: float | None = None) -
         for one in found
         for level in one.levels
     ]
-    apart = next((two for one in found if read_ms and (two := _apart(one.holds, one.breaks, one.tolerance))), None)
+    gaps = [_apart(one.holds, one.breaks, one.tolerance, points) for one in found] if read_ms else []
+    apart = next(filter(None, gaps), None)
     ends = next((end for one in found if (end := _stand_in_ends(one))), None)
     return _reach("stand_in", [(one.outcome, one.holds, one.breaks) for one in found], points, ends, apart)
 
@@ -166,6 +168,21 @@ def _bracket(levels: Sequence[LevelSeen]) -> _Answer:
     return outcome, holds, breaks
 
 
+def _seen_to_break(answer: _Answer, levels: Sequence[LevelSeen]) -> _Answer:
+    """Return an answer whose `breaks` was seen to break: a level of which too little was seen ends a search as well."""
+    outcome, holds, breaks = answer
+    if breaks is None or any(one.verdict != "undecided" for one in levels if one.level == breaks):
+        return answer
+    *_, above = _bracket([one for one in levels if one.verdict != "undecided"])
+    return outcome if holds or above else None, holds, above
+
+
+def _without_unseen(one: Ceiling) -> Ceiling:
+    answer = (one.outcome, one.holds, one.breaks)
+    outcome, holds, breaks = _seen_to_break(answer, [level.seen for level in one.levels])
+    return replace(one, outcome=outcome, holds=holds, breaks=breaks)
+
+
 def _anew(one: Ceiling, read_ms: float) -> Ceiling:
     levels = [replace(level, seen=level.seen.changed(**_judged(level.seen, read_ms))) for level in one.levels]
     outcome, holds, breaks = _bracket([level.seen for level in levels])
@@ -191,8 +208,13 @@ def _measured(one: Ceiling, demand: Demand) -> Ceiling:
     return replace(one, levels=levels, holds=holds, breaks=breaks)
 
 
-def _apart(holds: float | None, breaks: float | None, tolerance: float) -> tuple[float, float] | None:
-    return (holds, breaks) if holds and breaks and breaks > holds * (1 + WIDE * tolerance) else None
+def _apart(
+    holds: float | None, breaks: float | None, tolerance: float, points: Sequence[Point]
+) -> tuple[float, float] | None:
+    """Return two levels that are far apart, with none between them that was tried."""
+    if not holds or not breaks or breaks <= holds * (1 + WIDE * tolerance):
+        return None
+    return None if any(holds < point.level < breaks for point in points) else (holds, breaks)
 
 
 def _reads(level: ReplayLevel) -> float | None:
@@ -217,7 +239,7 @@ def _ends(level: ReplayLevel) -> Finding:
     return info(
         SizingKind.REPLAY_ENDS,
         level=level.level,
-        read_ms=(slow[0].value if slow_in and not slow[0].percentile else _reads(level)) if slow else None,
+        read_ms=(_reads(level) if slow[0].percentile else slow[0].value) if slow else None,
         slower=slow[0].value if slow and slow[0].percentile else None,
         limit_ms=slow[0].limit_ms if slow else None,
         slow_in=[slow_in[0].because, slow_in[0].begin] if slow_in and several else None,

@@ -101,6 +101,11 @@ def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObje
             raise StallmarkError(
                 f"{first} and {folder} were measured with other windows of the profile: run one of them again."
             )
+        if len({each.replay.decides for each in (one, sizing) if each.replay}) > 1:
+            raise StallmarkError(
+                f"The replays of {first} and {folder} were judged by different figures of reads, a mean and a "
+                "percentile: run one of them again."
+            )
     made = {
         folder: [record.manifest for record in find_records([folder / each.stand_in.ceiling])]
         for folder, each in every
@@ -194,12 +199,14 @@ def _need(need: Need, demand: Demand) -> Finding:
 
 def _cheapest(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
     carrying = [one for one in candidates if one.standing == "carries"]
-    priced = [(one.sizing.candidate.cost, one) for one in carrying if one.sizing.candidate.cost is not None]
-    if len(carrying) < 2 or not priced:
+    priced = [(one.sizing.candidate.cost, one.name) for one in carrying if one.sizing.candidate.cost is not None]
+    if len(priced) < 2:
         return
     cost, cheapest = min(priced, key=lambda one: one[0])
+    alike = [name for amount, name in priced if amount == cost and name != cheapest]
     without = [one.name for one in carrying if one.sizing.candidate.cost is None]
-    yield info(SizingKind.CHEAPEST, candidate=cheapest.name, cost=cost, carrying=len(carrying), without_cost=without)
+    facts = {"candidate": cheapest, "alike": alike, "cost": cost, "carrying": len(carrying), "without_cost": without}
+    yield info(SizingKind.CHEAPEST, **facts)
 
 
 def _memory(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:

@@ -29,13 +29,16 @@ def of_candidate(found: CandidateAnswer) -> Iterator[Finding]:
     if found.replay is None:
         yield caution(SizingKind.NO_REPLAY, candidate=name)
     if found.stand_in is None:
-        yield caution(SizingKind.NO_STAND_IN, candidate=name)
+        yield caution(SizingKind.NO_STAND_IN, candidate=name, replayed=found.replay is not None)
     for reach in (found.replay, found.stand_in):
         if reach and reach.unconfirmed:
             facts = {"method": reach.method, "runs": reach.unconfirmed, "of": reach.runs}
-            yield caution(SizingKind.UNCONFIRMED, candidate=name, **facts)
+            yield caution(SizingKind.UNCONFIRMED, candidate=name, **facts, running=sizing.status == "running")
         if reach and reach.apart:
-            yield caution(SizingKind.GAP, candidate=name, method=reach.method, levels=list(reach.apart))
+            other = found.service_level.read_ms != sizing.service_level.read_ms
+            yield caution(
+                SizingKind.GAP, candidate=name, method=reach.method, levels=list(reach.apart), other_level=other
+            )
     yield from _of_replay(found)
     yield from _of_stand_in(found)
 
@@ -46,13 +49,15 @@ def _of_replay(found: CandidateAnswer) -> Iterator[Finding]:
     yield from page_cache((found.name, outcome) for outcome in replay.direct_io.values())
     if replay.played < 1:
         yield caution(SizingKind.COMPRESSED, candidate=found.name, played=replay.played)
-    late = [one.behind_ms for level in replay.levels if not level.backlog for one in level.streams if one.behind_ms]
-    if late and max(late) > BEHIND_MS:
-        yield caution(SizingKind.BEHIND, candidate=found.name, behind_ms=max(late))
+    kept_up = [one for level in replay.levels if not level.backlog for one in level.streams]
+    late = max((one for one in kept_up if one.behind_ms), key=lambda one: one.behind_ms or 0.0, default=None)
+    if late and late.behind_ms and late.behind_ms > BEHIND_MS:
+        yield caution(SizingKind.BEHIND, candidate=found.name, stream=late.name, behind_ms=late.behind_ms)
     yield from _smaller(found, "replay", replay.file_bytes)
     held = [one for one in replay.levels if one.level == replay.holds]
+    answered = replay.outcome in ("found", "at_least")
     slow = [limit for level in held for limit in level.limits if limit.percentile and limit.verdict == "broke"]
-    if slow and replay.decides == "mean" and found.service_level == found.sizing.service_level:
+    if slow and answered and replay.decides == "mean" and found.service_level == found.sizing.service_level:
         facts = {"percentile": slow[-1].percentile, "limit_ms": slow[-1].limit_ms, "slower": slow[-1].value}
         yield caution(SizingKind.SLOW_PERCENTILE, candidate=found.name, **facts)
     grouped = [(one.level, stream.grouped) for one in replay.levels for stream in one.streams if stream.grouped > 1]
@@ -68,7 +73,7 @@ def _of_stand_in(found: CandidateAnswer) -> Iterator[Finding]:
     compared = [(one, one.reached / one.wanted) for one in stand_in.matched if one.wanted and one.reached is not None]
     if off := [(one.name, ratio) for one, ratio in compared if abs(ratio - 1) > MATCHED_WITHIN]:
         facts = {"quantities": [name for name, _ in off], "ratios": [ratio for _, ratio in off]}
-        yield caution(SizingKind.UNMATCHED, candidate=found.name, **facts)
+        yield caution(SizingKind.UNMATCHED, candidate=found.name, **facts, searched=found.stand_in is not None)
     if lacking := [one.name for one in stand_in.matched if one.wanted is None or one.reached is None]:
         yield caution(SizingKind.NOT_COMPARED, candidate=found.name, quantities=lacking)
     for load, ended in stand_in.queries.items():
@@ -85,11 +90,6 @@ def _of_stand_in(found: CandidateAnswer) -> Iterator[Finding]:
             yield caution(SizingKind.POOLS_DIFFER, candidate=found.name, shares=[share, stand_in.pool_share])
 
 
-def _by_mean(found: CandidateAnswer) -> bool:
-    replay = found.sizing.replay
-    return found.stand_in is not None or (replay is not None and replay.decides == "mean")
-
-
 def _smaller(found: CandidateAnswer, method: Method, own_bytes: int) -> Iterator[Finding]:
     database_bytes = found.sizing.demand.database_bytes
     if database_bytes and own_bytes < SMALLER * database_bytes:
@@ -101,16 +101,18 @@ def of_profile(candidates: Sequence[CandidateAnswer], profile: ProfileSummary | 
     """Yield what was played of the profile, and what was not."""
     demand = candidates[0].sizing.demand
     windows = [[one.because, one.begin] for one in demand.windows]
+    replayed = any(one.replay for one in candidates)
     lacking = unplayed(demand)
     ratios = [one.per_s / one.played for one in demand.peaks or () if one.played]
-    yield info(
-        SizingKind.OTHER_HOURS,
-        windows=windows,
-        seconds=sum(one.seconds for one in demand.windows),
-        span_s=None if profile is None else profile.end - profile.begin,
-        most=max([1.0, *ratios]) if demand.peaks is not None and not lacking else None,
-        all=demand.peaks == (),  # of one window: there are no others to have a peak
-    )
+    if replayed:
+        yield info(
+            SizingKind.OTHER_HOURS,
+            windows=windows,
+            seconds=sum(one.seconds for one in demand.windows),
+            span_s=None if profile is None else profile.end - profile.begin,
+            most=max([1.0, *ratios]) if demand.peaks is not None and not lacking else None,
+            all=demand.peaks == (),  # of one window: there are no others to have a peak
+        )
     if demand.peaks is None:
         yield caution(SizingKind.PEAKS_NOT_KNOWN)
     for one in lacking:
@@ -118,22 +120,26 @@ def of_profile(candidates: Sequence[CandidateAnswer], profile: ProfileSummary | 
     if demand.beyond and demand.beyond.share > TOGETHER and not lacking:
         beyond = {"measure": demand.beyond.measure, "begin": demand.beyond.begin, "share": demand.beyond.share}
         yield caution(SizingKind.BEYOND_PLAYED, **beyond)
-    if len(windows) > 1 and any(one.stand_in for one in candidates):
-        yield info(SizingKind.STAND_IN_WINDOW, windows=len(windows))
+    if (len(windows) > 1 or not replayed) and any(one.stand_in for one in candidates):
+        yield info(SizingKind.STAND_IN_WINDOW, windows=len(windows), replayed=replayed)
 
 
 def of_all(candidates: Sequence[CandidateAnswer], growth: float, profile: ProfileSummary | None) -> Iterator[Finding]:
     """Yield what was not tested of any candidate."""
     demand = candidates[0].sizing.demand
-    if not demand.log_known:
+    replayed = any(one.replay for one in candidates)
+    if not demand.log_known and replayed:
         yield caution(SizingKind.LOG_AMONG_DATA)
     if growth > 1:
         yield info(SizingKind.DATA_GROWTH, growth=growth)
-    if any(one.replay for one in candidates):
+    if replayed:
         yield info(SizingKind.IO_SIZES)
         yield info(SizingKind.CACHES)
     if stand_ins := {one.name: one.sizing.stand_in for one in candidates if one.stand_in and one.sizing.stand_in}:
         without = [name for name, one in stand_ins.items() if not one.waited]
         yield info(SizingKind.OTHER_QUERIES, without=without, ran=len(without) < len(stand_ins))
-    if any(one.service_level.read_ms is not None and _by_mean(one) for one in candidates):
-        yield info(SizingKind.MEAN_READS)
+    limited = [one for one in candidates if one.service_level.read_ms is not None]
+    replays = [one.sizing.replay for one in limited if one.replay and one.sizing.replay]
+    by_mean = any(replay.decides == "mean" for replay in replays)
+    if by_mean or any(one.stand_in for one in limited):
+        yield info(SizingKind.MEAN_READS, stand_in_alone=bool(replays) and not by_mean)

@@ -23,10 +23,10 @@ def sizing_table(found: SizingSummary) -> RenderableType:
     answers = zip(found.candidates, found.answers, strict=True)
     parts += [Text(""), *(Text(sentence(said), style=_STYLES[one.standing]) for one, said in answers), Text("")]
     parts += [InTerminal(tables.candidates(found)), Text("")]
-    parts.append(Text(words.PLAYED, style="bold"))
     played = [Text(sentence(one), style="" if one.severity is Severity.INFO else "yellow") for one in found.played]
-    parts.append(listed([("•", one) for one in played]))
-    parts += [Text(""), listed([("•", sentence(one)) for one in [*found.findings, *found.memory]])]
+    if played:
+        parts += [Text(words.PLAYED, style="bold"), listed([("•", one) for one in played]), Text("")]
+    parts += [listed([("•", sentence(one)) for one in [*found.findings, *found.memory]])]
     for one in (tables.windows(found), tables.matched(found)):
         if one.rows:
             parts += [Text(""), InTerminal(one)]

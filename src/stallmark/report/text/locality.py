@@ -91,21 +91,31 @@ def _(tables: list[str], shares: list[float], data_shares: list[float]) -> str:
 
 
 @says(LocalityKind.NOT_MEASURED)
-def _() -> str:
-    return "Reads per transaction are not known: the server’s counters or the size of its pool are missing."
+def _(lacking: list[str]) -> str:
+    what = {"counters": "the server’s counters", "pool": "the size of its pool or of its data"}
+    if lacking:
+        missing = listed([what[name] for name in lacking])
+        return f"Reads per transaction are not known: {missing} {'is' if lacking == ['pool'] else 'are'} missing."
+    return (
+        "Reads per transaction are not known: no step has commits of transactions alone, the server’s counters and the "
+        "size of its pool."
+    )
 
 
 @says(LocalityKind.NO_TRACE)
-def _() -> str:
-    return (
-        "There is no trace of I/Os, which only the embedded PostgreSQL gives: flash, footprint, skew, tables, sizes of "
-        "single I/Os and sequential reads are missing."
-    )
+def _(unused: str | None) -> str:
+    why = {
+        None: "There is no trace of I/Os, which only the embedded PostgreSQL gives",
+        "interval": "The run with a trace of I/Os has no measured interval",
+        "size": "There is a trace of I/Os, but the size of the data is not known",
+    }
+    missing = "flash, footprint, skew, tables, sizes of single I/Os and sequential reads are missing"
+    return f"{why[unused]}: {missing}."
 
 
 @says(LocalityKind.FEW_READS)
 def _(reads: int, least: int) -> str:
-    return f"Only {count(reads)} reads were traced: no share is shown of fewer than {least}."
+    return f"Only {count(reads)} reads were traced in the measured interval: no share is shown of fewer than {least}."
 
 
 @says(LocalityKind.ESTIMATED)
@@ -136,22 +146,22 @@ def _(share: float, judged: int) -> str:
 @says(LocalityKind.LOST)
 def _(lost: int, traced: int) -> str:
     return (
-        f"{count(lost)} I/Os were lost beside {count(traced)} traced ones, as they came faster than they were "
-        "recorded: hits and footprint are too low."
+        f"{count(lost)} I/Os of the run were lost beside the {count(traced)} traced in its measured interval, as they "
+        "came faster than they were recorded: the footprint may be too low, and hits may be off."
     )
 
 
 @says(LocalityKind.UNLIKE_COUNTED)
-def _(traced: int, counted: int) -> str:
-    return (
-        f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time: its "
-        "sessions report up to a second late. Raise --measure."
-    )
+def _(traced: int, counted: int, reported_late: bool) -> str:
+    said = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
+    if reported_late:
+        return f"{said}: its sessions report up to a second late. Raise --measure."
+    return f"{said}, further apart than late reports of its sessions put them: one of the two lacks reads."
 
 
 @says(LocalityKind.FEW_SIZES)
 def _() -> str:
-    return "Reads are known at fewer than three sizes of the pool from 2 to 32 % of the data: there is no slope."
+    return "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
 
 
 @says(LocalityKind.INVALID)

@@ -160,9 +160,12 @@ def _beyond(ends: Finding | None) -> str:
 
 
 @says(SizingKind.CARRIES)
-def _(candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None) -> str:
+def _(
+    candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None, untried: bool = False
+) -> str:
     if high is None:
-        return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: no higher load was tried."
+        beyond = "no higher load was tried" if untried else "what lies beyond is not known"
+        return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: {beyond}."
     much = f"{short(low)} to {in_times(high)} headroom"
     if headroom is not None:
         much = f"{in_times(headroom)} headroom ({span(low, high)})"
@@ -191,6 +194,7 @@ def _(
     without: Sequence[Method],
     unplayed: Sequence[Measured],
     peaks_known: bool,
+    untried: bool = False,
 ) -> str:
     why = "" if whole else " Its sizing is not finished."
     why += f" The window with {listed([BECAUSE[one] for one in unplayed])} was not played." if unplayed else ""
@@ -199,7 +203,7 @@ def _(
     name = f"It is open whether {quoted([candidate])} carries it"
     if not low and high is not None:
         return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
-    none = ", and no higher load was tried" if high is None else ""
+    none = ", and no higher load was tried" if high is None and untried else ""
     return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
 
 
@@ -244,7 +248,7 @@ def _(
 def _(percentile: str, times: float, window_s: float) -> str:
     return (
         f"The busiest {roughly(window_s)} ask for {in_times(times)} as much as {percentile} of the minutes: there the "
-        "service level may break although the answer says that the load is carried."
+        "service level may break even of a candidate that carries the need."
     )
 
 
@@ -340,9 +344,13 @@ def _pool(pool_bytes: float, database_bytes: float | None) -> str:
 
 
 @says(SizingKind.CHEAPEST)
-def _(candidate: str, cost: float, carrying: int, without_cost: Sequence[str]) -> str:
-    unknown = f"; no cost is known of {quoted(without_cost)}" if without_cost else ""
-    return f"Of {carrying} candidates that carry it, {quoted([candidate])} is the cheapest ({exact(cost)}){unknown}."
+def _(candidate: str, alike: Sequence[str], cost: float, carrying: int, without_cost: Sequence[str]) -> str:
+    names = f"{quoted([candidate, *alike])} {'are' if alike else 'is'} the cheapest ({exact(cost)})"
+    if without_cost:
+        known = carrying - len(without_cost)
+        unknown = f"of {quoted(without_cost)} it is not"
+        return f"Of the {known} candidates that carry it and whose cost is known, {names}; {unknown}."
+    return f"Of {carrying} candidates that carry it, {names}."
 
 
 @says(SizingKind.TODAY)
@@ -356,8 +364,8 @@ def _(candidate: str, today: str, method: Method, ratio: float, low: float, high
 @says(SizingKind.TODAY_OPEN)
 def _(candidate: str, today: str, method: Method) -> str:
     return (
-        f"{quoted([candidate])} and {quoted([today])} have no ratio by {METHODS[method]}: one of the two has no "
-        "ceiling between two levels."
+        f"{quoted([candidate])} and {quoted([today])} have no ratio by {METHODS[method]}: a "
+        "ceiling between two levels is not known of both."
     )
 
 
@@ -365,14 +373,14 @@ def _(candidate: str, today: str, method: Method) -> str:
 def _(today: str, high: float, method: Method) -> str:
     return (
         f"{quoted([today])} did carry the profile’s busiest windows, and by {METHODS[method]} it carries less than "
-        f"{in_times(high)} of them: the real server asks for less than was tested, or did not keep the service level "
-        "either."
+        f"{in_times(high)} of them: perhaps the real server asks for less than was tested, or does not keep the "
+        "service level either."
     )
 
 
 @says(SizingKind.SLOW_TODAY)
 def _(because: Measured | Literal["together"], begin: float, read_ms: float, limit_ms: float) -> str:
     return (
-        f"In the profile’s window with {BECAUSE[because]}, from {moment(begin)}, reads took {number(read_ms)} ms: the "
-        f"service level of {limit_ms:g} ms is not kept there today."
+        f"In the profile’s window with {BECAUSE[because]}, from {moment(begin)}, reads take {number(read_ms)} ms on "
+        f"average today, more than the {limit_ms:g} ms of the service level."
     )

@@ -7,9 +7,9 @@ from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
 from stallmark.format import listed, moment, number, percent, quoted, roughly, short, size
-from stallmark.record.sizing.manifest import Measured
+from stallmark.record.sizing.manifest import Measured, StreamName
 from stallmark.report.text import says
-from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, in_times, per_second
+from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second
 
 _VISIBLY = 1.005
 """Less is 1×, as a multiple is written."""
@@ -24,20 +24,23 @@ def _(candidate: str, running: bool, said: str | None) -> str:
 
 
 @says(SizingKind.UNCONFIRMED)
-def _(candidate: str, method: Method, runs: int, of: int) -> str:
+def _(candidate: str, method: Method, runs: int, of: int, running: bool) -> str:
     which = "The search" if of == 1 else f"{runs} of {of} searches"
+    by = f"{which} by {METHODS[method]} on {quoted([candidate])}"
+    if running:
+        return f"{by} came to no answer yet."
     return (
-        f"{which} by {METHODS[method]} on {quoted([candidate])} came to no answer: it was cut short, or its levels "
-        "contradicted each other."
+        f"{by} came to no answer: it was cut short, its levels contradicted each other, or too little is known of them."
     )
 
 
 @says(SizingKind.GAP)
-def _(candidate: str, method: Method, levels: Sequence[float]) -> str:
+def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool) -> str:
     low, high = levels
+    why = "it was searched under another service level, and " if other_level else ""
     return (
         f"{quoted([candidate])} was not measured between {short(low)} and {in_times(high)} the busiest windows by "
-        f"{METHODS[method]}: it was searched under another service level, and its ceiling lies anywhere between."
+        f"{METHODS[method]}: {why}its ceiling lies anywhere between."
     )
 
 
@@ -47,19 +50,23 @@ def _(candidate: str) -> str:
 
 
 @says(SizingKind.NO_STAND_IN)
-def _(candidate: str) -> str:
+def _(candidate: str, replayed: bool) -> str:
+    alone = ", only storage" if replayed else ""
     return (
-        f"No stand-in was brought to its ceiling on {quoted([candidate])}: CPU, memory and locks were not tested, only "
-        "storage."
+        f"No stand-in was brought to its ceiling on {quoted([candidate])}: CPU, memory and locks were not "
+        f"tested{alone}."
     )
 
 
 @says(SizingKind.UNMATCHED)
-def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float]) -> str:
+def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float], searched: bool) -> str:
     off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
+    said = f"At the profile’s load the stand-in on {quoted([candidate])} did not match it ({', '.join(off)})"
+    if not searched:
+        return f"{said}."
     return (
-        f"At the profile’s load the stand-in on {quoted([candidate])} did not match it ({', '.join(off)}): its "
-        "multiples count the I/Os of data that it did, and what is off from these was tested at other multiples."
+        f"{said}: its multiples count the I/Os of data that it did, and what is off from these was tested at other "
+        "multiples."
     )
 
 
@@ -91,17 +98,17 @@ def _() -> str:
 @says(SizingKind.SLOW_PERCENTILE)
 def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
     return (
-        f"At the ceiling of the replay on {quoted([candidate])} the mean of reads is within {limit_ms:g} ms, and their "
-        f"{percentile} is not: {percent(slower)} took longer."
+        f"At the highest level that the replay on {quoted([candidate])} carried, the mean of reads is within "
+        f"{limit_ms:g} ms, and their {percentile} is not: {percent(slower)} took longer."
     )
 
 
 @says(SizingKind.GROUPED)
 def _(candidate: str, level: float, grouped: float) -> str:
     return (
-        f"From {in_times(level)} the busiest windows on, the replay on {quoted([candidate])} wrote the log in groups "
-        f"of up to {number(grouped)} writes: its device does not take them one by one, and a server then makes some "
-        "wait."
+        f"The replay on {quoted([candidate])} wrote the log in groups of up to {number(grouped)} writes, first at "
+        f"{in_times(level)} the busiest windows: its device does not take them one by one, and a server then makes "
+        "some wait."
     )
 
 
@@ -114,10 +121,11 @@ def _(candidate: str, played: float) -> str:
 
 
 @says(SizingKind.BEHIND)
-def _(candidate: str, behind_ms: float) -> str:
+def _(candidate: str, stream: StreamName, behind_ms: float) -> str:
     return (
-        f"The replay on {quoted([candidate])} issued half of the I/Os of a level {number(behind_ms)} ms late or more, "
-        "though its storage kept up: the machine was busy, and its read times are too long. Repeat it on a quiet one."
+        f"The replay on {quoted([candidate])} issued half of the {STREAMS[stream]} of a level {number(behind_ms)} ms "
+        "late or more, though no backlog grew: the machine was busy, or all threads waited for earlier ones. On a busy "
+        "machine the times are too long: repeat it on a quiet one."
     )
 
 
@@ -126,7 +134,7 @@ def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> 
     what = "a file" if method == "replay" else "a database"
     return (
         f"The {METHODS[method]} on {quoted([candidate])} had {what} of {size(own_bytes)}, and the profile’s server has "
-        f"{size(round(database_bytes))}: a cache in the storage held more of it."
+        f"{size(round(database_bytes))}: a cache in the storage can hold more of it."
     )
 
 
@@ -158,7 +166,7 @@ def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, mo
 def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
     return (
         f"Not played: the window with {BECAUSE[measure]}, from {moment(begin)}, has {per_second(measure, per_s)}; the "
-        f"windows that were played have up to {per_second(measure, played)}."
+        f"windows of this sizing have up to {per_second(measure, played)}."
     )
 
 
@@ -173,15 +181,18 @@ def _() -> str:
 @says(SizingKind.BEYOND_PLAYED)
 def _(measure: Measured, begin: float, share: float) -> str:
     return (
-        f"Not played: the window from {moment(begin)} is the least like those that were. It has more "
+        f"Not played: the window from {moment(begin)} is the least like those of this sizing. It has more "
         f"{MEASURES[measure]} than the nearest of them, by {percent(share)} of the highest of the profile."
     )
 
 
 @says(SizingKind.STAND_IN_WINDOW)
-def _(windows: int) -> str:
+def _(windows: int, replayed: bool) -> str:
+    of = f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone"
+    if windows == 1:
+        return f"{of}."
     others = "the other was" if windows == 2 else f"the other {windows - 1} were"
-    return f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone: {others} replayed, and nothing else."
+    return f"{of}: {others} {'replayed, and nothing else' if replayed else 'not tested'}."
 
 
 @says(SizingKind.DATA_GROWTH)
@@ -232,5 +243,6 @@ def _(candidate: str, load: str, share: float) -> str:
 
 
 @says(SizingKind.MEAN_READS)
-def _() -> str:
-    return "Reads are judged by their mean: single ones take longer."
+def _(stand_in_alone: bool) -> str:
+    where = "Of the stand-in, reads" if stand_in_alone else "Reads"
+    return f"{where} are judged by their mean: single ones take longer."
