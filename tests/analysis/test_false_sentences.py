@@ -52,6 +52,7 @@ from stallmark.analysis.points import points
 from stallmark.analysis.pool_curve.curve import pool_curves
 from stallmark.analysis.pool_curve.findings import CurveKind, curve_findings
 from stallmark.analysis.pool_curve.flash import FlashKind
+from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
@@ -952,7 +953,7 @@ ELSEWHERE: dict[Kind, str] = {
     + "test_probes_that_the_arrays_memory_could_hold_prove_nothing",
     AboveKind.ABOVE: "analysis/test_above_device.py::test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu",
 }  # fmt: skip
-ALWAYS = frozenset(map(str, [PairKind.METHOD, CautionKind.SCATTER, *CheckKind]))
+ALWAYS = frozenset(map(str, [PairKind.METHOD, CautionKind.SCATTER, ProfileKind.SEEN, *CheckKind]))
 """Kinds that are told whatever was found, as a row of a table: their facts decide the words."""
 NOT_YET = frozenset((Path(__file__).parent / "without_false_case.txt").read_text(encoding="utf-8").split())
 """Kinds without such a test, of rooms behind the answer. Take one out with its test; none may come in."""
