@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.html_page import figures_of
 from support.manifests import a_manifest
-from support.probes import NOISE, READ, STREAM, of_disks, probe, step
+from support.probes import NOISE, READ, STREAM, of_disks, probe, step, write_probe
 from support.terminal import printed
 
 from stallmark.analysis.finding import caution
@@ -17,25 +17,12 @@ from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
-from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.report.probe import figures as probe_charts
 from stallmark.report.probe.page import render_probes
 from stallmark.report.probe.terminal import probe_table
 from stallmark.report.sections.probes import against_database_table, drift_table
 from stallmark.report.text import sentence
-from stallmark.storage.probe.recording import append_step
-
-
-def record(folder, name: str, result: ProbeResult, sequence: int = 1) -> None:
-    """As a probe writes it."""
-    place = {"experiment": "e", "sequence": sequence, "started": result.started, "variant": {"name": name}}
-    machine = {"cores": 2, "memory_bytes": 2**34}
-    made = a_manifest(kind="probe", probe=replace(result, steps=()), machine=machine, **place)
-    writer = RecordWriter(folder / f"{sequence:02d}", made, PROBE_TABLES)
-    for one in result.steps:
-        append_step(writer, one)
-    writer.close()
 
 
 @pytest.fixture(scope="module")
@@ -48,20 +35,20 @@ def results() -> list[ProbeResult]:
 @pytest.fixture(scope="module")
 def experiment(results, tmp_path_factory) -> ProbeExperiment:
     folder = tmp_path_factory.mktemp("probes")
-    record(folder, "disks", results[0], 1)
-    record(folder, "<flash>", results[1], 2)
+    write_probe(folder, "disks", results[0], 1)
+    write_probe(folder, "<flash>", results[1], 2)
     return summarise_probes(find_records([folder]))
 
 
 def test_a_record_is_read_as_it_was_written(results, tmp_path):
-    record(tmp_path, "disks", results[0])
+    write_probe(tmp_path, "disks", results[0])
     [found] = find_records([tmp_path])
     assert read_probe(found) == results[0]
 
 
 def test_probes_of_one_place_are_told_apart(results, tmp_path):
     for number, started in enumerate(("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1):
-        record(tmp_path, "/mnt/a", replace(results[0], started=started), number)
+        write_probe(tmp_path, "/mnt/a", replace(results[0], started=started), number)
     found = summarise_probes(find_records([tmp_path]))
     assert caution(ProbeKind.NOT_REPEATED) not in found.cautions
     names = [run.variant for run in found.runs]
@@ -113,7 +100,7 @@ def test_a_terminal_of_80_columns_holds_every_figure(experiment, results):
 
 
 def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
-    record(tmp_path, "disks", results[0])
+    write_probe(tmp_path, "disks", results[0])
     RecordWriter(tmp_path / "run", a_manifest(experiment="e", sequence=2)).close()
     with pytest.raises(StallmarkError, match="make a report of each by itself"):
         summarise_probes(find_records([tmp_path]))

@@ -1,10 +1,16 @@
 """Probes of a known law, for tests."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.schema import PROBE_TABLES
+from stallmark.record.writer import RecordWriter
+from stallmark.storage.probe.recording import append_step
+from support.manifests import a_manifest
 
 READ = Pattern("8k-random-read", "read", "random", 8192)
 STREAM = Pattern("256k-sequential-read", "read", "sequential", 262144)
@@ -43,3 +49,14 @@ def of_disks(disks: float, service_ms: float, depths: Sequence[int] = (1, 2, 4, 
     """Disks hit at random, with exponential service: n / (n + c − 1) of all that they can do."""
     most = disks / service_ms * 1000
     return [step(n, most * n / (n + disks - 1)) for n in depths]
+
+
+def write_probe(folder: Path, name: str, result: ProbeResult, sequence: int = 1, *, is_complete: bool = True) -> None:
+    """Write the record of a probe, as a probe does; one that is not complete was cut."""
+    place = {"experiment": "e", "sequence": sequence, "started": result.started, "variant": {"name": name}}
+    machine = {"cores": 2, "memory_bytes": 2**34}
+    made = a_manifest(kind="probe", probe=replace(result, steps=()), machine=machine, **place)
+    writer = RecordWriter(folder / f"{sequence:02d}", made, PROBE_TABLES)
+    for one in result.steps:
+        append_step(writer, one)
+    writer.close(None if is_complete else "it was cut")

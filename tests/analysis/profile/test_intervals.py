@@ -29,7 +29,7 @@ def sampled(draw) -> Samples:
         draw(st.lists(st.sampled_from([True, True, False]), min_size=len(number) - 1, max_size=len(number) - 1))
     )
     none = np.empty(0, dtype=int)
-    return Samples(number, 15.0 * number, seen, none, (), np.full(len(number), np.nan))
+    return Samples(number, 15.0 * number, seen, none, (), np.full(len(number), np.nan), np.ones(len(number)))
 
 
 def counts():
@@ -113,7 +113,7 @@ def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
 
 def test_sessions_that_were_met_waiting_waited_for_the_interval_before():
     at, none = np.array([0.0, 15.0, 30.0, 90.0]), np.empty(0, dtype=int)
-    samples = Samples(np.arange(4), at, np.array([True, True, False]), none, (), np.zeros(4))
+    samples = Samples(np.arange(4), at, np.array([True, True, False]), none, (), np.zeros(4), np.ones(4))
     users = [(0, "IO", 7), (1, "IO", 2), (2, "IO", 1), (2, "Lock", 3), (3, "IO", 9), (9, "IO", 9)]
     met = table("sessions_seen", [(sample, name, name.lower(), count) for sample, name, count in users])
     for at_once in (1, 2, 10):

@@ -7,6 +7,7 @@ from math import exp, log
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.reach import hidden
+from stallmark.analysis.probe.saturation import sustained
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
@@ -82,12 +83,17 @@ def against(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_byte
     if not curves:
         return found(None, None, info(ProbeKind.NO_RANDOM_READS, **own))
     pattern = min(curves, key=lambda p: abs(log(p.block_bytes / max(1.0, achieved.bytes_per_read))))
-    steps = curves[pattern]
+    steps = [step for step in curves[pattern] if sustained(step)]
+    if not steps:
+        return found(pattern, None, caution(ProbeKind.NOT_ISSUED, pattern=pattern.title))
     raw = _at(steps, achieved.outstanding)
     own |= {"outstanding": achieved.outstanding}
     if raw is None:
-        most = {"most_outstanding": steps[-1].outstanding, "raw_reads_per_s": steps[-1].iops}
-        return found(pattern, None, info(ProbeKind.BEYOND_PROBE, **own, **most))
+        if achieved.outstanding > steps[-1].outstanding:
+            most = {"most_outstanding": steps[-1].outstanding, "raw_reads_per_s": steps[-1].iops}
+            return found(pattern, None, info(ProbeKind.BEYOND_PROBE, **own, **most))
+        fewest = {"fewest_outstanding": steps[0].outstanding, "raw_reads_per_s": steps[0].iops}
+        return found(pattern, None, info(ProbeKind.BELOW_PROBE, **own, **fewest))
     figures = {"pattern": pattern.title, "raw_reads_per_s": raw[0], "raw_ms": raw[1]}
     return found(pattern, raw, info(ProbeKind.ACHIEVED, **own, **figures, share=achieved.reads_per_s / raw[0]))
 

@@ -5,7 +5,8 @@ is Student's, with Bonferroni's correction for the number of steps. Each part is
 probe: a cache warms under both alike, which is no scatter.
 
 Wholly outside the tolerance (PROBE_DRIFT) is drifted, wholly inside is the same, anything else cannot be told. Nor can
-it be told where the array's memory may have answered in place of its disks.
+it be told where the array's memory may have answered in place of its disks. Steps for which the machine was too slow
+are left out.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.probe.kinds import Differs, ProbeKind
 from stallmark.analysis.probe.reach import hidden
+from stallmark.analysis.probe.saturation import sustained
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
@@ -67,6 +69,11 @@ def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None
     pairs = [(one, other) for one in before.steps if (other := second.get((one.pattern, one.outstanding)))]
     if not pairs:
         return Drift(UNKNOWN, caution(ProbeKind.NO_COMMON_STEP), ())
+    title = pairs[0][0].pattern.title
+    pairs = [pair for pair in pairs if all(map(sustained, pair))]
+    if not pairs:
+        why = caution(ProbeKind.NOT_ISSUED, pattern=title)
+        return Drift(UNKNOWN, caution(ProbeKind.DRIFT_HIDDEN, why=why), ())
     rows = tuple(_row(one, other, len(pairs)) for one, other in pairs)
     verdicts = {row.verdict for row in rows}
     verdict = DRIFTED if DRIFTED in verdicts else UNKNOWN if UNKNOWN in verdicts else SAME

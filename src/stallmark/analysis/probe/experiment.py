@@ -8,12 +8,14 @@ from stallmark.analysis.ends import ends
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.page_cache import page_cache
 from stallmark.analysis.probe.kinds import ProbeKind
-from stallmark.analysis.probe.saturation import Saturation, overall, saturations
+from stallmark.analysis.probe.saturation import Saturation, overall, saturations, sustained
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
-from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.probe import PERCENTILES, Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import PROBE_AT_DEVICE, PROBE_SMALL_BYTES
+from stallmark.stats.thresholds import PROBE_AT_DEVICE, PROBE_SMALL_BYTES, SAMPLES_BEYOND
+
+_IOS_FOR_P99 = round(SAMPLES_BEYOND / (1 - PERCENTILES["p99"]))
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,11 @@ def _findings(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 
 def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
-    """Compare each probe with the first, for every random pattern, at the most outstanding I/Os that all have."""
+    """Compare each probe with the first, for every random pattern, at the most outstanding I/Os that all kept up."""
     for pattern in [p for p in runs[0].result.curves() if p.random]:
-        curves = [{step.outstanding: step for step in run.result.curves().get(pattern, [])} for run in runs]
+        curves = [
+            {step.outstanding: step for step in run.result.curves().get(pattern, []) if sustained(step)} for run in runs
+        ]
         common = set.intersection(*(set(curve) for curve in curves))
         if len(runs) < 2 or not common:
             continue
@@ -151,8 +155,8 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
         yield caution(ProbeKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:
         yield caution(ProbeKind.EMULATED_AND_REAL)
-    smallest = min(run.result.file_bytes for run in runs)
-    if not all(run.result.emulated for run in runs) and smallest < PROBE_SMALL_BYTES:
+    smallest = min((run.result.file_bytes for run in runs if not run.result.emulated), default=PROBE_SMALL_BYTES)
+    if smallest < PROBE_SMALL_BYTES:
         yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
     yield from page_cache((run.result.place, run.result.direct_io) for run in runs)
     for run in runs:
@@ -167,7 +171,7 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
             )
         if run.incomplete_because:
             yield caution(ProbeKind.INCOMPLETE, probe=run.variant, said=run.incomplete_because)
-        few = [step for step in run.result.steps if step.latency_ms["p99"] is None]
+        few = [step for step in run.result.steps if step.ios < _IOS_FOR_P99]
         if few:
             yield caution(ProbeKind.FEW_IOS, probe=run.variant, share=len(few) / len(run.result.steps))
 

@@ -37,6 +37,7 @@ class ProbeKind(Kind):
     OTHER_DEVICE = "probed_on_other_device"
     NO_RANDOM_READS = "no_random_reads_probed"
     BEYOND_PROBE = "more_outstanding_than_probed"
+    BELOW_PROBE = "fewer_outstanding_than_probed"
     ACHIEVED = "share_of_raw_storage"
     RAW_MAY_BE_SLOWER = "raw_storage_may_be_slower"
 

@@ -52,13 +52,15 @@ def saturations(probe: ProbeResult) -> list[Saturation]:
 
 def overall(found: Sequence[Saturation]) -> Finding:
     """Return what several patterns have in common; each has its own finding besides. Depths are outstanding I/Os."""
-    judged = [one for one in found if one.best]
+    kinds = {kind: [one for one in found if one.finding.kind == kind] for kind in ProbeKind}
     return info(
         ProbeKind.OVERALL,
-        saturated=_by([one for one in judged if one.knee is not None], lambda one: one.knee),
-        not_saturated=_titles([one for one in judged if one.knee is None]),
-        collapsed=_by([one for one in judged if one.collapse is not None], lambda one: one.collapse),
-        unstable=_titles([one for one in judged if one.unstable]),
+        saturated=_by(kinds[ProbeKind.SATURATED], lambda one: one.knee),
+        not_saturated=_titles(kinds[ProbeKind.NOT_SATURATED]),
+        one_step=_titles(kinds[ProbeKind.ONE_STEP]),
+        not_issued=_titles(kinds[ProbeKind.NOT_ISSUED]),
+        collapsed=_by([one for one in found if one.collapse is not None], lambda one: one.collapse),
+        unstable=_titles([one for one in found if one.unstable]),
     )
 
 
@@ -87,7 +89,7 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
         because,
         unstable,
         limited,
-        _finding(pattern, judged, knee, best, {"collapse": collapse, "because": because} | _marks(unstable, limited)),
+        _finding(pattern, judged, knee, {"collapse": collapse, "because": because} | _marks(unstable, limited)),
     )
 
 
@@ -139,13 +141,9 @@ def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int |
 
 
 def _finding(
-    pattern: Pattern,
-    judged: Sequence[ProbeStep],
-    knee: ProbeStep | None,
-    best: ProbeStep | None,
-    marks: Mapping[str, Any],
+    pattern: Pattern, judged: Sequence[ProbeStep], knee: ProbeStep | None, marks: Mapping[str, Any]
 ) -> Finding:
-    if not judged or best is None:
+    if not judged:
         return caution(ProbeKind.NOT_ISSUED, pattern=pattern.title)
     last = judged[-1]
     facts = {"pattern": pattern.title, **_rate(knee or last), **marks}
@@ -153,7 +151,7 @@ def _finding(
         return info(ProbeKind.ONE_STEP, **facts)
     if knee is None:
         return info(ProbeKind.NOT_SATURATED, **facts)
-    beyond = {"gain": max(0.0, best.iops / knee.iops - 1), "last": last.outstanding, "last_ms": last.mean_ms}
+    beyond = {"gain": last.iops / knee.iops - 1, "last": last.outstanding, "last_ms": last.mean_ms}
     return info(ProbeKind.SATURATED, **facts, **beyond)
 
 

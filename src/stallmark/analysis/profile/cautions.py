@@ -8,16 +8,24 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.placed import seconds_of
+from stallmark.analysis.profile.placed import Placed, is_known, seconds_of
 from stallmark.analysis.profile.rates import MINUTE_S, Rates
 from stallmark.analysis.profile.sample_clock import Samples
-from stallmark.record.profile.intervals import Intervals
+from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 
 SHORT_S = 86_400.0
 _SHARE_LOST = 0.001
 COST_FROM_S = 600.0
 """The shortest time whose cost is told: in a shorter one most of it is the start of the session."""
+_OF_FILES = {
+    "data stalls": (FileClass.DATA, "read_stall_ms"),
+    "log stalls": (FileClass.LOG, "write_stall_ms"),
+    "log write_bytes": (FileClass.LOG, "write_bytes"),
+    "size_bytes": (FileClass.DATA, "size_bytes"),
+}
+_OF_SERVER = {"cpu_s": "cpu_s", "server": "transactions"}
+"""What a profile may lack from its beginning, with a column that has it when it was granted or switched on later."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,12 @@ class Unseen:
 
 def unseen(manifest: ProfileManifest, rates: Rates, samples: Samples | None) -> list[Unseen]:
     """Return the times between intervals in which nothing was seen, and restarts of the server."""
-    restarts = samples.at[samples.restarts] if samples else ()
+    starts = _starts(manifest, samples) if samples else []
     found = []
     for begin, end in zip(rates.end[:-1], rates.start[1:], strict=True):
-        restart = any(begin < at <= end + 1.0 for at in restarts)
-        if end - begin > GAP * manifest.interval_s or restart:
-            found.append(Unseen(float(begin), float(end), _reason(manifest, float(begin), float(end)), restart))
+        inside = [again for at, again in starts if begin < at <= end + 1.0]
+        if end - begin > GAP * manifest.interval_s or inside:
+            found.append(Unseen(float(begin), float(end), _reason(manifest, float(begin), float(end)), any(inside)))
     return found
 
 
@@ -62,10 +70,8 @@ def cautions(
         )
     if restarts := [one for one in lost if one.restart]:
         yield caution(ProfileKind.RESTARTS, restarts=len(restarts), begin=restarts[0].end)
-    if len(manifest.servers) > 1:
-        names = [one.name for one in manifest.servers if one.name]
-        if len(set(names)) > 1:
-            yield caution(ProfileKind.OTHER_SERVER, servers=list(dict.fromkeys(names)))
+    if len(manifest.server_names) > 1:
+        yield caution(ProfileKind.OTHER_SERVER, servers=manifest.server_names)
     if samples and (jumps := samples.jumps):
         yield caution(ProfileKind.CLOCK_SET, times=len(jumps), begin=jumps[0][0], jump_s=jumps[0][1])
     if (share := _lost_share(intervals)) > _SHARE_LOST:
@@ -81,11 +87,35 @@ def cautions(
         if intervals.waits.num_rows:
             yield info(ProfileKind.SAMPLED_WAITS, interval_s=manifest.interval_s)
     for name, said in manifest.missing.items():
-        yield info(ProfileKind.MISSING, name=name, said=said)
+        if not _came_later(name, manifest, intervals):
+            yield info(ProfileKind.MISSING, name=name, said=said)
     cpu = [(one.cpu_s, _length(one.started, one.ended)) for one in manifest.sessions if one.cpu_s and one.ended]
     if cpu and (seconds := sum(length for _, length in cpu)) >= COST_FROM_S:
         spent = sum(one for one, _ in cpu)
         yield info(ProfileKind.COST, share=spent / seconds, server_share=_server_share(samples) if samples else None)
+
+
+def _starts(manifest: ProfileManifest, samples: Samples) -> list[tuple[float, bool]]:
+    """Return when a server answered that had started since, and whether it may be the one before: another one that
+    answers in its place was not started again."""
+    names = {number: one.name for number, one in enumerate(manifest.servers, 1)}
+    found = []
+    for place in samples.restarts:
+        before, after = (names.get(int(number)) for number in samples.server[place - 1 : place + 1])
+        found.append((float(samples.at[place]), None in (before, after) or before == after))
+    return found
+
+
+def _came_later(name: str, manifest: ProfileManifest, intervals: Intervals) -> bool:
+    """Return whether something is known after all that was missing when the profile began."""
+    if manifest.source != "server":
+        return False
+    placed = Placed(intervals)
+    if name in _OF_FILES:
+        return is_known(placed.of_class(*_OF_FILES[name]))
+    if name in _OF_SERVER:
+        return is_known(placed.server(_OF_SERVER[name]))
+    return {"waits": bool(intervals.waits.num_rows)}.get(name, False)
 
 
 def _reason(manifest: ProfileManifest, begin: float, end: float) -> str | None:

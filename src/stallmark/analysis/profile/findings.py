@@ -34,13 +34,14 @@ def findings(
     yield from _waits(manifest, wait_classes, wait_types)
     yield from _log(classes)
     for one in classes:
-        if one.grown_bytes and span_s >= GROWTH_FROM_S:
+        # Of another server the files are others: they have not grown.
+        if one.grown_bytes and one.grown_s and one.grown_s >= GROWTH_FROM_S and len(manifest.server_names) < 2:
             yield info(
                 ProfileKind.GROWTH,
                 file_class=one.file_class,
                 grown_bytes=one.grown_bytes,
-                span_s=span_s,
-                per_day_bytes=one.grown_bytes / span_s * DAY_S,
+                span_s=one.grown_s,
+                per_day_bytes=one.grown_bytes / one.grown_s * DAY_S,
             )
     yield info(ProfileKind.SEEN, seen_s=seen_s, span_s=span_s, begin=float(rates.start[0]), end=float(rates.end[-1]))
 

@@ -29,6 +29,7 @@ class Samples:
     restarts: np.ndarray  # places of the first sample after a restart, or of another server
     jumps: tuple[tuple[float, float], ...]  # when this machine's clock was set, and by how many seconds
     own_cpu_ms: np.ndarray  # CPU time of our own session on the server so far; NaN where it is not told
+    server: np.ndarray  # the number of the server that answered, in the manifest
 
     @property
     def elapsed_s(self) -> np.ndarray:
@@ -40,7 +41,7 @@ def sample_times(samples: pa.Table, interval_s: float) -> Samples:
     number = samples.column("sample").to_numpy()
     if not len(number):
         empty = np.empty(0)
-        return Samples(number, empty, empty.astype(bool), np.empty(0, dtype=int), (), empty)
+        return Samples(number, empty, empty.astype(bool), np.empty(0, dtype=int), (), empty, server=number)
     session, server = (samples.column(name).to_numpy() for name in ("session", "server"))
     clock, monotonic, its_clock = (
         samples.column(name).to_numpy().astype(float) for name in ("clock", "monotonic_s", "server_clock")
@@ -65,4 +66,5 @@ def sample_times(samples: pa.Table, interval_s: float) -> Samples:
         np.flatnonzero(restarted) + 1,
         tuple((float(at[place + 1]), float(by_wall[place] - elapsed[place])) for place in jumped),
         samples.column("own_cpu_ms").cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False),
+        server,
     )

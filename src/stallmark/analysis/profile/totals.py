@@ -8,13 +8,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.profile.placed import seconds_of
+from stallmark.analysis.profile.rates import Counted
 from stallmark.record.profile.intervals import FileClass, Intervals
+
+_COUNTS = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
 
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """The I/O of a class of file in the `seen_s` seconds in which its reads and writes are known. None: not known.
-    `grown_bytes` is from the first to the last size that is known."""
+    """The I/O of a class of file in the `seen_s` seconds in which its reads or writes are known. None: not known.
+
+    Shares, means and rates are over the intervals in which both of their parts are known. `grown_bytes` is from the
+    first to the last size that is known, which are `grown_s` seconds apart; `reads_at_once`: mean reads under way.
+    """
 
     file_class: FileClass
     seen_s: float
@@ -26,35 +32,16 @@ class ClassTotals:
     write_stall_ms: float | None
     size_bytes: float | None
     grown_bytes: float | None
-
-    @property
-    def read_share(self) -> float | None:
-        """Return the share of reads among its I/Os."""
-        return _quotient(self.reads, _sum(self.reads, self.writes))
-
-    @property
-    def read_kib(self) -> float | None:
-        return _scaled(_quotient(self.read_bytes, self.reads), 1 / 1024)
-
-    @property
-    def write_kib(self) -> float | None:
-        return _scaled(_quotient(self.write_bytes, self.writes), 1 / 1024)
-
-    @property
-    def read_ms(self) -> float | None:
-        return _quotient(self.read_stall_ms, self.reads)
-
-    @property
-    def write_ms(self) -> float | None:
-        return _quotient(self.write_stall_ms, self.writes)
-
-    @property
-    def reads_per_s(self) -> float | None:
-        return _quotient(self.reads, self.seen_s)
-
-    @property
-    def writes_per_s(self) -> float | None:
-        return _quotient(self.writes, self.seen_s)
+    grown_s: float | None
+    read_share: float | None
+    read_kib: float | None
+    write_kib: float | None
+    read_ms: float | None
+    write_ms: float | None
+    reads_per_s: float | None
+    writes_per_s: float | None
+    read_bytes_per_s: float | None
+    reads_at_once: float | None
 
 
 @dataclass(frozen=True)
@@ -79,9 +66,9 @@ def class_totals(intervals: Intervals) -> list[ClassTotals]:
     return found
 
 
-def server_total(intervals: Intervals, column: str) -> float | None:
-    """Return what the server counted over all time; None where it is not known."""
-    return _known_sum(intervals.server.column(column))
+def server_quotient(intervals: Intervals, amount: str, base: str) -> float | None:
+    """Return the quotient of two counts of the server, or None if they are not known of one time."""
+    return Counted(*(intervals.server.column(name).to_numpy() for name in (amount, base))).mean()
 
 
 def wait_totals(intervals: Intervals, seen_s: float) -> tuple[list[WaitTotal], list[WaitTotal]]:
@@ -118,17 +105,33 @@ def known_states(intervals: Intervals, column: str) -> np.ndarray:
 
 
 def _class_totals(name: FileClass, rows: pa.Table) -> ClassTotals:
-    seconds = seconds_of(rows.column("end")) - seconds_of(rows.column("start"))
-    known = np.isfinite(rows.column("writes").to_numpy()) | np.isfinite(rows.column("reads").to_numpy())
-    columns = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+    ends = seconds_of(rows.column("end"))
+    seconds = ends - seconds_of(rows.column("start"))
+    columns = {column: rows.column(column).to_numpy() for column in _COUNTS}
+    reads, writes = columns["reads"], columns["writes"]
     sizes = rows.column("size_bytes").to_numpy()
-    sizes = sizes[np.isfinite(sizes)]
+    sized = np.isfinite(sizes)
+    sizes, at = sizes[sized], ends[sized]
+
+    def mean(amount: np.ndarray, base: np.ndarray) -> float | None:
+        return Counted(amount, base).mean()
+
     return ClassTotals(
         name,
-        float(seconds[known].sum()),
-        **{column: _known_sum(rows.column(column)) for column in columns},
+        float(seconds[np.isfinite(writes) | np.isfinite(reads)].sum()),
+        **{column: _known_sum(rows.column(column)) for column in _COUNTS},
         size_bytes=float(sizes[-1]) if len(sizes) else None,
         grown_bytes=float(sizes[-1] - sizes[0]) if len(sizes) > 1 else None,
+        grown_s=float(at[-1] - at[0]) if len(sizes) > 1 else None,
+        read_share=mean(reads, reads + writes),
+        read_kib=mean(columns["read_bytes"] / 1024, reads),
+        write_kib=mean(columns["write_bytes"] / 1024, writes),
+        read_ms=mean(columns["read_stall_ms"], reads),
+        write_ms=mean(columns["write_stall_ms"], writes),
+        reads_per_s=mean(reads, seconds),
+        writes_per_s=mean(writes, seconds),
+        read_bytes_per_s=mean(columns["read_bytes"], seconds),
+        reads_at_once=mean(columns["read_stall_ms"] / 1000, seconds),
     )
 
 
@@ -139,16 +142,3 @@ def _known_sum(column: pa.ChunkedArray) -> float | None:
 
 def _longest_first(waits: Sequence[WaitTotal]) -> list[WaitTotal]:
     return sorted(waits, key=lambda one: (-one.wait_ms, one.name))
-
-
-def _sum(*parts: float | None) -> float | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
-
-
-def _quotient(amount: float | None, base: float | None) -> float | None:
-    return amount / base if amount is not None and base else None
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor

@@ -85,3 +85,8 @@ class ProfileManifest(ManifestPart):
     def server(self) -> ProfiledServer:
         """Return the server as it was seen last; one without any fact where none is known."""
         return self.servers[-1] if self.servers else ProfiledServer()
+
+    @property
+    def server_names(self) -> list[str]:
+        """Return the different names of the servers that answered, in their order."""
+        return list(dict.fromkeys(one.name for one in self.servers if one.name))

@@ -7,8 +7,6 @@ from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.report.in_json import in_json
 from stallmark.report.profile.tables import hours_in_json
 
-_OF_FILES = ("read_share", "read_kib", "write_kib", "read_ms", "write_ms", "reads_per_s", "writes_per_s")
-
 
 def profile_in_json(found: ProfileSummary) -> dict[str, Any]:
     """Return everything that the report shows; times in UTC, ISO 8601."""
@@ -27,7 +25,7 @@ def profile_in_json(found: ProfileSummary) -> dict[str, Any]:
             str(name): in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)}
             for name, one in found.peaks.items()
         },
-        "files": [in_json(one) | {name: getattr(one, name) for name in _OF_FILES} for one in found.classes],
+        "files": in_json(found.classes),
         "waits": {"classes": in_json(found.wait_classes), "types": in_json(found.wait_types)},
         "unseen": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.unseen],
         "findings": in_json(found.findings),

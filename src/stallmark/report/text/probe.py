@@ -10,7 +10,7 @@ from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.record.manifest.storage import Precondition
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.terms import term
-from stallmark.stats.thresholds import PROBE_DRIFT
+from stallmark.stats.thresholds import PROBE_DRIFT, PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE
 
 _MOST_STEPS = 3  # that a sentence names
@@ -56,8 +56,8 @@ def _(
 ) -> str:  # fmt: skip
     beyond = ""
     if rest["collapse"] is None:
-        more = percent(gain) if gain else "no"
-        beyond = f"; {last} outstanding bring {more} more and take {number(last_ms)} ms each"
+        change = f"{percent(abs(gain)) if gain else 'no'} {'less' if gain < 0 else 'more'}"
+        beyond = f"; {last} outstanding bring {change} and take {number(last_ms)} ms each"
     return (
         f"{pattern} saturates at {outstanding} outstanding: {_rate(rest)}, {number(mean_ms)} ms each{beyond}"
         f"{_marks(**rest)}."
@@ -81,18 +81,30 @@ def _(p99_ms: float, knee_p99_ms: float, knee: int) -> str:
 def _(
     saturated: Sequence[Mapping[str, Any]],
     not_saturated: Sequence[str],
+    one_step: Sequence[str],
+    not_issued: Sequence[str],
     collapsed: Sequence[Mapping[str, Any]],
     unstable: Sequence[str],
 ) -> str:
     said = [f"{_verb(one['patterns'], 'saturate')} at {one['depth']} outstanding" for one in saturated]
     if not_saturated:
-        said.append(f"{listed(not_saturated)} {'does' if len(not_saturated) == 1 else 'do'} not, as far as measured")
+        rest = "" if saturated else " saturate"
+        said.append(
+            f"{listed(not_saturated)} {'does' if len(not_saturated) == 1 else 'do'} not{rest}, as far as measured"
+        )
     said += [f"{_verb(one['patterns'], 'collapse')} at {one['depth']}" for one in collapsed]
     if (saturated or not_saturated) and not collapsed:
-        said.append("nothing collapses: beyond saturation, I/Os only wait longer")
+        which = "none of these" if one_step or not_issued else "nothing"
+        said.append(f"{which} collapses{': beyond saturation, I/Os only wait longer' if saturated else ''}")
     if unstable:
         said.append(f"{listed(unstable)} {'is' if len(unstable) == 1 else 'are'} unstable")
-    text = "; ".join(said) or "the machine could not issue I/O as fast as the storage answers"
+    if one_step:
+        said.append(f"{listed(one_step)} {'is' if len(one_step) == 1 else 'are'} known at one depth alone")
+    slow_machine = "the machine could not issue I/O as fast as the storage answers"
+    if not_issued:
+        every = len(said) == 0
+        said.append(slow_machine if every else f"for {listed(not_issued)}, {slow_machine}")
+    text = "; ".join(said)
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -119,7 +131,7 @@ def _(probe: str, found: Finding) -> str:
 
 @says(ProbeKind.NOT_REPEATED)
 def _() -> str:
-    return "No probe was repeated: differences of a few per cent are chance."
+    return "No probe was repeated: differences of a few per cent may be chance."
 
 
 @says(ProbeKind.EMULATED_AND_REAL)
@@ -136,10 +148,11 @@ def _(probe: str, share: float) -> str:
 def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -> str:
     shown = steps if len(steps) <= _MOST_STEPS else [*steps[: _MOST_STEPS - 1], f"{len(steps) - _MOST_STEPS + 1} more"]
     which = "every step" if len(steps) == of else listed(shown)
+    only = "only" if len(steps) == 1 else "at worst only"
     return (
-        f"{probe}: the device{f' {device}' if device else ''} counted only {percent(share)} of the bytes that were "
-        f"read or written ({which}). The rest ended above it, in a cache or a file system that compresses, so this is "
-        "not what the device can do."
+        f"{probe}: the device{f' {device}' if device else ''} counted {only} {percent(share)} of the bytes that were "
+        f"read or written ({which}). The rest did not reach it, as with a cache or a file system that compresses, so "
+        "this is not what the device can do."
     )
 
 
@@ -198,7 +211,7 @@ def _(why: Finding) -> str:
 
 @says(ProbeKind.SAME)
 def _(steps: int, most: Mapping[str, Any], change: float) -> str:
-    which = "its one step" if steps == 1 else f"all {steps} steps"
+    which = "the one step of both probes" if steps == 1 else f"all {steps} steps of both probes"
     return (
         f"Raw storage is as it was: within {percent(PROBE_DRIFT)} in {which}; {_step(most)} changed most, by "
         f"{signed(change)}."
@@ -226,7 +239,10 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
         else f"{_step(one)} changed by between {signed(one['low'] - 1)} and {signed(one['high'] - 1)}"
         for one in steps
     ]
-    return f"It cannot be told whether raw storage changed: {listed(doubts)}; longer probes would tell."
+    return (
+        f"It cannot be told whether raw storage changed by more than {percent(PROBE_DRIFT)}: {listed(doubts)}; longer "
+        "probes may tell."
+    )
 
 
 # Beside a database
@@ -248,8 +264,18 @@ def _(
     reads_per_s: float, read_ms: float, outstanding: float, most_outstanding: int, raw_reads_per_s: float
 ) -> str:  # fmt: skip
     return (
-        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; the probe goes up to {most_outstanding} "
-        f"outstanding, where raw storage gives {number(raw_reads_per_s)}."
+        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; of raw storage no more than "
+        f"{most_outstanding} outstanding are known, with which it gives {number(raw_reads_per_s)}."
+    )
+
+
+@says(ProbeKind.BELOW_PROBE)
+def _(
+    reads_per_s: float, read_ms: float, outstanding: float, fewest_outstanding: int, raw_reads_per_s: float
+) -> str:  # fmt: skip
+    return (
+        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; of raw storage no fewer than "
+        f"{fewest_outstanding} outstanding are known, with which it gives {number(raw_reads_per_s)}."
     )
 
 
@@ -290,7 +316,8 @@ def _marks(
 ) -> str:  # fmt: skip
     text = f"; at {collapse} it collapses: {clause(because)}" if because else ""
     if unstable:
-        text += f"; at {_several(unstable)} it is unstable: its rate slumps again and again"
+        text += f"; at {_several(unstable)} it is unstable: its rate is below half the usual one in "
+        text += f"{percent(PROBE_SLUMPS)} of the time or more"
     if limited:
         text += f"; at {_several(limited)} the machine could not keep that many under way, so these are left out"
     return text

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure
 from stallmark.errors import as_reason
-from stallmark.format import duration, factor, listed, moment, number, percent, roughly, size, zone
+from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, zone
 from stallmark.record.profile.intervals import FileClass
 from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
@@ -132,7 +132,7 @@ def heat(*, put_forward: bool, put_back: bool) -> str:
 
 @says(ProfileKind.SEEN)
 def _(seen_s: float, span_s: float, begin: float, end: float) -> str:
-    whole = "all of it" if seen_s >= 0.9995 * span_s else f"{percent(seen_s / span_s)} of it"
+    whole = "all of it" if span_s - seen_s < 0.5 else f"{share(seen_s / span_s)} of it"
     return f"The profile is of {duration(span_s)}, from {moment(begin)} to {moment(end)}; {whole} was seen."
 
 
@@ -227,8 +227,8 @@ def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: f
 @says(ProfileKind.NO_READS)
 def _(reads_per_s: float) -> str:
     return (
-        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory cannot save more than "
-        "that."
+        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory cannot save more "
+        "reads of data than these."
     )
 
 
@@ -245,7 +245,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
     of = f", {percent(share)} of the I/Os of data files" if share is not None else ""
     time = f"; {number(waiting)} reads were under way at once on average" if waiting is not None else ""
     found = f". {percent(found_share)} of page lookups are answered from the pool" if found_share is not None else ""
-    return f"More memory saves at most all reads of data, {number(reads_per_s)} per second{of}{time}{found}."
+    return f"Of the reads of data more memory saves at most all, {number(reads_per_s)} per second{of}{time}{found}."
 
 
 @says(ProfileKind.POOL_TURNOVER)
@@ -270,10 +270,10 @@ def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: 
     why = f" ({as_reason(said)})" if said else ""
     if gaps == 1:
         unseen = duration(unseen_s).capitalize()
-        return f"{unseen} from {moment(longest_begin)} were not seen{why}: no figure includes them."
+        return f"{unseen} from {moment(longest_begin)} were not seen{why}: no rate includes them."
     return (
         f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from "
-        f"{moment(longest_begin)}{why}: no figure includes them."
+        f"{moment(longest_begin)}{why}: no rate includes them."
     )
 
 
@@ -306,8 +306,8 @@ def _(share: float, imported: bool) -> str:
     if imported:
         return f"Of up to {percent(share)} of the time the I/O of a class is not known: values are missing there."
     return (
-        f"Counters of files began anew while the server ran: of up to {percent(share)} of the time their I/O is not "
-        "known."
+        f"Of up to {percent(share)} of the time the I/O of a class of files is not known: its counters began anew, or "
+        "were not there."
     )
 
 
@@ -319,7 +319,7 @@ def _(span_s: float) -> str:
 @says(ProfileKind.COUNTED_AT_END)
 def _(longest_s: float) -> str:
     return (
-        f"Transactions took up to {duration(longest_s)}: PostgreSQL counts what a session read and wrote when its "
+        f"A transaction took {duration(longest_s)} or longer: PostgreSQL counts what a session read and wrote when its "
         "transaction ends, so a peak may be the work of all that time."
     )
 
