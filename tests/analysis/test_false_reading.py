@@ -1,4 +1,4 @@
-"""What is said of records that were read, of laws, and of predictions: beside a record in which it would be false.
+"""Sentences on records that were read, of laws, and on predictions: beside a record in which it would be false.
 
 As test_false_sentences.py: a case gives two summaries that differ in one thing. With the first the kind is told, with
 the second, of which its sentence would be false, it is not.

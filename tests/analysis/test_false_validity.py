@@ -1,4 +1,4 @@
-"""What is said of the validity and the steadiness of a step, of service levels and settings: beside a summary in which
+"""Sentences on the validity and the steadiness of a step, of service levels and settings: beside a summary in which
 it would be false.
 
 As test_false_sentences.py: a case gives two summaries that differ in one thing. With the first the kind is told, with

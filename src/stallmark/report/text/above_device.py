@@ -19,8 +19,8 @@ def _(steps: list[str] | None, share: list[float], limits: Sequence[Mapping[str,
     if limits:
         return f"{told}. When the run began, a control group held the server to {listed(list(map(_limit, limits)))}."
     return (
-        f"{told}. It may be a limit of a container, service or hypervisor, a queue before the device, or a stacked or "
-        "network file system; no limit on the server was seen when the run began."
+        f"{told}. It may be a limit of a container or service, a queue before the device, or a stacked or network file "
+        "system. No such limit is in the record."
     )
 
 
