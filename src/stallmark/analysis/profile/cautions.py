@@ -25,7 +25,7 @@ _OF_FILES = {
     "size_bytes": (FileClass.DATA, "size_bytes"),
 }
 _OF_SERVER = {"cpu_s": "cpu_s", "server": "transactions"}
-"""Figures that a profile may lack from its beginning, each with a column that has it when it was granted or switched on later."""
+"""Figures that a profile may lack from its beginning, each with a column that has it once it is switched on."""
 
 
 @dataclass(frozen=True)
