@@ -15,6 +15,7 @@ from stallmark.analysis.shallow_history import shallow_histories
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.course import Collector
+from stallmark.record.manifest.server import POSTGRESQL
 from stallmark.stats.thresholds import (
     AHEAD,
     CHECKPOINTS,
@@ -26,8 +27,6 @@ from stallmark.stats.thresholds import (
     SCHEDULING_MS,
 )
 
-POSTGRESQL = "PostgreSQL"
-"""The product that counts a session's I/O when its transaction ends; SQL Server counts that of a file at once."""
 IO_METHOD, IN_THE_SESSION = "io_method", "sync"
 """PostgreSQL's setting from version 18 on, and its value if each session does its own reads and waits for them."""
 
@@ -211,6 +210,7 @@ def _times(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     fast = [step for step in _steps(runs) if _includes_scheduling(step)]
     if fast:
         yield caution(CautionKind.CPU_IN_READ_TIME, steps=_names(fast, runs))
+    # SQL Server counts an I/O of a file at once, PostgreSQL a session's when its transaction ends.
     at_end = [step for run in runs if run.manifest.server.product == POSTGRESQL for step in run.steps]
     if late := [step for step in at_end if step.storage.data and _misplaced(step)[0] > MISPLACED]:
         worst = max(late, key=_misplaced)
@@ -221,14 +221,15 @@ def _times(runs: Sequence[RunSummary]) -> Iterator[Finding]:
             longest_s=seconds,
             measured_s=worst.interval.measured_s,
         )
-    for same in group(runs, lambda run: run.manifest.server.settings.get(IO_METHOD, IN_THE_SESSION)):
-        method = same[0].manifest.server.settings.get(IO_METHOD, IN_THE_SESSION)
-        ahead = [step for run in same for step in run.steps if method != IN_THE_SESSION and _may_be_waits(step)]
-        if ahead:
-            times = [times for step in ahead if (times := _device_to_server(step))]
-            yield caution(
-                CautionKind.READS_AHEAD, method=method, steps=_names(ahead, runs), times=max(times, default=None)
-            )
+    begins_ahead = [run for run in runs if _io_method(run) != IN_THE_SESSION]
+    for same in group(begins_ahead, _io_method):
+        if ahead := [step for run in same for step in run.steps if _may_be_waits(step)]:
+            times = max((times for step in ahead if (times := _device_to_server(step))), default=None)
+            yield caution(CautionKind.READS_AHEAD, method=_io_method(same[0]), steps=_names(ahead, runs), times=times)
+
+
+def _io_method(run: RunSummary) -> str:
+    return run.manifest.server.settings.get(IO_METHOD, IN_THE_SESSION)
 
 
 def _includes_scheduling(step: StepSummary) -> bool:

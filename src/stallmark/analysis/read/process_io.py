@@ -11,6 +11,7 @@ import numpy as np
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import ProcessIo
+from stallmark.record.manifest.server import POSTGRESQL
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S
 
@@ -24,7 +25,7 @@ def read_processes(record: Record, data: Counters | None, *targets: str) -> dict
     """Return the counters of I/O on `targets` (DATA, TEMP) by kind of process, at the samples of all `data` files;
     empty if the server does not tell them apart."""
     product = record.manifest.server.product
-    if data is None or product != "PostgreSQL":
+    if data is None or product != POSTGRESQL:
         return {}
     totals: dict[str, dict[str, np.ndarray]] = {}
     for entity, counters in read_counters(

@@ -10,6 +10,7 @@ import numpy as np
 from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.counters import Counters, lasting
 from stallmark.analysis.read.sample_times import dated, numbers_of, sample_times
+from stallmark.record.manifest.server import POSTGRESQL
 from stallmark.record.reader import Record
 
 TIMES = (("reads", "read_stall_ms"), ("writes", "write_stall_ms"))
@@ -21,7 +22,7 @@ LOG_TIMES = (("writes", "write_ms"),)
 def read_untimed(record: Record, table: str, times: Sequence[tuple[str, str]]) -> dict[str, np.ndarray]:
     """Return when samples without times were taken, by kind of file ("" without kinds), if others have them."""
     at = sample_times(record, table)
-    if record.manifest.server.product != "PostgreSQL" or at is None:
+    if record.manifest.server.product != POSTGRESQL or at is None:
         return {}
     kinds = Codes()
     timed: set[int] = set()

@@ -4,6 +4,9 @@ from typing import Literal
 
 from stallmark.record.manifest.part import ManifestPart
 
+POSTGRESQL = "PostgreSQL"
+"""The `product` of such a server."""
+
 
 class Server(ManifestPart):
     """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
