@@ -64,4 +64,4 @@ def test_a_table_that_has_no_such_column_tells_nothing():
 def test_what_was_lost_belongs_to_the_intervals_that_it_touches():
     dropped = Dropped("a", last=20.0, gone=30.0)
     intervals = [Interval(0, begin, end, 9.0, cut=False) for begin, end in ((0, 20), (20, 25), (29, 40), (30, 40))]
-    assert [dropped.within(interval) for interval in intervals] == [False, True, True, False]
+    assert [dropped.overlaps(interval) for interval in intervals] == [False, True, True, False]

@@ -610,7 +610,7 @@ def queries(runs: int = 3, plan_changed: bool = False, dops: Sequence[int | None
     ]
     found = QueryComparison(**{"baseline": "disks", "phase": "power", "factor": 1} | more, names=["Q1"], dops=[*dops],
                             variants=variants)  # fmt: skip
-    claims: Any = SimpleNamespace(unlike=lambda a, b: [])
+    claims: Any = SimpleNamespace(reasons_against=lambda a, b: [])
     return [*query_findings(found, [], claims), *query_cautions(found)]
 
 

@@ -32,7 +32,7 @@ def answer(
         return curve
     if judged and len(judged.pairs) == 1:
         return judged.pairs[0].finding
-    if not any(run.queries for run in runs) and (against := _against_first(runs, claims or Claims(runs, judged))):
+    if not any(run.queries for run in runs) and (against := _rates_against_first(runs, claims or Claims(runs, judged))):
         return against
     apart = next((one for one in findings if one.kind is PairKind.NOT_COMPARABLE), None)
     if apart and len({step.variant for run in runs for step in run.steps}) == 2:
@@ -40,7 +40,7 @@ def answer(
     return next((one for one in findings if one.severity is Severity.INFO), findings[0] if findings else None)
 
 
-def _against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None:
+def _rates_against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None:
     """Return every variant's rate against the first one's; None where variants have several steps, or there are fewer
     than three."""
     found = points([step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0])
@@ -50,7 +50,7 @@ def _against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None
     first, *others = found
     if len({point.first.emulated for point in found}) > 1:  # an emulated device says nothing about a real one
         return None
-    claimed = [(point, claims.between(first, point)) for point in others]
+    claimed = [(point, claims.claim(first, point)) for point in others]
     alike = [(point, claim.ratio) for point, claim in claimed if claim.comparable and claim.ratio is not None]
     named = claimed
     if len(others) >= MOST and alike:
@@ -64,7 +64,7 @@ def _against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None
         primary=first.first.throughput.primary,
         others=[[point.first.variant, claim.ratio, claim.verdict] for point, claim in named],
         left_out=len(alike) - len(named) if named is not claimed else 0,
-        ranked=len(claims.alike(every)) == len(every),
+        ranked=len(claims.comparable_points(every)) == len(every),
         not_comparable=len(others) - len(alike) if named is not claimed else 0,
         one_run_each=all(len(point.steps) == 1 for point in found),
     )

@@ -61,7 +61,7 @@ def _conclusions(
     yield from io_per_mailbox(found)
     compared = _company(axis, found)
     devices = list(_devices(compared, claims)) if axis in ("buffer_pool", "device") else []
-    yield from _apart(compared, claims, {name for one in devices for name in one.facts["variants"]})
+    yield from _incomparable_variants(compared, claims, {name for one in devices for name in one.facts["variants"]})
     yield from _unsteady(steps)
     if axis == "users":
         yield from knee(compared, claims)
@@ -73,7 +73,7 @@ def _conclusions(
     yield from devices
     yield from _flash(found)
     if axis == "variant" and not claims.judged:
-        alike = claims.alike(compared)
+        alike = claims.comparable_points(compared)
         yield from _variants(alike, claims, len(alike) == len(points(steps)))
     yield from _streams(compared, claims)
     yield from _disturbed(compared, claims)
@@ -85,14 +85,14 @@ def _conclusions(
         yield _certainty(found)
 
 
-def _apart(found: Sequence[Point], claims: Claims, told: Collection[str]) -> Iterator[Finding]:
+def _incomparable_variants(found: Sequence[Point], claims: Claims, told: Collection[str]) -> Iterator[Finding]:
     """Find the variants that must not be compared with the first one. Those with a verdict of the comparison have it
     there; of an emulated device beside a real one the findings on devices tell (`told`)."""
     if claims.judged or not found:
         return
     first = found[0]
     for point in found[1:]:
-        claim = claims.between(first, point)
+        claim = claims.claim(first, point)
         if claim.comparable or point.first.step != first.first.step:
             continue
         if all(one.kind is ReasonKind.DEVICES_DIFFER for one in claim.reasons) and point.first.variant in told:
@@ -136,12 +136,12 @@ def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Find
     gain, which a curve shows better."""
     devices = _by_device(found)
     for same in devices.values():
-        same = sorted(claims.alike(same), key=lambda point: point.first.buffer_pool_bytes or 0)
+        same = sorted(claims.comparable_points(same), key=lambda point: point.first.buffer_pool_bytes or 0)
         # Several variants of one size differ in something else.
         if len(same) < 2 or len({point.first.buffer_pool_bytes for point in same}) < len(same):
             continue
         small, large = same[0], same[-1]
-        claim = claims.between(small, large)
+        claim = claims.claim(small, large)
         yield info(
             ExperimentKind.POOL,
             variants=[small.first.variant, large.first.variant] if len(devices) > 1 else None,
@@ -156,7 +156,7 @@ def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Find
         )
         if gains and len(same) > 2 and large.tps > small.tps * (1 + SAME):
             before, after = max(pairwise(same), key=lambda pair: pair[1].tps / pair[0].tps)
-            claim = claims.between(before, after)
+            claim = claims.claim(before, after)
             if claim.verdict is Verdict.NO_DIFFERENCE:
                 continue
             yield info(
@@ -178,7 +178,7 @@ def _devices(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
             if a.first.emulated_roles != b.first.emulated_roles:
                 yield caution(ExperimentKind.DEVICES_UNLIKE, variants=variants, pool_bytes=pool[0], pool_share=pool[1])
                 continue
-            claim = claims.between(a, b)
+            claim = claims.claim(a, b)
             if not claim.comparable:
                 continue
             yield info(
@@ -234,7 +234,7 @@ def _streams(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
                 queries_per_h=sum(rates) / len(rates),
                 users=point.first.users,
                 per_s=point.tps,
-                **_against_alone(alone, point, claims),
+                **_ratio_to_alone(alone, point, claims),
                 primary=point.first.throughput.primary,
             )
 
@@ -258,14 +258,14 @@ def _disturbed(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
                 failed=sum(one.failed for one in ran),
                 runs=len(ran),
                 per_s=point.tps,
-                **_against_alone(alone, point, claims),
+                **_ratio_to_alone(alone, point, claims),
                 primary=point.first.throughput.primary,
             )
 
 
-def _against_alone(alone: Point | None, point: Point, claims: Claims) -> dict[str, Any]:
+def _ratio_to_alone(alone: Point | None, point: Point, claims: Claims) -> dict[str, Any]:
     """Return the facts of a point against the same load alone; None of them if they must not be compared."""
-    claim = claims.between(alone, point) if alone else None
+    claim = claims.claim(alone, point) if alone else None
     if alone is None or claim is None or claim.ratio is None:
         return {"alone_per_s": None, "ratio": None, "verdict": None}
     return {"alone_per_s": alone.tps, "ratio": claim.ratio, "verdict": claim.verdict}
@@ -284,7 +284,7 @@ def _variants(found: Sequence[Point], claims: Claims, every: bool) -> Iterator[F
         return
     worst, best = min(found, key=lambda p: p.tps), max(found, key=lambda p: p.tps)
     alike = best.tps <= worst.tps * (1 + SAME)
-    claim = claims.between(worst, best)
+    claim = claims.claim(worst, best)
     yield info(
         ExperimentKind.VARIANTS_ALIKE if alike else ExperimentKind.VARIANTS,
         variants=[worst.first.variant, best.first.variant],

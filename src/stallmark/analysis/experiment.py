@@ -125,7 +125,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
         queries=compared,
         comparison=judged,
-        not_comparable=[] if compared or levels else claims.apart(points([s for run in runs for s in run.steps])),
+        not_comparable=[] if compared or levels else claims.incomparable_pairs(points(steps)),
         drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
         thresholds=judge(runs),
         curves=curves,

@@ -18,7 +18,7 @@ def knee(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
             continue
         variant = same[0].first.variant if len(variants) > 1 else None
         few, best = same[0], max(same, key=lambda point: point.tps)
-        claim = claims.between(few, best)
+        claim = claims.claim(few, best)
         yield info(
             ExperimentKind.MOST_USERS,
             variant=variant,

@@ -47,7 +47,7 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def apart_by_few_samples(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> float:
+def sampling_uncertainty(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> float:
     """Return how far apart counts of two sides may be, as a share, only because their samples were few."""
     return math.fsum(max((step.storage.uncertainty for step in side), default=0.0) for side in (a, b))
 

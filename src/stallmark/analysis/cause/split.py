@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.bottleneck.summary import STORAGE
 from stallmark.analysis.cause.summary import Evidence
-from stallmark.analysis.points import apart_by_few_samples
+from stallmark.analysis.points import sampling_uncertainty
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import RARE
@@ -59,7 +59,7 @@ def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence
         return None
     if min(before, after) < RARE * max(before, after) or not before:
         return _of_single("read", a, b, part)
-    if abs(after - before) <= before * apart_by_few_samples(a, b):  # not shown: their counts may be the same
+    if abs(after - before) <= before * sampling_uncertainty(a, b):  # not shown: their counts may be the same
         return part.change
     return part.change - (after - before) * (part.a / before + part.b / after) / 2
 

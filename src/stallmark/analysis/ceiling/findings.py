@@ -41,7 +41,7 @@ def ceiling_findings(found: Sequence[Ceiling], claims: Claims) -> Iterator[Findi
     variants = by_variant(found)
     for a, b in combinations(variants, 2):
         names = a[0].variant, b[0].variant
-        if reasons := claims.unlike(*names):
+        if reasons := claims.reasons_against(*names):
             yield caution(PairKind.NOT_COMPARABLE, a=names[0], b=names[1], step=None, reasons=reasons)
         elif ratio := _ratio(a, b):
             yield ratio

@@ -13,7 +13,7 @@ from stallmark.analysis.compare.sides import Side, experiment, name_of, steps_of
 from stallmark.analysis.compare.storage import storage_checks
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
-from stallmark.analysis.points import apart_by_few_samples, group
+from stallmark.analysis.points import group, sampling_uncertainty
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady.steadiness import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
@@ -170,7 +170,7 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
     if off <= READS_AT_ONE_POOL:
         unknown = len(both) - len(known_a) - len(known_b)
         return check(CheckKind.READS, None if unknown else True, p=None, unknown=unknown, **facts)
-    if off <= READS_AT_ONE_POOL + apart_by_few_samples(steps_a, steps_b):
+    if off <= READS_AT_ONE_POOL + sampling_uncertainty(steps_a, steps_b):
         return check(CheckKind.READS, None, p=None, unknown=0, **facts)
     if min(len(known_a), len(known_b)) > 1:
         p = float(statistics.welch(np.array(known_a), np.array(known_b)).p())

@@ -36,11 +36,11 @@ def decide(what: Metric, found: Ratio, checked: Iterable[Check] = ()) -> Claim:
     return Claim(Verdict.BETTER if better else Verdict.WORSE, found.ratio)
 
 
-def comparable(some: Sequence[T], between: Callable[[T, T], Claim]) -> list[T]:
+def comparable(candidates: Sequence[T], claim: Callable[[T, T], Claim]) -> list[T]:
     """Return the first and those that may be compared with it and with each other."""
     kept: list[T] = []
-    for candidate in some:
-        if all(between(other, candidate).comparable for other in kept):
+    for candidate in candidates:
+        if all(claim(other, candidate).comparable for other in kept):
             kept.append(candidate)
     return kept
 
@@ -57,24 +57,26 @@ class Claims:
         self._by_throughput = judged is not None and judged.primary == THROUGHPUT.key
         self._made: dict[tuple[str, str], Claim] = {}
 
-    def between(self, a: Point, b: Point) -> Claim:
+    def claim(self, a: Point, b: Point) -> Claim:
         """Return the claim on B against A: points of one variant, or the same step of two."""
         key = a.first.key, b.first.key
         if key not in self._made:
-            self._made[key] = self._within(a, b) if a.first.variant == b.first.variant else self._across(a, b)
+            self._made[key] = (
+                self._claim_on_steps(a, b) if a.first.variant == b.first.variant else self._claim_on_variants(a, b)
+            )
         return self._made[key]
 
-    def alike(self, found: Sequence[Point]) -> list[Point]:
+    def comparable_points(self, found: Sequence[Point]) -> list[Point]:
         """Return the first point and those that may be compared with it and with each other."""
-        return comparable(found, self.between)
+        return comparable(found, self.claim)
 
-    def apart(self, found: Sequence[Point]) -> list[list[str]]:
+    def incomparable_pairs(self, found: Sequence[Point]) -> list[list[str]]:
         """Return the pairs of variants that must not be compared in a step that both have."""
         by_step = group(found, lambda point: (point.first.step, point.first.users))
-        pairs = [pair for same in by_step for pair in combinations(same, 2) if not self.between(*pair).comparable]
+        pairs = [pair for same in by_step for pair in combinations(same, 2) if not self.claim(*pair).comparable]
         return [list(names) for names in dict.fromkeys((a.first.variant, b.first.variant) for a, b in pairs)]
 
-    def unlike(self, a: str, b: str) -> list[Finding]:
+    def reasons_against(self, a: str, b: str) -> list[Finding]:
         """Return why two variants must not be compared in any step, whatever was measured: their settings, data that
         were wrong, or an emulated device beside a real one."""
         sides = [self._sides[name] for name in (a, b)]
@@ -89,8 +91,8 @@ class Claims:
             reasons.append(invalid(ReasonKind.DEVICES_DIFFER, role=mixed))
         return reasons
 
-    def _across(self, a: Point, b: Point) -> Claim:
-        judged = self._told(a, b)
+    def _claim_on_variants(self, a: Point, b: Point) -> Claim:
+        judged = self._judged_claim(a, b)
         if judged and (self._by_throughput or not judged.comparable):
             return judged
         side_a, side_b = (_side(self._sides[point.first.variant], point) for point in (a, b))
@@ -105,7 +107,7 @@ class Claims:
             found = replace(found, p_adjusted=min(1.0, found.p * pairs))
         return decide(THROUGHPUT, found, checks(side_a, side_b, step, THROUGHPUT, list(self._sides.values())))
 
-    def _told(self, a: Point, b: Point) -> Claim | None:
+    def _judged_claim(self, a: Point, b: Point) -> Claim | None:
         """Return the claim of the comparison, whichever of the two is its baseline."""
         step = a.first.step, a.first.users
         if claim := self._pairs.get((a.first.variant, b.first.variant, *step)):
@@ -115,7 +117,7 @@ class Claims:
             return claim
         return Claim(_OPPOSITE.get(claim.verdict, claim.verdict), 1 / claim.ratio)
 
-    def _within(self, a: Point, b: Point) -> Claim:
+    def _claim_on_steps(self, a: Point, b: Point) -> Claim:
         """Return the claim on two steps of one variant, which are pairs by their runs."""
         by_run = {step.run: step for step in a.steps}
         pairs = [(by_run[step.run], step) for step in b.steps if step.run in by_run]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
-from stallmark.analysis.points import apart_by_few_samples
+from stallmark.analysis.points import sampling_uncertainty
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -65,7 +65,7 @@ def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], pair
     """Return B ÷ A over runs, as `ratio_of`."""
     values_a, values_b = ([what.value(step) for step in steps] for steps in (a, b))
     found = ratio_of(title or what.title, what.unit, what.better, values_a, values_b, paired)
-    return _widened(found, 1 + apart_by_few_samples(a, b)) if what.counted else found
+    return _widened(found, 1 + sampling_uncertainty(a, b)) if what.counted else found
 
 
 def _widened(found: Ratio, by: float) -> Ratio:

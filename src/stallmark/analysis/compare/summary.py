@@ -136,7 +136,7 @@ class Ratio:
         return None if self.p_adjusted is None else self.p_adjusted <= 1 - CONFIDENCE
 
     @property
-    def of_each_side(self) -> "Ratio":
+    def without_ratio(self) -> "Ratio":
         """Return the values of both sides alone, of sides that must not be compared."""
         return Ratio(self.name, self.unit, self.better, self.a, self.b, self.runs_a, self.runs_b)
 
@@ -195,8 +195,8 @@ class TransactionRatios:
     latency: Ratio
 
     @property
-    def of_each_side(self) -> "TransactionRatios":
-        return TransactionRatios(self.transaction, self.rate.of_each_side, self.latency.of_each_side)
+    def without_ratio(self) -> "TransactionRatios":
+        return TransactionRatios(self.transaction, self.rate.without_ratio, self.latency.without_ratio)
 
 
 @dataclass(frozen=True)

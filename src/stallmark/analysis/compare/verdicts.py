@@ -201,9 +201,9 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
         users=step[1],
         verdict=verdict,
         finding=_finding(what, verdict, draft, primary, found, within, cause, list(step) if ramp else None),
-        primary=primary if comparable else primary.of_each_side,
-        others=others if comparable else [one.of_each_side for one in others],
-        transactions=transactions if comparable else [one.of_each_side for one in transactions],
+        primary=primary if comparable else primary.without_ratio,
+        others=others if comparable else [one.without_ratio for one in others],
+        transactions=transactions if comparable else [one.without_ratio for one in transactions],
         checks=found,
         cautions=_cautions(a, b, among, found, primary, pairs),
         method=info(

@@ -19,21 +19,21 @@ class LoadClaims:
         self._whole = Claims(runs), _by_step(runs)
         self._views = {name: (Claims(view.runs, view.comparison), _by_step(view.runs)) for name, view in views.items()}
 
-    def between(self, a: LoadPoint, b: LoadPoint) -> Claim:
+    def claim(self, a: LoadPoint, b: LoadPoint) -> Claim:
         """Return the claim on B against A, the same load and step."""
         view = self._views.get(a.first.load)
         claims, found = view or self._whole
         steps = [found.get((point.first.variant, point.first.step)) for point in (a, b)]
         if steps[0] and steps[1]:
-            claim = claims.between(steps[0], steps[1])
+            claim = claims.claim(steps[0], steps[1])
             if view or any(one.kind is not ReasonKind.READS_DIFFER for one in claim.reasons):
                 return claim
         rates_a, rates_b = ([run.rate for run in point.runs] for point in (a, b))
         return decide(THROUGHPUT, ratio_of("throughput", "", "higher", rates_a, rates_b, paired=False))
 
-    def alike(self, found: Sequence[LoadPoint]) -> list[LoadPoint]:
+    def comparable_points(self, found: Sequence[LoadPoint]) -> list[LoadPoint]:
         """Return the first point and those that may be compared with it and with each other."""
-        return comparable(found, self.between)
+        return comparable(found, self.claim)
 
 
 def _by_step(runs: Sequence[RunSummary]) -> dict[tuple[str, str], Point]:

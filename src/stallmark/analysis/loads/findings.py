@@ -50,7 +50,7 @@ def conclusions(
     yield from _verdicts(points, views)
     if not any(view.comparison for view in views.values()):
         yield from _variants(points, claims, bool(cost))
-    yield from _apart(views)
+    yield from _incomparable_variants(views)
     if not cost and not cells and not all(one.first.alone for one in points):
         yield from _at_once(points)
     yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, IoPerMailboxKind))
@@ -162,7 +162,7 @@ def _verdicts(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary
         )
 
 
-def _apart(views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
+def _incomparable_variants(views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
     """Yield each pair of variants that must not be compared, once for all loads."""
     found = [one for view in views.values() for one in view.findings if one.kind is PairKind.NOT_COMPARABLE]
     yield from (same[0] for same in group(found, lambda one: (one.facts["a"], one.facts["b"])))
@@ -177,9 +177,9 @@ def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> I
         by_step = [some for some in group(shown, lambda one: one.first.step) if len(some) > 1]
         if not by_step or len({one.first.emulated for one in by_step[-1]}) > 1 or by_step[-1][0].first.open_loop:
             continue
-        alike = claims.alike(by_step[-1])
+        alike = claims.comparable_points(by_step[-1])
         best, worst = (choose(alike, key=lambda one: one.rate or 0.0) for choose in (max, min))
-        claim, first = claims.between(worst, best), best.first
+        claim, first = claims.claim(worst, best), best.first
         if len(alike) < 2 or claim.ratio is None:
             continue
         differ = claim.ratio > 1 + SAME

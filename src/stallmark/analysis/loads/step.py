@@ -141,7 +141,7 @@ def of_streams(
     interval = whole.interval
     ended = [one for one in executions if interval.begin_s <= one.started_s + one.seconds < interval.end_s]
     done = [one for one in ended if not one.failed]
-    queries, begin_s, end_s = _at_a_rate(executions, left), interval.begin_s, interval.end_s
+    queries, begin_s, end_s = _queries_at_rate(executions, left), interval.begin_s, interval.end_s
     waits = [min(one.began_s, end_s) - one.due_s for one in queries if one.due_s < end_s and one.began_s >= begin_s]
     so_far = [min(one.until_s, end_s) - one.due_s for one in queries if one.is_under_way(begin_s, end_s)]
     return LoadStep(
@@ -172,7 +172,7 @@ class _AtRate:
         return self.due_s < end_s and (self.until_s >= end_s or (not self.ended and self.until_s >= begin_s))
 
 
-def _at_a_rate(executions: Sequence[Execution], left: Sequence[LeftQuery]) -> list[_AtRate]:
+def _queries_at_rate(executions: Sequence[Execution], left: Sequence[LeftQuery]) -> list[_AtRate]:
     ended = [
         _AtRate(one.due_s, one.started_s, one.started_s + one.seconds, True)
         for one in executions

@@ -32,7 +32,7 @@ def _alike(runs: Sequence[RunSummary], claims: Claims) -> list[RunSummary]:
     """Return the runs of the first size and of those that may be compared with it and with each other."""
     kept: list[Point] = []
     for point in points([run.steps[0] for run in runs]):
-        reasons = [one.kind for other in kept for one in claims.between(other, point).reasons]
+        reasons = [one.kind for other in kept for one in claims.claim(other, point).reasons]
         if all(kind is ReasonKind.DRIVER_BOUND for kind in reasons):
             kept.append(point)
     keys = {step.key for point in kept for step in point.steps}

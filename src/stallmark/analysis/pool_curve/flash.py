@@ -43,7 +43,7 @@ def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary], claims: Claims)
     others = points([step for step in steps if _alike(curve, step) and step.variant not in variants])
     flash = [(point, of_flash) for point in others if (of_flash := flash_bytes(manifests[point.first.key]))]
     for point, of_flash in flash:
-        if not all(claims.between(size, point).comparable for size in points(of_curve)):
+        if not all(claims.claim(size, point).comparable for size in points(of_curve)):
             continue
         if found := _against(curve, point, of_flash, manifests[point.first.key].scenario.cost or {}):
             yield found

@@ -39,7 +39,7 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
     variants = []
     dops = list(dict.fromkeys(one.dop for one in executed))
     for name, same in by_variant.items():
-        base = {} if claims.unlike(baseline, name) else cells[baseline]
+        base = {} if claims.reasons_against(baseline, name) else cells[baseline]
         held = [_held_against(base.get(key), cell) for key, cell in cells[name].items()]
         known = [cell.relative for cell in held if cell.relative and cell.dop == dops[0] and cell.query not in REFRESH]
         figures = [run.queries.figures for run in same if run.queries]

@@ -35,9 +35,9 @@ def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims
                 yield caution(QueryKind.LACKS, run=run.title, because=lacks)
     alike: list[QueryVariant] = []
     for variant in compared.variants:
-        if not any(claims.unlike(one.name, variant.name) for one in alike):
+        if not any(claims.reasons_against(one.name, variant.name) for one in alike):
             alike.append(variant)
-        elif reasons := claims.unlike(compared.baseline, variant.name):
+        elif reasons := claims.reasons_against(compared.baseline, variant.name):
             names = {"a": compared.baseline, "b": variant.name}
             yield caution(PairKind.NOT_COMPARABLE, **names, step=None, reasons=reasons)
     fewest = min((variant.runs for variant in compared.variants), default=0)

@@ -19,7 +19,7 @@ class Dropped:
     last: float
     gone: float
 
-    def within(self, interval: Interval) -> bool:
+    def overlaps(self, interval: Interval) -> bool:
         """Return whether what it counted in between may belong to an interval."""
         return self.last < interval.end and self.gone > interval.begin
 

@@ -60,14 +60,14 @@ class QueryStore:
                 after_s=min(max(0.0, state.t - interval.begin), interval.seconds),
                 measured_s=interval.seconds,
             )
-        if dropped := {plan.group for plan in self.dropped if plan.within(interval)}:
+        if dropped := {plan.group for plan in self.dropped if plan.overlaps(interval)}:
             yield caution(ReadKind.QUERY_STORE_DROPPED, procedures=sorted(dropped))
 
     def summaries(self, interval: Interval) -> list[QueryStoreSummary]:
         """Return the procedures whose statements were executed, those that read most first."""
         found = []
         stopped = self.stopped(interval)
-        dropped = {plan.group for plan in self.dropped if plan.within(interval)}
+        dropped = {plan.group for plan in self.dropped if plan.overlaps(interval)}
         for name, counters in self.statements.items():
             delta = over(counters, interval)
             if delta is None or delta.broken or not delta["executions"]:

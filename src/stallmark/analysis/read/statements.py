@@ -32,7 +32,7 @@ class Statements:
 
     def findings(self, interval: Interval) -> Iterator[Finding]:
         """Yield how many plans left the cache while they were executed."""
-        if dropped := [plan for plan in self.dropped if plan.within(interval)]:
+        if dropped := [plan for plan in self.dropped if plan.overlaps(interval)]:
             procedures = sorted({self.about[plan.group]["procedure"] for plan in dropped})
             yield caution(ReadKind.PLANS_LEFT, plans=len(dropped), procedures=procedures)
 
@@ -44,7 +44,7 @@ class Statements:
             if delta is not None and not delta.broken and delta["executions"]:
                 about = self.about[planned]
                 by_statement[about["statement"]].append((about, delta))
-        partial = {self.about[plan.group]["statement"] for plan in self.dropped if plan.within(interval)}
+        partial = {self.about[plan.group]["statement"] for plan in self.dropped if plan.overlaps(interval)}
         found = [_summary(plans, whole=name not in partial) for name, plans in by_statement.items()]
         return sorted(found, key=lambda one: (-one.physical_reads, one.procedure, one.position))
 
