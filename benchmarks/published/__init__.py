@@ -1,6 +1,6 @@
 """Six published experiments, run on emulated arrays and held against what their authors saw.
 
-    python -m benchmarks.published FOLDER                 all of them, some 80 minutes: records in FOLDER, then the claims
+    python -m benchmarks.published FOLDER                 all of them, some 90 minutes: records in FOLDER, then the claims
     python -m benchmarks.published FOLDER --only e1 e6    some of them
     python -m benchmarks.published FOLDER --judge         the claims of the records in FOLDER, without a run
     python -m benchmarks.published FOLDER --page docs     writes tables and charts into the page of that folder

@@ -1,51 +1,66 @@
-"""Line charts of an experiment, as SVG without a script: a few series over the same points."""
+"""Charts of the experiments, as SVG without a script: a few series over the same points, on a logarithmic axis."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import floor, log10
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 680, 300, 70, 44, 46
-COLOURS = ("#1f6feb", "#b35900", "#2d8a4e", "#8250df", "#7d8590", "#cf222e")
+from stallmark.report.style import COLOURS, FONT
+
+WIDTH, PLOT, LEFT, RIGHT, LINE = 520, 220, 62, 12, 20
+"""px. The text is large enough to be read on a telephone, where the picture is a third narrower."""
+NAMES_IN_A_ROW = 2
 
 
-def lines(title: str, unit: str, points: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> str:
-    """Return a chart with a logarithmic axis; a None is not drawn."""
+def lines(
+    title: str, unit: str, points: Sequence[str], series: Mapping[str, Sequence[float | None]], *, joined: bool = True
+) -> str:
+    """Return a chart; None is not drawn. The marks of a series are `joined` by a line, unless its points have no order."""
     known = [value for values in series.values() for value in values if value]
-    low, high = 10 ** floor(log10(min(known))), max(known) * 1.1
-    right = WIDTH - 150
+    low, high = _axis(min(known), max(known))
+    rows = -(-len(series) // NAMES_IN_A_ROW)
+    top = LINE * (rows + 3)
+    bottom = top + PLOT
 
     def x(place: int) -> float:
-        return LEFT + (right - LEFT) * (place + 0.5) / len(points)
+        return LEFT + (WIDTH - LEFT - RIGHT) * (place + 0.5) / len(points)
 
     def y(value: float) -> float:
-        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * log10(value / low) / log10(high / low)
+        return bottom - PLOT * log10(value / low) / log10(high / low)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-        f'font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="22" font-size="15">{escape(title)}</text>',
-        f'<text x="{LEFT - 8}" y="{TOP - 8}" text-anchor="end" fill="#57606a">{escape(unit)}</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 2 * LINE}" '
+        f'font-family="{escape(FONT)}" font-size="14" fill="#1f2328">',
+        f'<rect width="{WIDTH}" height="{bottom + 2 * LINE}" fill="#fff"/>',
+        f'<text x="8" y="{LINE}" font-size="16" font-weight="600">{escape(title)}</text>',
+        f'<text x="{LEFT - 8}" y="{top - LINE // 2}" text-anchor="end" fill="#57606a">{escape(unit)}</text>',
     ]
-    tick = low
-    while tick <= high:
-        parts.append(f'<path d="M{LEFT} {y(tick):.1f}H{right}" stroke="#d0d7de"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:,g}</text>')
-        tick *= 10
+    for tick in _ticks(low, high):
+        parts.append(f'<path d="M{LEFT} {y(tick):.1f}H{WIDTH - RIGHT}" stroke="#d0d7de"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y(tick) + 5:.1f}" text-anchor="end">{tick:,g}</text>')
     for place, point in enumerate(points):
-        parts.append(f'<text x="{x(place):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{escape(point)}</text>')
-    ends = []
+        parts.append(f'<text x="{x(place):.1f}" y="{bottom + LINE + 4}" text-anchor="middle">{escape(point)}</text>')
     for number, (name, values) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        drawn = [(x(place), y(value)) for place, value in enumerate(values) if value]
-        if not drawn:
-            continue
-        path = "L".join(f"{at:.1f} {height:.1f}" for at, height in drawn)
-        parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{at:.1f}" cy="{height:.1f}" r="3.5" fill="{colour}"/>' for at, height in drawn]
-        ends.append([drawn[-1][1], colour, name])
-    lowest = TOP
-    for height, colour, name in sorted(ends):
-        lowest = max(lowest, height)  # names of lines that end near each other stand below one another
-        parts.append(f'<text x="{right + 8}" y="{lowest + 4:.1f}" fill="{colour}">{escape(name)}</text>')
-        lowest += 16
+        colour = COLOURS[number]
+        row, column = divmod(number, NAMES_IN_A_ROW)
+        left, height = 8 + column * WIDTH // NAMES_IN_A_ROW, LINE * (row + 2) + 4
+        parts.append(f'<circle cx="{left + 6}" cy="{height - 5}" r="5" fill="{colour}"/>')
+        parts.append(f'<text x="{left + 18}" y="{height}">{escape(name)}</text>')
+        marks = [(x(place), y(value)) for place, value in enumerate(values) if value]
+        if joined:
+            path = "L".join(f"{across:.1f} {down:.1f}" for across, down in marks)
+            parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4" fill="{colour}"/>' for across, down in marks]
     return "\n".join([*parts, "</svg>\n"])
+
+
+def _axis(least: float, most: float) -> tuple[float, float]:
+    """Return the ends of an axis with some room below and above, at least a factor of three apart."""
+    low, high = least / 1.15, most * 1.15
+    return (low, high) if high / low > 3 else (low / 1.5, high * 1.5)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return 1, 10, 100, … between these, with 2 and 5 of each if there are few."""
+    steps = (1, 2, 5) if high / low < 200 else (1,)
+    decades = range(floor(log10(low)), floor(log10(high)) + 1)
+    return [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]

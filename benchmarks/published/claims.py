@@ -1,7 +1,20 @@
 """A claim of a publication beside what was measured here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+SAME = 2.0
+"""A figure of theirs holds if ours is no less than its half and no more than its double. Scales, servers and disks differ
+by more than that: a publication's shape is held against ours, not its numbers."""
+
+
+class Run(NamedTuple):
+    """What `stallmark run` is called with."""
+
+    scenario: str
+    settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -16,16 +29,22 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        return {True: "yes", False: "no", None: "cannot be shown"}[self.holds]
+        return {True: "yes", False: "**no**", None: "cannot be shown"}[self.holds]
 
 
 def table(claims: Sequence[Claim]) -> Iterator[str]:
     """Yield the lines of a Markdown table."""
-    yield "| claim | theirs | ours | holds | if not, why |"
+    yield "| claim | theirs | ours | does it hold? | if not, why |"
     yield "|---|---|---|---|---|"
     for claim in claims:
-        yield f"| {claim.text} | {claim.theirs} | {claim.ours} | {claim.verdict} | {claim.why} |"
+        why = "" if claim.holds else claim.why
+        yield f"| {claim.text} | {claim.theirs} | {claim.ours} | {claim.verdict} | {why} |"
 
 
-def rising(values: Sequence[float]) -> bool:
-    return all(lower < higher for lower, higher in zip(values, values[1:], strict=False))
+def about(ours: float, theirs: float) -> bool:
+    """Return whether a figure is theirs, as SAME says."""
+    return theirs / SAME <= ours <= theirs * SAME
+
+
+def rising(values: Iterable[float]) -> bool:
+    return all(lower < higher for lower, higher in pairwise(values))

@@ -1,79 +1,86 @@
 """StorageIO for Seagate, 2014: a bank and a brokerage on one device of five, by 1 to 100 users."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim
+from benchmarks.published.claims import Claim, Run, rising
 
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.record.reader import Record
 
-SCENARIO, SETTINGS = "device-ramp-emulated", ()
-BEST_FIRST = ("12 Gb/s SSD", "SSHD", "15K disk", "7.2K disk, 6 TB", "7.2K disk, 3 TB")
-Rates = Mapping[tuple[str, str, int], tuple[float | None, float | None]]
-"""Transactions per second and their mean ms by load, device and users."""
+RUNS = {"ramp": Run("device-ramp-emulated")}
+LOADS = ("bank", "brokerage")
+SSD, SSHD, FAST_DISK, *SLOW_DISKS = DEVICES = (
+    "12 Gb/s SSD", "SSHD", "15K disk", "7.2K disk, 6 TB", "7.2K disk, 3 TB",
+)  # fmt: skip
+SATURATED = 1.25
+"""Times as much as from 20 users that a device does with 100 at most, if 20 saturate it."""
 
 
-def claims(records: Sequence[Record]) -> list[Claim]:
-    figures = _figures(records)
-    made = []
-    for load in ("bank", "brokerage"):
-        users = sorted({key[2] for key in figures if key[0] == load})
-        most = users[-1]
-        rates = [figures[load, device, most][0] or 0.0 for device in BEST_FIRST]
-        order = rates[0] > rates[1] > rates[2] > max(rates[3:])
-        better = all(
-            (figures[load, "12 Gb/s SSD", count][0] or 0) > (figures[load, device, count][0] or 0)
-            and (figures[load, "12 Gb/s SSD", count][1] or 0) < (figures[load, device, count][1] or 0)
-            for count in users for device in BEST_FIRST[1:]
-        )  # fmt: skip
-        made += [
-            Claim(
-                f"{load}, {most} users: SSD > SSHD > 15K > 7.2K", "yes", " > ".join(f"{rate:.0f}" for rate in rates[:4]), order,
-                "the SSHD's flash holds a fifth of the data, and writes go past it",
-            ),
-            Claim(
-                f"{load}: the SSD does more at lower latency in every step", "yes", _at(figures, load, users), better, "",
-            ),
-            Claim(
-                f"{load}: the two disks of 7.2K differ", "yes", f"{rates[3]:.1f} and {rates[4]:.1f}", None,
-                "they have the same speed and seek, and the emulator knows no recording density",
-            ),
-            Claim(
-                f"{load}: disks gain little from 20 users on", "yes", _gain(figures, load, users), _saturated(figures, load, users), "",
-            ),
-        ]  # fmt: skip
-    return made
+class Figures(NamedTuple):
+    """Transactions per second, and their mean time."""
+
+    rate: float
+    mean_ms: float
 
 
-def chart(records: Sequence[Record]) -> str:
-    figures = _figures(records)
+def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
+    figures = _figures(records["ramp"])
+    return [claim for load in LOADS for claim in _claims(load, figures)]
+
+
+def _claims(load: str, figures: Mapping[tuple[str, str, int], Figures]) -> list[Claim]:
+    users = sorted({key[2] for key in figures if key[0] == load})
+    most = users[-1]
+    at_most = {device: figures[load, device, most] for device in DEVICES}
+    slow = [at_most[device].rate for device in SLOW_DISKS]
+    ssd, disk = at_most[SSD], at_most[FAST_DISK]
+    better = all(
+        figures[load, SSD, count].rate > figures[load, device, count].rate
+        and figures[load, SSD, count].mean_ms < figures[load, device, count].mean_ms
+        for count in users for device in DEVICES[1:]
+    )  # fmt: skip
+    more = {device: figures[load, device, most].rate / figures[load, device, 20].rate for device in DEVICES}
+    explained = {device: figures[load, device, most].mean_ms / figures[load, device, 20].mean_ms for device in DEVICES}
+    return [
+        Claim(
+            f"{load}, {most} users: SSD, SSHD, 15K, 7.2K in this order", "yes",
+            " > ".join(f"{at_most[device].rate:.0f}" for device in DEVICES),
+            rising((max(slow), disk.rate, at_most[SSHD].rate, ssd.rate)), "",
+        ),
+        Claim(
+            f"{load}: the SSD does more, at lower latency, with any number of users", "yes",
+            f"{ssd.rate:.0f}/s at {ssd.mean_ms:.0f} ms, the 15K disk {disk.rate:.0f}/s at {disk.mean_ms:.0f} ms", better, "",
+        ),
+        Claim(
+            f"{load}: disks are saturated by 20 users, the SSD is not", "yes",
+            ", ".join(f"{device} {more[device]:.2f} ×" for device in (SSD, FAST_DISK, *SLOW_DISKS)) + " from 20 to 100",
+            max(more[device] for device in (FAST_DISK, *SLOW_DISKS)) < SATURATED < more[SSD], "",
+        ),
+        Claim(
+            f"{load}: beyond that, users add latency alone on a disk", "yes",
+            ", ".join(f"{explained[device]:.1f} × the time" for device in (FAST_DISK, SLOW_DISKS[0])) + " for 5 × the users",
+            min(explained[device] for device in (FAST_DISK, *SLOW_DISKS)) > 5 / SATURATED / SATURATED, "",
+        ),
+        Claim(
+            f"{load}: the disk of 6 TB does more than that of 3 TB", "yes", f"{slow[0]:.1f} and {slow[1]:.1f} per s", None, "",
+        ),
+    ]  # fmt: skip
+
+
+def chart(records: Mapping[str, Sequence[Record]]) -> str:
+    figures = _figures(records["ramp"])
     users = sorted({key[2] for key in figures if key[0] == "brokerage"})
-    series = {device: [figures["brokerage", device, count][0] for count in users] for device in BEST_FIRST}
+    series = {device: [figures["brokerage", device, count].rate for count in users] for device in DEVICES}
     return lines("Brokerage: transactions per second by users", "TPS", [str(count) for count in users], series)
 
 
-def _figures(records: Sequence[Record]) -> Rates:
-    points = summarise_loads(records).points
+def _figures(records: Sequence[Record]) -> dict[tuple[str, str, int], Figures]:
+    """Return the figures by load, device and users."""
     return {
-        (point.first.load, point.first.variant, point.first.count): (point.rate, point.mean(lambda one: one.mean_ms))
-        for point in points
+        (point.first.load, point.first.variant, point.first.count): Figures(
+            point.rate or 0.0, point.mean(lambda step: step.mean_ms) or float("inf")
+        )
+        for point in summarise_loads(records).points
     }
-
-
-def _at(figures: Rates, load: str, users: Sequence[int]) -> str:
-    rate, ms = figures[load, "12 Gb/s SSD", users[-1]]
-    other, slower = figures[load, "15K disk", users[-1]]
-    return f"{rate:.0f}/s of {ms:.0f} ms against {other:.1f}/s of {slower:.0f} ms (15K) at {users[-1]} users"
-
-
-def _gain(figures: Rates, load: str, users: Sequence[int]) -> str:
-    rates = [figures[load, "15K disk", count][0] or 0.0 for count in users]
-    return ", ".join(f"{rate:.0f}" for rate in rates) + f" per s with {', '.join(map(str, users))} users (15K)"
-
-
-def _saturated(figures: Rates, load: str, users: Sequence[int]) -> bool:
-    return all(
-        (figures[load, device, users[-1]][0] or 0) < 2 * (figures[load, device, users[1]][0] or 0)
-        for device in BEST_FIRST[2:]
-    )
