@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint docs lock plotly clean python compiler packages
+.PHONY: demo test quick published lint docs lock plotly clean python compiler packages
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
@@ -19,6 +19,11 @@ test: $(VENV)/installed-dev compiler packages lint
 # What starts no server, browser or compiler, and tries not too many cases: a minute.
 quick: lint
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
+
+# Six published experiments on emulated arrays, 90 minutes in all: records in build/published, then tables and charts of
+# docs/published-experiments.md. ONLY="e1 e6" makes some of them.
+published: $(VENV)/installed-dev compiler packages
+	$(BIN)/python -m benchmarks.published build/published --page docs $(if $(ONLY),--only $(ONLY))
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -105,8 +105,8 @@ def test_a_run_that_takes_longer_than_expected_has_no_seconds_left_to_tell():
 
 
 def test_queries_take_longer_with_less_memory_and_never_beyond_their_time():
-    less, more, all_of_it, *_ = estimate(read_any_scenario("power-memory-storage")).runs_s
-    assert less > more > all_of_it
+    less, all_of_it, *_ = estimate(read_any_scenario("power-memory-storage")).runs_s
+    assert less > all_of_it
     short = estimate(read_any_scenario("power-memory-storage", ["queries.timeout=1s"])).runs_s
     assert max(short) < 22 + all_of_it
     twice = estimate(read_any_scenario("power-memory-storage", ["queries={run: throughput, streams: 2}"])).runs_s
@@ -181,7 +181,7 @@ def test_every_workload_has_a_rate_of_its_build():
 def test_the_files_of_raw_loads_are_written_before_every_run():
     cells = read_any_scenario("cells-emulated")
     small = read_any_scenario("cells-emulated", ["loads.web.size=64MiB"])
-    written = 4 * (128 - 64) * rates.MIB
+    written = 4 * (256 - 64) * rates.MIB
     assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / rates.WRITE_BYTES_PER_S)
 
 

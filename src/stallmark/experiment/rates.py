@@ -30,4 +30,4 @@ QUERY_BYTES_PER_S = 400 * MIB
 QUERY_READ_BYTES_PER_S = 100 * MIB
 """Added for the data that the buffer pool does not hold, on a real disk."""
 QUERY_EMULATED_BYTES_PER_S = 14 * MIB
-"""The same on emulated arrays, fast and slow alike, such that power-memory-storage takes a quarter of an hour."""
+"""The same on emulated arrays, fast and slow alike, as power-memory-storage was measured."""
