@@ -31,7 +31,7 @@ def main() -> None:
         if not options.judge:
             for run, folder in folders.items():
                 _make(experiment.RUNS[run], folder)
-        records = {run: find_records([folder]) for run, folder in folders.items()}
+        records = {run: find_records([max(folder.iterdir())]) for run, folder in folders.items()}
         claims = experiment.claims(records)
         print(f"\n{name.upper()}: {(experiment.__doc__ or '').strip()}\n", *table(claims), sep="\n")
         if options.page:

@@ -12,7 +12,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 
-RUNS = {"flash": Run("flash-emulated")}
+RUNS = {"flash": Run("flash-emulated", ("repeats=2",))}
 DISKS, CACHE, TIER = NAMES = ("disks", "flash cache", "flash tier")
 WINDOW_S = 5
 """Seconds over which a share of reads is taken, to see when flash is warm."""

@@ -24,7 +24,9 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
         for load in LOADS
     ]  # fmt: skip
     made += [
-        Claim(f"{load} takes longer", "yes", _times(slower.get((DISK, load))), _above(slower.get((DISK, load)), 1.25), "")
+        Claim(
+            f"{load} takes longer", "yes", _times(slower.get((DISK, load))), _above(slower.get((DISK, load)), 1.25), ""
+        )
         for load in LOADS
     ]
     made += [

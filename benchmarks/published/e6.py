@@ -83,7 +83,8 @@ def _steps(run: ProbeRun, pattern: str) -> dict[int, ProbeStep]:
 def _knee(steps: Mapping[int, ProbeStep]) -> int:
     """Return the fewest outstanding I/Os of which twice as many bring no more than SATURATED."""
     return next(
-        (fewer for fewer, more in pairwise(OUTSTANDING) if steps[more].iops < SATURATED * steps[fewer].iops), OUTSTANDING[-1]
+        (fewer for fewer, more in pairwise(OUTSTANDING) if steps[more].iops < SATURATED * steps[fewer].iops),
+        OUTSTANDING[-1],
     )
 
 
