@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from benchmarks.published import __doc__ as usage
-from benchmarks.published.claims import Claim, Run, table
+from benchmarks.published.claims import Run, table
 
-from stallmark.record.reader import find_records
+from stallmark.record.reader import Record, find_records
 
 NAMES = ("e1", "e2", "e3", "e4", "e5", "e6")
 PAGE = "published-experiments.md"
@@ -23,19 +24,25 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--judge", action="store_true", help="judge the records of an earlier run")
+    parser.add_argument("--again", type=Path, help="a folder of other runs, whose figures stand in brackets")
     parser.add_argument("--page", type=Path, help="a folder of documents with the page")
     options = parser.parse_args()
     for name in options.only:
         experiment = importlib.import_module(f"benchmarks.published.{name}")
-        folders = {run: options.folder / name / run for run in experiment.RUNS}
         if not options.judge:
-            for run, folder in folders.items():
-                _make(experiment.RUNS[run], folder)
-        records = {run: find_records([max(folder.iterdir())]) for run, folder in folders.items()}
-        claims = experiment.claims(records)
-        print(f"\n{name.upper()}: {(experiment.__doc__ or '').strip()}\n", *table(claims), sep="\n")
+            for run_name, run in experiment.RUNS.items():
+                _make(run, options.folder / name / run_name)
+        records = _records(experiment, options.folder / name)
+        again = experiment.claims(_records(experiment, options.again / name)) if options.again else ()
+        rows = list(table(experiment.claims(records), again))
+        print(f"\n{name.upper()}: {(experiment.__doc__ or '').strip()}\n", *rows, sep="\n")
         if options.page:
-            _write(options.page, name, claims, experiment.chart(records))
+            _write(options.page, name, rows, experiment.chart(records))
+
+
+def _records(experiment: ModuleType, folder: Path) -> dict[str, list[Record]]:
+    """Return the newest records of each run."""
+    return {name: find_records([max((folder / name).iterdir())]) for name in experiment.RUNS}
 
 
 def _make(run: Run, folder: Path) -> None:
@@ -46,11 +53,11 @@ def _make(run: Run, folder: Path) -> None:
         sys.exit(f"{' '.join(command)} ended with {ended.returncode}.")
 
 
-def _write(folder: Path, name: str, claims: list[Claim], chart: str) -> None:
+def _write(folder: Path, name: str, rows: list[str], chart: str) -> None:
     """Put table and chart of an experiment between its marks in the page."""
     page, drawing = folder / PAGE, folder / f"published-{name}.svg"
     drawing.write_text(chart)
-    made = "\n".join([f"![{name.upper()}]({drawing.name})", "", *table(claims)])
+    made = "\n".join([f"![{name.upper()}]({drawing.name})", "", *rows])
     between = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
     text, times = between.subn(lambda marks: f"{marks[1]}{made}\n{marks[2]}", page.read_text())
     if not times:

@@ -14,7 +14,7 @@ NAMES_IN_A_ROW = 2
 def lines(
     title: str, unit: str, points: Sequence[str], series: Mapping[str, Sequence[float | None]], *, joined: bool = True
 ) -> str:
-    """Return a chart; None is not drawn. The marks of a series are `joined` by a line, unless its points have no order."""
+    """Return a chart; None is not drawn. Marks of a series are `joined` by a line, unless points have no order."""
     known = [value for values in series.values() for value in values if value]
     low, high = _axis(min(known), max(known))
     rows = -(-len(series) // NAMES_IN_A_ROW)

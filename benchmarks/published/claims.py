@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 SAME = 2.0
-"""A figure of theirs holds if ours is no less than its half and no more than its double. Scales, servers and disks differ
-by more than that: a publication's shape is held against ours, not its numbers."""
+"""A figure of theirs holds if ours is no less than its half and no more than its double. Scales, servers and
+disks differ by more: the shape of a publication is held against ours, not its numbers."""
 
 
 class Run(NamedTuple):
@@ -32,13 +32,15 @@ class Claim:
         return {True: "yes", False: "**no**", None: "cannot be shown"}[self.holds]
 
 
-def table(claims: Sequence[Claim]) -> Iterator[str]:
-    """Yield the lines of a Markdown table."""
+def table(claims: Sequence[Claim], again: Sequence[Claim] = ()) -> Iterator[str]:
+    """Yield the lines of a Markdown table; `again` are the same claims of other runs, whose figures stand in brackets."""
     yield "| claim | theirs | ours | does it hold? | if not, why |"
     yield "|---|---|---|---|---|"
-    for claim in claims:
-        why = "" if claim.holds else claim.why
-        yield f"| {claim.text} | {claim.theirs} | {claim.ours} | {claim.verdict} | {why} |"
+    for claim, other in zip_longest(claims, again):
+        ours = claim.ours if other is None else f"{claim.ours} ({other.ours})"
+        verdict = claim.verdict if other is None or other.holds == claim.holds else f"{claim.verdict} ({other.verdict})"
+        why = "" if claim.holds and (other is None or other.holds) else claim.why
+        yield f"| {claim.text} | {claim.theirs} | {ours} | {verdict} | {why} |"
 
 
 def about(ours: float, theirs: float) -> bool:

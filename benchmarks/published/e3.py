@@ -48,7 +48,8 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
     series = {
         name: [_rate(summary, variant, load, alone=alone) for load in LOADS]
         for name, variant, alone in (
-            ("alone", DISK, True), ("alone, cached", CACHED, True), ("together", DISK, False), ("together, cached", CACHED, False),
+            ("alone", DISK, True), ("alone, cached", CACHED, True),
+            ("together", DISK, False), ("together, cached", CACHED, False),
         )
     }  # fmt: skip
     return lines("Transactions per second", "per s", LOADS, series, joined=False)

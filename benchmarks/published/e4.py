@@ -1,6 +1,7 @@
 """Joe Chang, 2009: 22 queries with a third of the data in memory and with all of it, on disks and on flash."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from benchmarks.published.chart import lines
 from benchmarks.published.claims import Claim, Run, about
@@ -20,7 +21,7 @@ THIRD_DISKS, ALL_DISKS, THIRD_FLASH, ALL_FLASH = (
     "a third in memory, disks", "all in memory, disks", "a third in memory, flash", "all in memory, flash",
 )  # fmt: skip
 GAIN, LITTLE, SLOWER = 2.5, 1.1, 1.1
-"""Times that a query becomes faster if it gains, at most faster or slower if it hardly changes, slower if it suffers."""
+"""Times a query becomes faster if it gains; at most faster or slower if it hardly changes; slower if it suffers."""
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -31,6 +32,9 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     memory_for_disks = _times(seconds[THIRD_DISKS], seconds[ALL_DISKS])
     flash = _times(seconds[THIRD_DISKS], seconds[THIRD_FLASH])
     device = _times(seconds[ALL_DISKS], seconds[ALL_FLASH])
+    more_memory = variants[THIRD_FLASH], variants[ALL_FLASH]
+    better_device = variants[THIRD_DISKS], variants[THIRD_FLASH]
+    needless_device = variants[ALL_DISKS], variants[ALL_FLASH]
     gaining = [query for query, times in memory.items() if times >= GAIN]
     gaining_for_disks = [query for query, times in memory_for_disks.items() if times >= GAIN]
     steady = [query for query, times in memory.items() if 1 / LITTLE <= times <= LITTLE]
@@ -38,17 +42,18 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     largest = sorted(flash, key=lambda query: -flash[query])[:2]
     differing = [query for query, times in device.items() if not 1 / 1.25 < times < 1.25]
     return [
-        Claim("queries that gain 2.5 × from memory, on flash", "9 of 22", _count(gaining, memory), about(len(gaining), 9), ""),
+        Claim(
+            "queries that gain 2.5 × from memory, on flash", "9 of 22", _count(gaining, memory), about(len(gaining), 9),
+            "",
+        ),
         Claim("the same on disks", "not published", _count(gaining_for_disks, memory_for_disks), None, ""),
         Claim("queries that hardly change", "5 of 22", _count(steady, memory), about(len(steady), 5), ""),
         Claim("a query gets slower with more memory", "1 of 22", _count(slower, memory), len(slower) > 0, ""),
-        *(
-            _ratio(f"{title}: all in memory against a third, on flash", before, after, variants[THIRD_FLASH], variants[ALL_FLASH], title)
-            for title, before, after in (("power", 38_550, 72_134), ("throughput", 21_475, 36_314))
-        ),
-        _ratio("power: flash against disks, a third in memory", 20_588, 38_550, variants[THIRD_DISKS], variants[THIRD_FLASH], "power"),
-        _ratio("power, all in memory: flash against disks", 67_713, 72_111, variants[ALL_DISKS], variants[ALL_FLASH], "power", 0.1),
-        _ratio("the composite, likewise", 50_738, 51_086, variants[ALL_DISKS], variants[ALL_FLASH], "composite", 0.1),
+        _ratio("power: all in memory against a third, on flash", (38_550, 72_134), more_memory, "power"),
+        _ratio("throughput, likewise", (21_475, 36_314), more_memory, "throughput"),
+        _ratio("power: flash against disks, a third in memory", (20_588, 38_550), better_device, "power"),
+        _ratio("power, all in memory: flash against disks", (67_713, 72_111), needless_device, "power", 0.1),
+        _ratio("the composite, likewise", (50_738, 51_086), needless_device, "composite", 0.1),
         Claim(
             "nor does the device matter to any query then", "yes", _count(differing, device) + " by a quarter or more",
             not differing, "",
@@ -78,7 +83,7 @@ def _by_dop(queries: QueryComparison) -> list[Claim]:
         times = _times(seconds[fewer], seconds[more])
         slower = [query for query, gain in times.items() if gain < 1 / SLOWER]
         made.append(
-            Claim(f"some queries are slower with DOP {more} than with {fewer}", "“nasty surprises can and do occur”",
+            Claim(f"queries are slower with DOP {more} than with {fewer}", "“nasty surprises can and do occur”",
                   _count(slower, times), len(slower) > 0, "")
         )  # fmt: skip
     return made
@@ -106,13 +111,17 @@ def _count(names: Sequence[str], queries: Mapping[str, float]) -> str:
 
 
 def _ratio(
-    text: str, before: int, after: int, slow: QueryVariant, quick: QueryVariant, name: str, within: float | None = None
+    text: str,
+    theirs: tuple[int, int],
+    variants: tuple[QueryVariant, QueryVariant],
+    name: Literal["power", "throughput", "composite"],
+    within: float | None = None,
 ) -> Claim:
-    """Return a claim on a ratio of two variants' figures: about theirs, or no more than `within` from 1."""
-    theirs = f"{after / before:.2f} ×"
-    one, other = getattr(slow, name), getattr(quick, name)
-    if not one or not other:
-        return Claim(text, theirs, "–", None, "a query did not end")
-    ours = other / one
-    holds = about(ours - 1, after / before - 1) if within is None else abs(ours - 1) < within
-    return Claim(text, theirs, f"{ours:.2f} ×", holds, "")
+    """Return a claim on the ratio of two variants' figures: its gain is about theirs, or no more than `within`."""
+    published = theirs[1] / theirs[0]
+    before, after = (getattr(variant, name) for variant in variants)
+    if not before or not after:
+        return Claim(text, f"{published:.2f} ×", "–", None, "a query did not end")
+    ratio = after / before
+    holds = about(ratio - 1, published - 1) if within is None else abs(ratio - 1) < within
+    return Claim(text, f"{published:.2f} ×", f"{ratio:.2f} ×", holds, "")
