@@ -8,51 +8,80 @@ from benchmarks.published.claims import Claim, Run, about
 from stallmark.analysis.loads.cells import CellsStep
 from stallmark.analysis.loads.points import LoadPoint
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.record.reader import Record
 
 RUNS = {"cells": Run("cells-emulated")}
+MAILBOXES = 2.8
+"""Times as many mailboxes as in one cell that theirs had in four: 19,992 for 7,050."""
 LINEAR = 0.7
-"""Share of the linear rate in four cells that their mailboxes kept: 19,992 of 4 × 7,050."""
+"""Share of the linear rate in four cells that is nearly linear, as that of their mailboxes."""
 LOADS = {"mail": "mailboxes", "oltp": "OLTP IOPS", "dss": "DSS MB/s", "web": "web IOPS", "scan": "scan MB/s"}
 THEIRS = {"mail": "7,050 to 19,992", "oltp": "to 3,362", "dss": "to 850", "web": "to 3,319", "scan": "to 407"}
+
+
+LIMITS_MS = {"mail": 20, "oltp": 20, "dss": 30}
+"""The longest mean time of a read."""
+_QUEUES = (
+    "I/Os at random disks wait for each other: of N under way on M disks N·M / (N + M - 1) are served at once. With 15 and "
+    "60 on 56 disks that is 2.4 times as many. Theirs had caches and read ahead; not all their outstanding I/Os are published"
+)
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     cells = summarise_loads(records["cells"]).cells
     most = cells[-1]
-    limits = {part.load: part.point.level for part in most.loads if part.point.level}
-    broken = [load for load, level in limits.items() if level.outcome == LevelOutcome.NOT_MET]
+    read_ms = {load: _read_ms(_point(most, load)) for load in LIMITS_MS}
     iops = most.whole.mean(lambda step: step.iops_per_drive)
     return [
         *(_scaling(cells, load, title) for load, title in LOADS.items()),
         Claim(
             "in four cells reads keep the limits of 20, 20 and 30 ms", "7 to 10 ms",
-            ", ".join(f"{load} {level.figure_ms:.1f} ms" for load, level in limits.items() if level.figure_ms),
-            not broken if limits else None, "",
+            ", ".join(f"{load} {value:.1f} ms" for load, value in read_ms.items()),
+            all(value <= LIMITS_MS[load] for load, value in read_ms.items()), _QUEUES,
         ),
-        Claim("I/Os per second of a disk", "210", f"{iops:.0f}" if iops else "–", about(iops, 210) if iops else None, ""),
-        Claim("the server's CPUs are less than a tenth busy", "yes", _cpu(most), None, ""),
+        Claim(
+            "I/Os per second of a disk", "210", f"{iops:.0f}" if iops else "–", about(iops, 210) if iops else None,
+            "reads in order are one I/O of many for a disk with read-ahead, and here one each",
+        ),
+        Claim(
+            "the server's CPUs are less than a tenth busy", "yes", _cpu(most), None,
+            "loads, database and the emulated array share two cores",
+        ),
     ]  # fmt: skip
 
 
 def chart(records: Mapping[str, Sequence[Record]]) -> str:
     cells = summarise_loads(records["cells"]).cells
-    series: dict[str, list[float | None]] = {"linear": [step.cells / cells[0].cells for step in cells]}
+    series = {"linear": [step.cells / cells[0].cells for step in cells]}
     series |= {title: [_relative(cells, step, load) for step in cells] for load, title in LOADS.items()}
     return lines("Rate against one cell", "×", [f"{step.cells} cells" for step in cells], series)
 
 
 def _scaling(cells: Sequence[CellsStep], load: str, title: str) -> Claim:
     relative = _relative(cells, cells[-1], load)
-    ours = "–" if relative is None else f"{relative:.1f} × with {cells[-1].cells}"
-    holds = None if relative is None else relative >= LINEAR * cells[-1].cells
-    return Claim(f"{title} grow nearly linearly", THEIRS[load], ours, holds, "")
+    ours = f"{relative:.1f} × with {cells[-1].cells}"
+    holds = about(relative, MAILBOXES) if load == "mail" else relative >= LINEAR * cells[-1].cells
+    return Claim(f"{title} grow nearly linearly", THEIRS[load], ours, holds, _QUEUES)
 
 
-def _relative(cells: Sequence[CellsStep], step: CellsStep, load: str) -> float | None:
-    first, this = (_point(other, load).rate for other in (cells[0], step))
-    return this / first if first and this else None
+def _relative(cells: Sequence[CellsStep], step: CellsStep, load: str) -> float:
+    """Return a load's I/Os per second against those in the first cell."""
+    return _ios(_point(step, load)) / _ios(_point(cells[0], load))
+
+
+def _ios(point: LoadPoint) -> float:
+    """Return I/Os per second: of users their reads, as the mailboxes that 0.12 of them each stand for grow with these."""
+    ios = point.rate if point.first.kind == "raw" else point.mean(lambda step: step.reads_per_s)
+    assert ios
+    return ios
+
+
+def _read_ms(point: LoadPoint) -> float:
+    """Return the mean time of a load's I/O: of users that of the server's reads."""
+    level = point.level
+    value = point.mean(lambda step: step.mean_ms) if point.first.kind == "raw" else level and level.figure_ms
+    assert value
+    return value
 
 
 def _point(step: CellsStep, load: str) -> LoadPoint:
