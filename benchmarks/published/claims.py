@@ -33,7 +33,7 @@ class Claim:
 
 
 def table(claims: Sequence[Claim], again: Sequence[Claim] = ()) -> Iterator[str]:
-    """Yield the lines of a Markdown table; `again` are the same claims of other runs, whose figures stand in brackets."""
+    """Yield the lines of a Markdown table; figures of the same claims in other runs, `again`, stand in brackets."""
     yield "| claim | theirs | ours | does it hold? | if not, why |"
     yield "|---|---|---|---|---|"
     for claim, other in zip_longest(claims, again):

@@ -60,11 +60,11 @@ def _claims(load: str, figures: Mapping[tuple[str, str, int], Figures]) -> list[
         ),
         Claim(
             f"{load}: beyond that, users add latency alone on a disk", "yes",
-            ", ".join(f"{longer[device]:.1f} × the time" for device in (FAST_DISK, SLOW_DISKS[0])) + " for 5 × the users",
+            ", ".join(f"{longer[device]:.1f} ×" for device in (FAST_DISK, *SLOW_DISKS)) + " the time for 5 × the users",
             min(longer[device] for device in (FAST_DISK, *SLOW_DISKS)) > 5 / SATURATED / SATURATED, "",
         ),
         Claim(
-            f"{load}: the disk of 6 TB does more than that of 3 TB", "yes", f"{slow[0]:.1f} and {slow[1]:.1f} per s", None,
+            f"{load}: the disk of 6 TB does more than that of 3 TB", "yes", f"{slow[0]:.1f}, {slow[1]:.1f} per s", None,
             "their data sheets differ in the rate of reads in order alone, and these read at random",
         ),
     ]  # fmt: skip

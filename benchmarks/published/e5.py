@@ -22,8 +22,9 @@ THEIRS = {"mail": "7,050 to 19,992", "oltp": "to 3,362", "dss": "to 850", "web":
 LIMITS_MS = {"mail": 20, "oltp": 20, "dss": 30}
 """The longest mean time of a read."""
 _QUEUES = (
-    "I/Os at random disks wait for each other: of N under way on M disks N·M / (N + M - 1) are served at once. With 15 and "
-    "60 on 56 disks that is 2.4 times as many. Theirs had caches and read ahead; not all their outstanding I/Os are published"
+    "I/Os at random disks wait for each other: of N under way on M disks N·M / (N + M - 1) are served at once. With 15 "
+    "and 60 on 56 disks that is 2.4 times as many. Theirs had caches and read ahead, and not all their outstanding I/Os "
+    "were published"
 )
 
 
@@ -70,7 +71,7 @@ def _relative(cells: Sequence[CellsStep], step: CellsStep, load: str) -> float:
 
 
 def _ios(point: LoadPoint) -> float:
-    """Return I/Os per second: of users their reads, as the mailboxes that 0.12 of them each stand for grow with these."""
+    """Return I/Os per second. Those of users are their reads, of which mailboxes stand for 0.12 each."""
     ios = point.rate if point.first.kind == "raw" else point.mean(lambda step: step.reads_per_s)
     assert ios
     return ios

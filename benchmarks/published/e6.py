@@ -23,10 +23,10 @@ RUNS = {
         ),
     )
 }
-_NO_CONTROLLER = "eight channels are all busy with 32 I/Os under way, and nothing stands before them; theirs had a controller"
+_NO_CONTROLLER = "eight channels are all busy with 32 I/Os under way, and no controller stands before them, as in theirs"
 _IN_ORDER = (
-    "a disk takes one I/O after the other, so with more of them none of the eight idles. What made theirs lose (queues of a "
-    "controller and a hypervisor) is not in the emulator"
+    "a disk takes one I/O after the other, so with more of them none of the eight idles. What made theirs lose (queues of "
+    "a controller and a hypervisor) is not in the emulator"
 )
 SATURATED = 1.1
 """Times as much that twice the outstanding I/Os bring at most, once storage is saturated."""
@@ -44,7 +44,10 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     large = {run.variant: _steps(run, LARGE_READS)[8].iops for run in (disks, flash)}
     return [
         Claim("flash saturates at 8 outstanding", "8", f"{knee}", knee == 8, _NO_CONTROLLER),
-        Claim("flash is flat after 8", "saturated and stable", f"{flat:.2f} × from 8 to 32", flat < SATURATED, _NO_CONTROLLER),
+        Claim(
+            "flash is flat after 8", "saturated and stable", f"{flat:.2f} × from 8 to 32", flat < SATURATED,
+            _NO_CONTROLLER,
+        ),
         Claim(
             "flash does 16 times as much at 8 as disks at their best", "8,000 and 500",
             f"{ssd[8].iops / hdd[best].iops:.0f} × ({ssd[8].iops:.0f} and {hdd[best].iops:.0f})",
@@ -65,7 +68,7 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
             _IN_ORDER,
         ),
         Claim(
-            "machines on disks diverge", "yes", f"p99 {p99:.0f} ms, mean {hdd[32].mean_ms:.0f} ms" if p99 else "–", None,
+            "machines on disks diverge", "yes", f"p99 {p99 or 0:.0f} ms, mean {hdd[32].mean_ms:.0f} ms", None,
             "one program makes all I/Os, and each disk serves them in their order: none can be kept behind",
         ),
         Claim("random writes likewise", "yes", f"{_ratio(writes):.0f} × at 8", _ratio(writes) > 4, _NO_CONTROLLER),
