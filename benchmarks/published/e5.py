@@ -23,8 +23,8 @@ LIMITS_MS = {"mail": 20, "oltp": 20, "dss": 30}
 """The longest mean time of a read."""
 _QUEUES = (
     "I/Os at random disks wait for each other: of N under way on M disks N·M / (N + M - 1) are served at once. With 15 "
-    "and 60 on 56 disks that is 2.4 times as many. Theirs had caches and read ahead, and not all their outstanding I/Os "
-    "were published"
+    "and 60 on 56 disks that is 2.4 times as many. Theirs had caches and read ahead, and not all of their outstanding "
+    "I/Os were published"
 )
 
 
