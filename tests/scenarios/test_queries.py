@@ -113,9 +113,8 @@ def test_a_scenario_survives_its_own_record(read, tmp_path):
 def test_the_shipped_one_has_the_same_pools_on_slow_and_on_fast_devices():
     scenario = read_scenario("power-memory-storage")
     assert isinstance(scenario, QueryScenario) and scenario.queries.phases == ("power",)
-    pools = [
-        (str(scenario.pool_of(variant)), scenario.emulated_arrays_of(variant)["data"].rpm) for variant in scenario.variants
-    ]
+    variants = scenario.variants
+    pools = [(str(scenario.pool_of(variant)), scenario.emulated_arrays_of(variant)["data"].rpm) for variant in variants]
     on_disks = [pool for pool, rpm in pools if rpm]
     assert on_disks == [pool for pool, rpm in pools if not rpm] and len(on_disks) == 2
     assert pools[0][1], "the baseline is memory that is short, on disks"
