@@ -1,7 +1,7 @@
 """Joe Chang, 2009: 22 queries with a third of the data in memory and with all of it, on disks and on flash."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from statistics import geometric_mean
 
 from benchmarks.published.chart import lines
 from benchmarks.published.claims import Claim, Run, about
@@ -11,15 +11,24 @@ from stallmark.analysis.queries.summary import QueryComparison, QueryVariant
 from stallmark.record.reader import Record
 
 RUNS = {
-    "power": Run("power-memory-storage", ("queries={run: both, timeout: 20min}",)),
+    "power": Run("power-memory-storage", ("workload.scale.factor=0.25", "queries={run: both, timeout: 20min}")),
     "dop": Run(
         "power-memory-storage",
-        ("queries={run: each, dop: [1, 2, 4]}", "variants=[{name: 'all in memory, disks', buffer_pool: 130 %}]"),
+        (
+            "workload.scale.factor=0.25",
+            "queries={run: each, dop: [1, 2]}",
+            "variants=[{name: 'all in memory, disks', buffer_pool: 130 %}]",
+        ),
     ),
 }
 THIRD_DISKS, ALL_DISKS, THIRD_FLASH, ALL_FLASH = (
     "a third in memory, disks", "all in memory, disks", "a third in memory, flash", "all in memory, flash",
 )  # fmt: skip
+_ONE_READ = (
+    "the embedded server reads 128 KiB after 128 KiB (io_method = sync, so that each read is timed), and SQL Server many "
+    "at once: 50 disks give a query what one gives"
+)
+_FASTER_CORES = "two cores of today need less time for what is in memory than theirs, and as much for what is not"
 GAIN, LITTLE, SLOWER = 2.5, 1.1, 1.1
 """Times a query becomes faster if it gains; at most faster or slower if it hardly changes; slower if it suffers."""
 
@@ -32,9 +41,6 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     memory_for_disks = _times(seconds[THIRD_DISKS], seconds[ALL_DISKS])
     flash = _times(seconds[THIRD_DISKS], seconds[THIRD_FLASH])
     device = _times(seconds[ALL_DISKS], seconds[ALL_FLASH])
-    more_memory = variants[THIRD_FLASH], variants[ALL_FLASH]
-    better_device = variants[THIRD_DISKS], variants[THIRD_FLASH]
-    needless_device = variants[ALL_DISKS], variants[ALL_FLASH]
     gaining = [query for query, times in memory.items() if times >= GAIN]
     gaining_for_disks = [query for query, times in memory_for_disks.items() if times >= GAIN]
     steady = [query for query, times in memory.items() if 1 / LITTLE <= times <= LITTLE]
@@ -44,21 +50,26 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     return [
         Claim(
             "queries that gain 2.5 × from memory, on flash", "9 of 22", _count(gaining, memory), about(len(gaining), 9),
-            "",
+            _FASTER_CORES,
         ),
-        Claim("the same on disks", "not published", _count(gaining_for_disks, memory_for_disks), None, ""),
-        Claim("queries that hardly change", "5 of 22", _count(steady, memory), about(len(steady), 5), ""),
-        Claim("a query gets slower with more memory", "1 of 22", _count(slower, memory), len(slower) > 0, ""),
-        _ratio("power: all in memory against a third, on flash", (38_550, 72_134), more_memory, "power"),
-        _ratio("throughput, likewise", (21_475, 36_314), more_memory, "throughput"),
-        _ratio("power: flash against disks, a third in memory", (20_588, 38_550), better_device, "power"),
-        _ratio("power, all in memory: flash against disks", (67_713, 72_111), needless_device, "power", 0.1),
-        _ratio("the composite, likewise", (50_738, 51_086), needless_device, "composite", 0.1),
+        Claim("the same on disks", "not published", _count(gaining_for_disks, memory_for_disks), None, _ONE_READ),
+        Claim("queries that hardly change", "5 of 22", _count(steady, memory), about(len(steady), 5), _FASTER_CORES),
+        Claim("a query gets slower with more memory", "1 of 22", _count(slower, memory), len(slower) > 0, "other plans"),
+        _power("power: all in memory against a third, on flash", (38_550, 72_134), memory, _FASTER_CORES),
+        _power("power: flash against disks, a third in memory", (20_588, 38_550), flash, _ONE_READ),
+        _throughput("throughput: all in memory against a third, on flash", (21_475, 36_314), variants, _FASTER_CORES),
+        Claim(
+            "power hardly depends on the device if all is in memory", "67,713, 70,049, 72,111",
+            f"{geometric_mean(device.values()):.2f} × with flash", abs(geometric_mean(device.values()) - 1) < 0.1,
+            "the first reads of a table",
+        ),
         Claim(
             "nor does the device matter to any query then", "yes", _count(differing, device) + " by a quarter or more",
-            not differing, "",
+            not differing, "times of some tens of milliseconds, each measured once",
         ),
-        Claim("queries 2 and 12 gain most from flash", "2, 12", ", ".join(largest), set(largest) == {"Q2", "Q12"}, ""),
+        Claim(
+            "queries 2 and 12 gain most from flash", "2, 12", ", ".join(largest), set(largest) == {"Q2", "Q12"}, "other plans",
+        ),
         *_by_dop(_queries(records["dop"])),
     ]  # fmt: skip
 
@@ -77,16 +88,14 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
 
 def _by_dop(queries: QueryComparison) -> list[Claim]:
     [variant] = queries.variants
-    seconds = {dop: _seconds(queries, variant, dop) for dop in queries.dops}
-    made = []
-    for fewer, more in ((1, 2), (2, 4)):
-        times = _times(seconds[fewer], seconds[more])
-        slower = [query for query, gain in times.items() if gain < 1 / SLOWER]
-        made.append(
-            Claim(f"queries are slower with DOP {more} than with {fewer}", "“nasty surprises can and do occur”",
-                  _count(slower, times), len(slower) > 0, "")
-        )  # fmt: skip
-    return made
+    alone, both = (_seconds(queries, variant, dop) for dop in (1, 2))
+    times = _times(alone, both)
+    slower = [query for query, gain in times.items() if gain < 1 / SLOWER]
+    surprise = "“nasty surprises can and do occur”"
+    return [
+        Claim("queries are slower with DOP 2 than with 1", surprise, _count(slower, times), len(slower) > 0, "none is"),
+        Claim("queries are slower with DOP 4 than with 2", surprise, "–", None, "the server has two cores"),
+    ]
 
 
 def _queries(records: Sequence[Record]) -> QueryComparison:
@@ -110,18 +119,15 @@ def _count(names: Sequence[str], queries: Mapping[str, float]) -> str:
     return f"{len(names)} of {len(queries)}" + (f" ({', '.join(names)})" if 0 < len(names) < 7 else "")
 
 
-def _ratio(
-    text: str,
-    theirs: tuple[int, int],
-    variants: tuple[QueryVariant, QueryVariant],
-    name: Literal["power", "throughput", "composite"],
-    within: float | None = None,
-) -> Claim:
-    """Return a claim on the ratio of two variants' figures: its gain is about theirs, or no more than `within`."""
+def _power(text: str, theirs: tuple[int, int], times: Mapping[str, float], why: str) -> Claim:
+    """Return a claim on the geometric mean of the queries: power rounds each up to 0.1 s, which is too coarse here."""
+    published, ratio = theirs[1] / theirs[0], geometric_mean(times.values())
+    return Claim(text, f"{published:.2f} ×", f"{ratio:.2f} ×", about(ratio - 1, published - 1), why)
+
+
+def _throughput(text: str, theirs: tuple[int, int], variants: Mapping[str, QueryVariant], why: str) -> Claim:
     published = theirs[1] / theirs[0]
-    before, after = (getattr(variant, name) for variant in variants)
+    before, after = (variants[name].throughput for name in (THIRD_FLASH, ALL_FLASH))
     if not before or not after:
         return Claim(text, f"{published:.2f} ×", "–", None, "a query did not end")
-    ratio = after / before
-    holds = about(ratio - 1, published - 1) if within is None else abs(ratio - 1) < within
-    return Claim(text, f"{published:.2f} ×", f"{ratio:.2f} ×", holds, "")
+    return Claim(text, f"{published:.2f} ×", f"{after / before:.2f} ×", about(after / before - 1, published - 1), why)
