@@ -602,9 +602,11 @@ for steered, (told, untold) in MAILBOXES.items():
 # Runs of queries. --------------------------------------------------------------------------------------------
 
 
-def queries(runs: int = 3, plan_changed: bool = False, dops: Sequence[int | None] = (None,), **more: Any) -> list[Any]:
+def queries(
+    runs: int = 3, plan_changed: bool = False, dops: Sequence[int | None] = (None,), seconds: float = 9.0, **more: Any
+) -> list[Any]:
     """The findings and cautions of queries in two variants."""
-    cells = [QueryCell("Q1", dop, 9.0, 0.5, 1, plan_changed=plan_changed) for dop in dops]
+    cells = [QueryCell("Q1", dop, seconds, 0.5, 1, plan_changed=plan_changed) for dop in dops]
     variants = [
         QueryVariant(name, summaries.VDA, None, runs, 9.0, None, None, cells, 0.5, 1) for name in ("disks", "flash")
     ]
@@ -618,7 +620,7 @@ pairs(QueryKind.FEW_RUNS, lambda _: queries(runs=2), lambda _: queries())
 pairs(QueryKind.PLANS, lambda _: queries(plan_changed=True), lambda _: queries())
 pairs(QueryKind.PARALLEL, lambda _: queries(dops=(1, 4)), lambda _: queries(dops=(4,)))
 pairs(QueryKind.DOPS_IN_TURN, lambda _: queries(dops=(1, 4)), lambda _: queries(dops=(4,)))
-pairs(QueryKind.SMALL_SCALE, lambda _: queries(factor=0.01), lambda _: queries())
+pairs(QueryKind.ROUNDED_UP, lambda _: queries(seconds=0.09), lambda _: queries(seconds=0.1))
 pairs(QueryKind.OTHER_PARAMETERS, lambda _: queries(phase="throughput"), lambda _: queries())
 pairs(QueryKind.NO_TPC_RESULT, lambda _: queries(), lambda _: of_variants({}))
 

@@ -8,7 +8,7 @@ from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
 from stallmark.analysis.read.queries import REFRESH
-from stallmark.analysis.read.query_figures import geometric_mean
+from stallmark.analysis.read.query_figures import SHORTEST_S, geometric_mean
 from stallmark.analysis.run import RunSummary
 from stallmark.stats.thresholds import REPLICATES, SAME
 
@@ -18,13 +18,27 @@ FIGURES = ("power", "throughput", "composite")
 
 def query_cautions(compared: QueryComparison) -> list[Finding]:
     found = [caution(QueryKind.NO_TPC_RESULT)]
-    if compared.factor < 1:
-        found.append(caution(QueryKind.SMALL_SCALE, factor=compared.factor))
+    if rounded_up := _rounded_up(compared):
+        found.append(caution(QueryKind.ROUNDED_UP, variants=rounded_up))
     if len(compared.dops) > 1:
         found.append(caution(QueryKind.DOPS_IN_TURN))
     if compared.phase == "throughput":
         found.append(caution(QueryKind.OTHER_PARAMETERS))
     return found
+
+
+def _rounded_up(compared: QueryComparison) -> dict[str, int]:
+    """Return how many queries were quicker than power can tell, of each variant that has power and such queries."""
+    quick = {
+        variant.name: sum(
+            cell.seconds is not None and cell.seconds < SHORTEST_S
+            for cell in variant.cells
+            if cell.query not in REFRESH
+        )
+        for variant in compared.variants
+        if variant.power is not None
+    }
+    return {name: count for name, count in quick.items() if count}
 
 
 def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims: Claims) -> Iterator[Finding]:

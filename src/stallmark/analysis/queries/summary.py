@@ -18,7 +18,7 @@ class QueryKind(Kind):
     PARALLEL = "query_parallelism"
     FEW_RUNS = "few_runs_of_queries"
     NO_TPC_RESULT = "no_tpc_result"
-    SMALL_SCALE = "small_scale_factor"
+    ROUNDED_UP = "power_rounded_up"
     DOPS_IN_TURN = "parallelism_in_turn"
     OTHER_PARAMETERS = "streams_of_other_parameters"
 

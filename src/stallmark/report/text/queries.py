@@ -102,11 +102,12 @@ def _() -> str:
     )
 
 
-@says(QueryKind.SMALL_SCALE)
-def _(factor: float) -> str:
+@says(QueryKind.ROUNDED_UP)
+def _(variants: dict[str, int]) -> str:
+    counts = [f"{count} in {variant}" for variant, count in variants.items()]
     return (
-        f"A scale factor of {factor:g} is for trying out: its data fit in any memory, and its queries take less than "
-        "the tenth of a second that times are rounded to."
+        f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their times "
+        "power would be higher, and variants further apart. Compare times, or choose a larger scale factor."
     )
 
 
