@@ -107,7 +107,7 @@ def _(variants: dict[str, int]) -> str:
     counts = [f"{count} in {variant}" for variant, count in variants.items()]
     return (
         f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their times "
-        "power would be higher, and variants further apart. Compare times, or choose a larger scale factor."
+        "it would be higher. Compare times, or choose a larger scale factor."
     )
 
 
