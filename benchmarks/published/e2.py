@@ -78,10 +78,9 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
 
 
 def _figures(records: Sequence[Record]) -> dict[tuple[str, str, int], Figures]:
-    """Return the figures by load, device and users."""
+    """Return the figures of all transactions, as few are of one type, by load, device and users."""
     return {
-        (point.first.load, point.first.variant, point.first.count): Figures(
-            point.rate or 0.0, point.mean(lambda step: step.mean_ms) or float("inf")
-        )
-        for point in summarise_loads(records).points
+        (load, step.variant, step.users): Figures(step.throughput.tps, step.latency.mean_ms or float("inf"))
+        for load, summary in summarise_loads(records).loads.items()
+        for step in summary.steps
     }
