@@ -11,14 +11,10 @@ from stallmark.analysis.queries.summary import QueryComparison, QueryVariant
 from stallmark.record.reader import Record
 
 RUNS = {
-    "power": Run("power-memory-storage", ("workload.scale.factor=0.25", "queries={run: both, timeout: 20min}")),
+    "power": Run("power-memory-storage", ("queries={run: both, timeout: 20min}",)),
     "dop": Run(
         "power-memory-storage",
-        (
-            "workload.scale.factor=0.25",
-            "queries={run: each, dop: [1, 2]}",
-            "variants=[{name: 'all in memory, disks', buffer_pool: 130 %}]",
-        ),
+        ("queries={run: each, dop: [1, 2]}", "variants=[{name: 'all in memory, disks', buffer_pool: 130 %}]"),
     ),
 }
 THIRD_DISKS, ALL_DISKS, THIRD_FLASH, ALL_FLASH = (
