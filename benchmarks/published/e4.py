@@ -21,8 +21,8 @@ THIRD_DISKS, ALL_DISKS, THIRD_FLASH, ALL_FLASH = (
     "a third in memory, disks", "all in memory, disks", "a third in memory, flash", "all in memory, flash",
 )  # fmt: skip
 _ONE_READ = (
-    "the embedded server reads 128 KiB after 128 KiB (io_method = sync, so that each read is timed), SQL Server many at "
-    "once: 50 disks give a query what one gives"
+    "the embedded server reads 128 KiB after 128 KiB (io_method = sync, so that each read is timed), SQL Server many "
+    "at once: 50 disks give a query what one gives"
 )
 _FASTER_CORES = "two cores of today need less time for what is in memory than theirs, and as much for what is not"
 _PLANS = "other plans"
