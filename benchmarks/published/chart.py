@@ -9,6 +9,8 @@ from stallmark.report.style import COLOURS, FONT
 WIDTH, PLOT, LEFT, RIGHT, LINE = 520, 220, 62, 12, 20
 """px. The text is large enough to be read on a telephone, where the picture is a third narrower."""
 NAMES_IN_A_ROW = 2
+DASHES = ("none", "10 6", "2 5")
+"""Of lines in turn, so that those on top of each other are all seen."""
 
 
 def lines(
@@ -48,7 +50,10 @@ def lines(
         marks = [(x(place), y(value)) for place, value in enumerate(values) if value]
         if joined:
             path = "L".join(f"{across:.1f} {down:.1f}" for across, down in marks)
-            parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            parts.append(
+                f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2.5" '
+                f'stroke-dasharray="{DASHES[number % len(DASHES)]}"/>'
+            )
         parts += [f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4" fill="{colour}"/>' for across, down in marks]
     return "\n".join([*parts, "</svg>\n"])
 
@@ -60,7 +65,7 @@ def _axis(least: float, most: float) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 10, 100, … between these, with 2 and 5 of each if there are few."""
-    steps = (1, 2, 5) if high / low < 200 else (1,)
+    """Return 1, 10, 100, … between these, with more of each if there are few."""
+    steps = (1, 2, 3, 4, 5) if high / low < 8 else (1, 2, 5) if high / low < 200 else (1,)
     decades = range(floor(log10(low)), floor(log10(high)) + 1)
     return [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]

@@ -41,7 +41,7 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     writes = fmean(_means(steps, _write_share).values())
     cache, tier = tps[CACHE] / tps[DISKS] - 1, tps[TIER] / tps[DISKS] - 1
     quicker = {name: read_ms[DISKS] / read_ms[name] for name in hits}
-    latency = {name: f"{read_ms[DISKS]:.1f} → {read_ms[name]:.1f} ms, {hits[name]:.0%} from flash" for name in hits}
+    latency = {name: f"{read_ms[DISKS]:.1f} → {read_ms[name]:.1f} ms, {hits[name] * 100:.0f} % from flash" for name in hits}
     more = iops[TIER] / iops[DISKS]
     apart = max(reads.values()) / min(reads.values()) - 1
     warm = [f"{name} after {_warm_after(records['flash'], name)}" for name in (CACHE, TIER)]
@@ -112,7 +112,8 @@ def _write_share(step: StepSummary) -> float | None:
 
 def _warm_after(records: Sequence[Record], variant: str) -> str:
     times = [_warm_s(record) for record in records if record.manifest.variant.name == variant]
-    return f"{min(times):.0f} to {max(times):.0f} s"
+    first, last = f"{min(times):.0f}", f"{max(times):.0f} s"
+    return last if last == f"{first} s" else f"{first} to {last}"
 
 
 def _warm_s(record: Record) -> float:

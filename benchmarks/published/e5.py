@@ -55,14 +55,14 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
     cells = summarise_loads(records["cells"]).cells
     series = {"linear": [step.cells / cells[0].cells for step in cells]}
     series |= {title: [_relative(cells, step, load) for step in cells] for load, title in LOADS.items()}
-    return lines("Rate against one cell", "×", [f"{step.cells} cells" for step in cells], series)
+    return lines("Rate against one cell, by the number of cells", "×", [str(step.cells) for step in cells], series)
 
 
 def _scaling(cells: Sequence[CellsStep], load: str, title: str) -> Claim:
     relative = _relative(cells, cells[-1], load)
     ours = f"{relative:.1f} × with {cells[-1].cells}"
     holds = about(relative, MAILBOXES) if load == "mail" else relative >= LINEAR * cells[-1].cells
-    return Claim(f"{title} grow nearly linearly", THEIRS[load], ours, holds, _QUEUES)
+    return Claim(f"{title} grow nearly linearly", THEIRS[load], ours, holds, "likewise" if load == "web" else _QUEUES)
 
 
 def _relative(cells: Sequence[CellsStep], step: CellsStep, load: str) -> float:
@@ -91,4 +91,4 @@ def _point(step: CellsStep, load: str) -> LoadPoint:
 
 def _cpu(step: CellsStep) -> str:
     busy = step.whole.mean(lambda whole: whole.cpu_busy_share)
-    return "–" if busy is None else f"{busy:.0%}"
+    return "–" if busy is None else f"{busy * 100:.0f} %"

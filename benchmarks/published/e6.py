@@ -65,7 +65,7 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
             "256 I/Os under way at that rate take no longer (Little's law): seconds need fewer I/Os, as theirs had",
         ),
         Claim(
-            "it grows at least as the outstanding I/Os do, from 2 to 32", "yes", f"{slower:.0f} × for 16 ×", slower > 8,
+            "it grows nearly as the outstanding I/Os do, from 2 to 32", "yes", f"{slower:.0f} × for 16 ×", slower > 8,
             _IN_ORDER,
         ),
         Claim(
@@ -81,7 +81,7 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
 def chart(records: Mapping[str, Sequence[Record]]) -> str:
     runs = summarise_probes(records["saturation"]).runs
     series = {run.variant: [_steps(run, READS)[depth].mean_ms for depth in OUTSTANDING] for run in runs}
-    title = "8 KiB random reads: mean latency by I/Os outstanding in each thread"
+    title = "Mean latency of 8 KiB random reads by outstanding I/Os"
     return lines(title, "ms", [str(depth) for depth in OUTSTANDING], series)
 
 
