@@ -58,11 +58,13 @@ compiler:
 	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
 		{ echo "The emulated disk needs a C compiler: apt-get install gcc libc6-dev."; exit 1; }
 
-# Tests of pages, of raw storage and of SQL Server's part skip, and say so, where this cannot install what they need.
+# Tests of pages, raw storage, connection poolers and SQL Server's part skip, and say so, where this cannot install what
+# they need.
 packages:
 	@wanted=; \
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || wanted=" chromium"; \
 	command -v fio >/dev/null || wanted="$$wanted fio"; \
+	PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || wanted="$$wanted pgbouncer"; \
 	$(BIN)/python -c 'import pyodbc' 2>/dev/null || wanted="$$wanted libodbc2 libgssapi-krb5-2"; \
 	test -z "$$wanted" || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing$$wanted for the tests …" && \
 		apt-get update -qq && apt-get install -y -qq $$wanted >/dev/null; } || \

@@ -3,13 +3,14 @@
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import sqlalchemy as sa
 
 from stallmark import format
 from stallmark.engines.base import Engine
+from stallmark.engines.server_session import ServerSession
 from stallmark.errors import StallmarkError
 from stallmark.loaders import compressibility, ledger, loader_pool
 from stallmark.loaders.find import loader_for
@@ -36,13 +37,15 @@ class Buildable(Protocol):
 @dataclass(frozen=True)
 class BuildProgress:
     """The progress of a build. `rows_total` are those that will be in when it has loaded its part; `bytes` are those
-    sent to the server. After the load only `phase` changes, and `done`, the share of it."""
+    sent to the server. After the load only `phase` changes, and `done`, the share of it. `behind`: the sessions with a
+    lock that is waited for."""
 
     phase: str
     rows: int
     rows_total: int
     bytes: int
     done: float = 0.0
+    behind: tuple[ServerSession, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def build(
         progress(now)
 
     def waiting() -> None:
-        follow(replace(at, phase="waiting for another build"))
+        follow(replace(at, phase="waiting for another build", behind=tuple(deploy.blockers(engine))))
 
     with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine, waiting):
         found = recognise(engine, workload, scale, seed)

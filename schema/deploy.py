@@ -22,6 +22,7 @@ from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSche
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.server_session import ServerSession
 from stallmark.errors import CallFailed, NoConnection, StallmarkError, as_reason
 from stallmark.schema import size, violations
 from stallmark.schema.ddl import Ddl
@@ -70,6 +71,35 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
             notice.cancel()
             notice.join()
         yield
+
+
+def blockers(engine: Engine) -> list[ServerSession]:
+    """Return the sessions that keep one of ours from a lock; none if the server does not say."""
+    try:
+        return engine.blockers()
+    except (StallmarkError, CallFailed):  # what waits goes on to wait
+        return []
+
+
+@contextmanager
+def telling_blockers(engine: Engine, say: Callable[[Sequence[ServerSession]], Any]) -> Iterator[None]:
+    """Call `say`, in another thread, with the sessions that keep one of ours from a lock for a while."""
+    done = threading.Event()
+
+    def watch() -> None:
+        before: list[ServerSession] = []
+        while not done.wait(SAY_AFTER_S):
+            if (now := blockers(engine)) and now != before:
+                say(now)
+            before = now
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 @contextmanager

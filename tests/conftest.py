@@ -35,7 +35,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 BANK_SCALE = {"branches": 1}
 _numbers = itertools.count(1)
 
-SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_databases", "remote", "sql_server")}
+SERVERS = {
+    f"support.{name}" for name in ("clusters", "embedded_servers", "kept_databases", "poolers", "remote", "sql_server")
+}
 """Modules whose fixtures start database servers."""
 
 SLOW = (

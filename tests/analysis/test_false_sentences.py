@@ -27,7 +27,7 @@ from stallmark.analysis.above_device import AboveKind
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, device_verdict
-from stallmark.analysis.bottleneck.summary import Law, LawKind, StepCause
+from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
@@ -931,6 +931,10 @@ ELSEWHERE: dict[Kind, str] = {
     ValidityKind.LITTLES_LAW: f"{VALID}test_littles_law_that_does_not_close_is_said",
     ValidityKind.NOT_CONNECTED: f"{VALID}test_users_who_still_log_in_are_missing_and_not_the_drivers_overhead",
     ValidityKind.TRANSACTIONS_FAILED: f"{VALID}test_errors_are_kept_and_many_failures_invalidate",
+    ValidityKind.SERVER_STARTED: "analysis/test_server_lost.py::test_one_that_started_before_is",
+    ValidityKind.CONNECTIONS_LOST:
+        "analysis/test_server_lost.py::test_connections_lost_one_by_one_are_no_loss_of_the_server",
+    NoteKind.SERVER_LOST: "analysis/test_server_lost.py::test_one_that_started_before_is",
     ValidityKind.COUNTERS_BEGAN_AGAIN:
         "analysis/test_summary.py::test_counters_that_begin_again_in_the_warm_up_do_no_harm",
     SteadyKind.TREND: "analysis/test_steadiness.py::test_a_drift_too_small_to_matter_does_no_harm_however_sure_it_is",

@@ -5,10 +5,14 @@ import os
 import re
 import shlex
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 from support.command_line import stallmark
+from support.waiting import eventually
 
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
@@ -18,6 +22,7 @@ from stallmark.engines.postgres.embedded.ownership import claim
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import WorkloadChoice
+from stallmark.schema.deploy import SAY_AFTER_S
 from stallmark.transactions.bank import WORKLOAD
 
 SCALE = {"branches": 1}
@@ -160,6 +165,25 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     done = stallmark("db", "remove", "--yes", *url)
     assert done.exit_code == 0 and set(database.schemas_in_use()) == {"mine"}, done.output
     assert database.query("SELECT number FROM mine.kept") == [(1,)]
+
+
+def test_a_drop_that_waits_for_a_lock_says_whose(database: EmbeddedEngine):
+    build(database, WORKLOAD, SCALE, 1, workers=1)
+    with psycopg.connect(database.spec(), application_name="psql") as other:
+        other.execute("SELECT * FROM bank.accounts LIMIT 1")
+        pid = other.info.backend_pid
+
+        def let_go() -> None:
+            eventually(database.blockers)
+            time.sleep(2 * SAY_AFTER_S)
+            other.rollback()
+
+        with ThreadPoolExecutor() as pool:
+            released = pool.submit(let_go)
+            result = stallmark("db", "remove", "--yes", "--server", database.spec())
+            released.result()
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count(f"Waiting for a lock that session {pid} (psql, of") == 1
 
 
 def test_a_workload_of_another_version_is_not_dropped(database: EmbeddedEngine):

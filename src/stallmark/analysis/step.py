@@ -8,6 +8,8 @@ from stallmark.analysis.bottleneck.attribution import divide_io, of_data_files
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.bottleneck.laws import cpu_cores
 from stallmark.analysis.bottleneck.step import StepFigures, step_cause
+from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
+from stallmark.analysis.finding import info
 from stallmark.analysis.probe.against_database import against_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
@@ -44,6 +46,7 @@ from stallmark.analysis.validity.driver_bound import driver_bound
 from stallmark.analysis.validity.foreign_cpu import foreign_cpu_share
 from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
 from stallmark.analysis.validity.judge import Validity
+from stallmark.analysis.validity.server_lost import server_lost
 from stallmark.analysis.validity.service_level import judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
@@ -91,14 +94,19 @@ def summarise_step(
     # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
     alone = not (step.beside or step.streams or manifest.variant.during)
     divided = divide_io(io, seen, own_cpu(load, io, interval), interval, alone)
-    verdict = device_verdict(
-        wait_share,
-        data_busy=busy if spindles["data"] else None,
-        wal_busy=wal_busy if spindles["wal"] else None,
-        cpu_busy=cpu,
-        wal_apart=io.wal_device is not None,
-        divided=(of_data_files(divided, seen), divided["log"]),
-        cpu_own=cpu_own,
+    lost = list(server_lost(load, errors, io.server_starts, interval))
+    verdict = (
+        None
+        if lost
+        else device_verdict(
+            wait_share,
+            data_busy=busy if spindles["data"] else None,
+            wal_busy=wal_busy if spindles["wal"] else None,
+            cpu_busy=cpu,
+            wal_apart=io.wal_device is not None,
+            divided=(of_data_files(divided, seen), divided["log"]),
+            cpu_own=cpu_own,
+        )
     )
     foreign_cpu = foreign_cpu_share(manifest, load, io, state, interval)
     late = [_late(device) for device in devices.values()]
@@ -124,6 +132,13 @@ def summarise_step(
     figures = StepFigures(
         throughput.result_tps, data, data_device, state.cpu_process_share if state else None, server_waits
     )
+    cause = None
+    if not manifest.queries:
+        cause = (
+            StepCause(None, notes=[info(NoteKind.SERVER_LOST)])
+            if lost
+            else step_cause(figures, manifest, load, io, wait_parts, interval, divided)
+        )
     return StepSummary(
         key=key,
         run=record.folder.name,
@@ -185,6 +200,7 @@ def summarise_step(
         ),
         validity=StepValidity(
             invalid=[
+                *lost,
                 *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound), foreign_cpu),
                 *(gate.failure for gate in gates if gate.failure and gate.voids),
                 *storage_errors(record),
@@ -199,14 +215,14 @@ def summarise_step(
         bottleneck=Bottleneck(
             device_verdict=verdict,
             is_device=IS_BOTTLENECK.get(DeviceKind(verdict.kind)) if verdict else None,
-            correlations=list(_correlations(load, io, interval)),
+            correlations=[] if lost else list(_correlations(load, io, interval)),
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
         io_per_mailbox=None  # of several loads it is said of the one that was steered
         if manifest.loads
         else summarise_io_per_mailbox(step.steered, data, apart_iops(load, manifest.workload.transactions, interval)),
-        cause=None if manifest.queries else step_cause(figures, manifest, load, io, wait_parts, interval, divided),
+        cause=cause,
         beside=step.beside,
         cells=step.cells,
     )

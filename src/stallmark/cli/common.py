@@ -99,14 +99,15 @@ def server_option(*, without: str = "", required: bool = False) -> Callable:
 def target_options(command: Callable) -> Callable:
     @server_option(without="Without it: the embedded PostgreSQL.")
     @click.option("--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server.")
+    @click.option("--shared", is_flag=True, help="Others may have tables and sessions in the database.")
     @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of the embedded database.")
     @click.option("--wal-dir", type=click.Path(path_type=Path), help="Folder of its WAL, on another device.")
     @click.option("--port", type=click.IntRange(1, 65535), help="Also listen on 127.0.0.1 at this port.")
     @wraps(command)
-    def with_target(server, data_dir, wal_dir, port, drop_caches, **others):
+    def with_target(server, data_dir, wal_dir, port, drop_caches, shared, **others):
         from stallmark.experiment.target import Target
 
-        return command(target=Target(server, data_dir, wal_dir, port, drop_caches), **others)
+        return command(target=Target(server, data_dir, wal_dir, port, drop_caches, shared), **others)
 
     return with_target
 

@@ -3,7 +3,7 @@
 import difflib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ import click
 from stallmark import format
 from stallmark.cli.build import build
 from stallmark.cli.check import check
-from stallmark.cli.common import Group, escape, json_option, out, server_option, tell
+from stallmark.cli.common import Group, err, escape, json_option, out, server_option, tell
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
     from stallmark.engines.postgres.embedded.found import FoundDatabase
+    from stallmark.engines.server_session import ServerSession
     from stallmark.loaders.ledger import Entry
 
 _NO_NAME = "A server by URL holds one database: leave NAME out, and name the database in the URL."
@@ -186,6 +187,7 @@ def _opened(url: str):
 
 def _drop(url: str, *, yes: bool) -> None:
     from stallmark.loaders import ledger
+    from stallmark.schema.deploy import telling_blockers
     from stallmark.schema.drop import drop_schemas
     from stallmark.transactions import find_workload, known_name
 
@@ -197,13 +199,17 @@ def _drop(url: str, *, yes: bool) -> None:
             raise StallmarkError(_unconfirmed(entry, engine))
         workload = find_workload(known_name(entry.identity.workload))  # another version may have made it
         try:
-            with engine.hold():
+            with engine.hold(), telling_blockers(engine, _say_blockers):
                 gone = drop_schemas(engine, [workload.metadata])
         except CallFailed as error:
             raise StallmarkError(
                 f"Not all was dropped: {error.message.rstrip('.')}. Remove what keeps it, then give this command again."
             ) from error
     tell(out, escape(f"Dropped: schemas {', '.join(gone)}. All else in the database is as it was."))
+
+
+def _say_blockers(sessions: "Sequence[ServerSession]") -> None:
+    tell(err, escape(f"Waiting for a lock that {' and '.join(map(str, sessions))} holds."))
 
 
 def _unconfirmed(entry: "Entry", engine: "Engine") -> str:

@@ -15,9 +15,10 @@ from stallmark import format
 from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
 from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
 from stallmark.engines.examined import Availability, Examined
-from stallmark.errors import StallmarkError, as_reason
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 
 if TYPE_CHECKING:
+    from stallmark.engines.base import Engine
     from stallmark.experiment.target import Target
 
 DEMO_BYTES = 2 << 30
@@ -132,6 +133,7 @@ def _server(url: str) -> Iterator[Examined]:
         yield Examined("server", "missing", str(error))
         return
     yield from engine.examine()
+    yield from _others(engine)
     abilities = {
         "cap memory": engine.memory,
         "cold cache": engine.caches,
@@ -150,3 +152,15 @@ def _server(url: str) -> Iterator[Examined]:
             yield Examined(collector.title, "ok", "can be measured.")
     for why, titles in limits.items():
         yield Examined(", ".join(titles), "limited", why)
+
+
+def _others(engine: "Engine") -> Iterator[Examined]:
+    from stallmark.experiment.others import others_in
+
+    try:
+        found = others_in(engine)
+    except (StallmarkError, CallFailed) as error:
+        yield Examined("others", "limited", f"what others have in the database is not known ({as_reason(error)}).")
+        return
+    if found:
+        yield Examined("others", "limited", f"the database holds {found}: a build or a run there needs --shared.")

@@ -28,6 +28,7 @@ from stallmark.engines.abilities import (
 )
 from stallmark.engines.examined import Examined
 from stallmark.engines.queries import QuerySession
+from stallmark.engines.server_session import ServerSession
 from stallmark.errors import CallFailed
 
 if TYPE_CHECKING:
@@ -309,6 +310,18 @@ class Engine(ABC):
 
         What this login may not see is missing.
         """
+
+    def other_sessions(self) -> list[ServerSession]:
+        """Return the sessions in the database that are not Stallmark's, as far as this login may see them."""
+        return []
+
+    def blockers(self) -> list[ServerSession]:
+        """Return the sessions that keep one of ours in the database from a lock, as far as this login may see them."""
+        return []
+
+    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
+        """Return why nothing can be written in the database, as a sentence, or None. `schemas`: those of a workload."""
+        return None
 
     def unfit(self) -> str | None:
         """Return why no workload can be built in the database as it is set, as a sentence; None when it can."""

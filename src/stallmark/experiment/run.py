@@ -110,7 +110,7 @@ class AnyRun(ABC):
             took = Took(prepare_s=_since(self._began))
             writer.update(took=took)
             began = time.monotonic()
-            reason = self._drive(writer)
+            reason = self._drive(writer) or self._watch.look()
             if reason is None:
                 took, began = took.changed(load_s=_since(began)), time.monotonic()
                 try:
@@ -329,9 +329,15 @@ class Watch:
         self._stopping.set()
         self._thread.join()
 
-    def _run(self) -> None:
-        while self.why is None and not self._stopping.wait(WATCH_EVERY_S):
+    def look(self) -> str | None:
+        """Check now, for one thread at a time, and return `why`."""
+        if self.why is None:
             try:
                 self._check()
             except StallmarkError as error:
                 self.why = as_reason(error)
+        return self.why
+
+    def _run(self) -> None:
+        while self.why is None and not self._stopping.wait(WATCH_EVERY_S):
+            self.look()

@@ -15,10 +15,13 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.load_specs import most_sessions
+from stallmark.experiment.others import refuse_others
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
+from stallmark.schema.deploy import schemas_of
 from stallmark.schema.several import are_apart, parts_of
+from stallmark.transactions import find_workload
 
 FSTAB = Path("/etc/fstab")
 
@@ -52,7 +55,8 @@ def server_url(text: str) -> str:
 class Target:
     """A server by `url`, or the embedded one where `url` is None; the next three fields then place it.
 
-    `may_drop_caches` allows emptying the caches of a server that others may use.
+    `may_drop_caches` allows emptying the caches of a server that others may use, `may_share` load on a database in
+    which others have something.
     """
 
     url: str | None = None
@@ -60,6 +64,7 @@ class Target:
     wal_dir: Path | None = None
     port: int | None = None
     may_drop_caches: bool = False
+    may_share: bool = False
 
     def __post_init__(self) -> None:
         if self.url and (self.data_dir or self.wal_dir or self.port):
@@ -75,6 +80,18 @@ class Target:
     def is_absent(self, choice: WorkloadChoice) -> bool:
         """Tell whether there is no embedded database in its place. False for a URL: only the server could tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
+
+    def refuse_writing(self, engine: Engine, choice: WorkloadChoice) -> None:
+        """Raise StallmarkError if a database cannot be written, or others have something in it and nothing was said of
+        that. The embedded one is nobody else's."""
+        if not self.url:
+            return
+        schemas = schemas_of(find_workload(choice.name).metadata)
+        for database in engine.databases():
+            if why := database.why_not_writable(schemas):
+                raise StallmarkError(why)
+        if not self.may_share:
+            refuse_others(engine)
 
     @contextmanager
     def engine(

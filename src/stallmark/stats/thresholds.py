@@ -66,6 +66,10 @@ GAP_S = 3.0
 """Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed. Of a
 collector with a longer interval, so many intervals."""
 
+LOST_WITHIN_S = 10
+"""Seconds within which a server that is lost is missed by all its users: each at its next call. As many connections
+lost one by one over a whole step are no loss of the server."""
+
 DATED_ROUGHLY = 0.01
 """Share of the measured interval by which the dates of its first and last sample may be off, and with them every rate:
 a fifth of what is called a difference (SAME)."""

@@ -35,6 +35,7 @@ class LawKind(Kind):
 class NoteKind(Kind):
     """Reasons why something could not be computed for a step."""
 
+    SERVER_LOST = "server_lost_in_step"
     NOT_LOOKED_AT = "sessions_not_looked_at"
     NOTHING_ENDED = "no_transaction_of_users_ended"
     NOTHING_COUNTED = "no_transaction_of_the_result_committed"

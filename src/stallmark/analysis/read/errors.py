@@ -18,6 +18,8 @@ from stallmark.stats.thresholds import BURST, BURST_CALLS
 CONTENTION = frozenset(str(kind) for kind in ErrorClass if kind.retryable)
 """Error classes by which a server ends one of several transactions that conflict."""
 
+_LOST = frozenset({str(ErrorClass.CONNECTION_LOST), str(ErrorClass.UNKNOWN_OUTCOME)})
+
 
 @dataclass(frozen=True)
 class ErrorSummary:
@@ -71,6 +73,10 @@ class Errors:
         return self._sum(
             self.attempts, (k for k in self.attempts if k.transaction == transaction and k.error_class in CONTENTION)
         )
+
+    def lost_connections(self) -> np.ndarray:
+        """Return the connections per second that were lost under a call."""
+        return self._sum(self.attempts, (key for key in self.attempts if key.error_class in _LOST))
 
     def bursts(self, load: Load, interval: Interval) -> Iterator[Finding]:
         """Yield each transaction and error class of which many calls failed at once."""

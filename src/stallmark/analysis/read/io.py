@@ -7,6 +7,7 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.server_starts import server_starts
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.untimed import LOG_TIMES, TIMES, read_untimed, untimed_spans
 from stallmark.record.devices import is_data_emulated
@@ -76,6 +77,8 @@ class Io:
     cpu_pressure: Counters | None = None  # time in which anything waited for a CPU
     kernel_cpu: Counters | None = None  # of the kernel's threads on the server's machine
     client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
+    server_starts: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    """The times between which the server had another start."""
     untimed: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Of "data" and "wal", if the server did not time its I/O for a while: begin and end of each such gap between
     samples. The totals are unknown there."""
@@ -118,6 +121,7 @@ def read_io(record: Record) -> Io:
         cpu_pressure=read_counters(record, "host", ["cpu_stalled_s"]).get(""),
         kernel_cpu=read_counters(record, "kernel_cpu", ["system_s"]).get(""),
         client_cpu=None if has_raw else _client_cpu(record),
+        server_starts=server_starts(record),
         untimed=untimed,
     )
 

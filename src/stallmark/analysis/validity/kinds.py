@@ -11,6 +11,8 @@ class ValidityKind(Kind):
     RUN_INCOMPLETE = "run_incomplete"
     ENDED_EARLY = "ended_early"
     LOADS_MISSED = "loads_missed"
+    SERVER_STARTED = "server_started"
+    CONNECTIONS_LOST = "connections_lost"
     COUNTERS_BEGAN_AGAIN = "counters_began_again"
     NOT_TIMED = "io_not_timed"
     COUNTERS_INCOMPLETE = "counters_incomplete"

@@ -1,7 +1,7 @@
 """SQL Server 2017 and later, by URL, over pyodbc and Microsoft's ODBC driver."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +11,13 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import NoDevices, Placement, VariantSetting
 from stallmark.engines.base import Engine, ServerSettings
 from stallmark.engines.examined import Examined
-from stallmark.engines.mssql import compatibility, lock, settings
+from stallmark.engines.mssql import compatibility, lock, server_sessions, settings
 from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill
 from stallmark.engines.mssql.copier import INSERTED_INSTEAD, Copier, NoBulkCopy
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.examine import examine
+from stallmark.engines.mssql.examine import UPDATEABILITY, examine
 from stallmark.engines.mssql.maintenance import maintenance
 from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
 from stallmark.engines.mssql.odbc import api
@@ -29,6 +29,7 @@ from stallmark.engines.mssql.session import MssqlSession
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.versioning import RowVersioning
 from stallmark.engines.server_process import SLOW_START_S, find_server, is_here, shares_paths
+from stallmark.engines.server_session import ServerSession
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.stopping import StopSignal, undisturbed
 
@@ -130,6 +131,24 @@ class MssqlEngine(Server, Engine):
 
     def schemas_in_use(self) -> dict[str, str]:
         return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
+
+    def other_sessions(self) -> list[ServerSession]:
+        return server_sessions.other_sessions(self)
+
+    def blockers(self) -> list[ServerSession]:
+        return server_sessions.blockers(self)
+
+    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
+        try:
+            [(updateability,)] = self.query(UPDATEABILITY)
+        except CallFailed:  # not known
+            return None
+        if updateability != "READ_ONLY":
+            return None
+        return (
+            f"{self.where} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
+            "ALTER DATABASE … SET READ_WRITE."
+        )
 
     def bytes_used(self) -> int:
         """Return the bytes allocated to tables and indexes; 0 where that is not known. The files may be larger."""

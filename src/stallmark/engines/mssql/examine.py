@@ -19,7 +19,7 @@ _WITHOUT = {
 _ISOLATION = "SET TRANSACTION ISOLATION LEVEL {isolation}; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 _RECOVERY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Recovery') AS nvarchar(60))"
-_READ_ONLY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
+UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
 
 
 def examine(server: Server) -> Iterator[Examined]:
@@ -98,7 +98,7 @@ def _driver(server: Server) -> str:
 def _rights(server: Server) -> Iterator[Examined]:
     try:
         granted = _granted(server)
-        [(updateability,)] = server.query(_READ_ONLY)
+        [(updateability,)] = server.query(UPDATEABILITY)
     except CallFailed as error:
         yield Examined("rights", "limited", f"the server does not tell what this login may do ({error.message}).")
         return

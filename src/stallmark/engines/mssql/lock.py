@@ -7,6 +7,7 @@ from typing import Any
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.server_sessions import lock_holders
 from stallmark.engines.mssql.sql import rows
 from stallmark.errors import CallFailed, ErrorClass, RunLockTaken, StallmarkError
 
@@ -24,8 +25,8 @@ CHECK_WITHIN_S = 5
 
 # What sp_getapplock returns below 0, and what it means for us.
 _NOT_TAKEN = {
-    -1: "Another Stallmark drives {server}: two runs would disturb each other, and restore each other's settings. "
-    "Wait for it, or stop it.",
+    -1: "Another Stallmark drives {server}{holder}: two runs would disturb each other, and restore each other's "
+    "settings. Wait for it, or stop it.",
     -2: "The lock on {server} that every run takes was asked for and cancelled: run again.",
     -3: "The lock on {server} that every run takes was refused as the victim of a deadlock: run again.",
 }
@@ -51,7 +52,8 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
         if taken < 0:
             sentence = _NOT_TAKEN.get(taken, _FAILED)
             kind = RunLockTaken if taken == -1 else StallmarkError
-            raise kind(sentence.format(server=server.address.server, taken=taken))
+            holder = next((f" by {one}" for one in lock_holders(place, "stallmark.run")), "") if taken == -1 else ""
+            raise kind(sentence.format(server=server.address.server, taken=taken, holder=holder))
         connection.timeout = CHECK_WITHIN_S
         name = place.name()
         yield lambda: _check(connection, place, name)

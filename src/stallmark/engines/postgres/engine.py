@@ -1,11 +1,11 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -24,12 +24,15 @@ from stallmark.engines.abilities import (
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
+from stallmark.engines.examined import Examined
+from stallmark.engines.postgres import direct, lock, own_settings, writable
 from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
 from stallmark.engines.postgres.maintenance import maintenance
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.engines.postgres.session import PostgresSession
 from stallmark.engines.server_process import find_server, is_here, shares_paths
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
+from stallmark.engines.server_session import ServerSession
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +81,17 @@ _SETTINGS = [
 ]
 
 
+_SETTINGS_READ = """
+SELECT name, current_setting(name) FROM pg_settings
+ WHERE name = ANY(%s) OR (source IN ('global', 'database', 'user', 'database user') AND name NOT LIKE '%%.%%')
+ ORDER BY name
+"""
 _RESTART = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
+
+
+Opened = TypeVar("Opened")
+_BEFORE_17: set[str] = set()
+"""Addresses at which an older server refused a session for `own_settings.SINCE_17`."""
 
 
 class PostgresEngine(Engine):
@@ -120,13 +133,32 @@ class PostgresEngine(Engine):
                 "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
             )
 
-    def conninfo(self, application: str) -> str:
-        return make_conninfo(self._url, application_name=application, connect_timeout=10, client_encoding="UTF8")
+    def open(self, connect: Callable[[str], Opened], application: str, more_options: str = "") -> Opened:
+        """Return what `connect` opens with the settings of our sessions, and these options behind them."""
+        try:
+            return connect(self._conninfo(application, more_options))
+        except (psycopg.OperationalError, CallFailed) as error:
+            if own_settings.SINCE_17 not in str(error) or self._address in _BEFORE_17:
+                raise
+        _BEFORE_17.add(self._address)
+        return connect(self._conninfo(application, more_options))
+
+    def _conninfo(self, application: str, more_options: str) -> str:
+        own = own_settings.options(self._parameters.get("options"), is_before_17=self._address in _BEFORE_17)
+        return make_conninfo(
+            self._url,
+            application_name=application,
+            connect_timeout=10,
+            client_encoding="UTF8",
+            options=f"{own} {more_options}".rstrip(),
+        )
 
     def connect(self, application: str = "stallmark-collector") -> psycopg.Connection:
         try:
-            return psycopg.connect(self.conninfo(application), autocommit=True)
+            return self.open(lambda text: psycopg.connect(text, autocommit=True), application)
         except psycopg.OperationalError as error:
+            if direct.refused_by_pooler(error):
+                raise NoConnection(direct.sentence(self, first_line(error))) from None
             ports = str(self._parameters.get("port", ""))
             hint = did_you_mean("postgresql", int(ports) if ports.isdigit() else None)
             raise NoConnection(
@@ -148,16 +180,10 @@ class PostgresEngine(Engine):
         return CallFailed(kind, code or "08006", first_line(error))
 
     def session(self, call_timeout_s: float, application: str = "stallmark-user") -> PostgresSession:
-        return PostgresSession(self._user_conninfo(call_timeout_s, application))
+        return self.open(PostgresSession, application, _timeout(call_timeout_s))
 
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> PostgresQueries:
-        return PostgresQueries(self._user_conninfo(timeout_s, application))
-
-    def _user_conninfo(self, timeout_s: float, application: str) -> str:
-        timeout = f"-c statement_timeout={round(timeout_s * 1000)}"
-        isolation = r"-c default_transaction_isolation=read\ committed"  # whatever the server's is
-        options = f"{self._parameters.get('options', '')} {timeout} {isolation}".strip()
-        return make_conninfo(self.conninfo(application), options=options)
+        return self.open(PostgresQueries, application, _timeout(timeout_s))
 
     @contextmanager
     def bulk_writer(self) -> Iterator["PostgresBulkWriter"]:
@@ -177,8 +203,11 @@ class PostgresEngine(Engine):
     @property
     def where(self) -> str:
         """Return host, port and database, for messages: never the password."""
-        known = self._parameters
-        return f"{known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
+        return f"{self._address}/{self._parameters.get('dbname', '')}"
+
+    @property
+    def _address(self) -> str:
+        return f"{self._parameters.get('host', 'localhost')}:{self._parameters.get('port', 5432)}"
 
     def database_name(self) -> str:
         [(name,)] = self.query("SELECT current_database()")
@@ -196,7 +225,7 @@ class PostgresEngine(Engine):
         except CallFailed as error:
             raise StallmarkError(
                 f"The database {name} is not on {self.where} and could not be made ({error.message}): create it, or "
-                f"ALTER ROLE {self._parameters.get('user', 'the user')} CREATEDB."
+                f"ALTER ROLE {self.user} CREATEDB."
             ) from None
 
     def identity(self) -> ServerIdentity:
@@ -212,12 +241,12 @@ class PostgresEngine(Engine):
                 f"{self.where} runs PostgreSQL {text}; Stallmark needs {OLDEST_MAJOR} or later, "
                 "because older servers do not say what their I/O waited for (pg_stat_io)."
             )
+        direct.refuse_indirect(self)
         return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)
 
     def settings(self) -> ServerSettings:
-        rows = self.query(
-            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [_SETTINGS]
-        )
+        """Return what decides I/O, and all that role or database give to sessions."""
+        rows = self.query(_SETTINGS_READ, [_SETTINGS])
         return ServerSettings(dict(rows), placement=dict(self.query(sql_file.read(__package__, "tablespaces"))))
 
     def settle(self, table: str) -> None:
@@ -262,34 +291,35 @@ class PostgresEngine(Engine):
         )
         return most - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
 
-    @contextmanager
-    def hold(self) -> Iterator[Callable[[], None]]:
-        """Hold a lock in the database while a run lasts; it ends with its session, whatever happens to us."""
-        connection = self.connect("stallmark-run")
-        try:
-            row = connection.execute("SELECT pg_try_advisory_lock(hashtext('stallmark.run'))").fetchone()
-            if row != (True,):
-                raise RunLockTaken(
-                    f"Another Stallmark drives {self.where}: two runs would disturb each other: wait for it."
-                )
-            try:
-                yield lambda: self._check(connection)
-            finally:
-                with suppress(psycopg.OperationalError):  # then it went with its session
-                    # A session that is closed lets go of it when its process comes to its end: too late for who asks
-                    # at once.
-                    connection.execute("SELECT pg_advisory_unlock(hashtext('stallmark.run'))")
-        finally:
-            connection.close()
+    def hold(self) -> AbstractContextManager[Callable[[], None]]:
+        return lock.hold(self)
 
-    def _check(self, connection: psycopg.Connection) -> None:
-        try:
-            connection.execute("SELECT 1")
-        except psycopg.OperationalError as error:
-            raise StallmarkError(
-                f"The lock on {self.where} that every run takes is gone ({first_line(error)}): another run may have "
-                "begun, so this one ends: run again."
-            ) from None
+    def blockers(self) -> list[ServerSession]:
+        return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "blockers"))]
+
+    def other_sessions(self) -> list[ServerSession]:
+        return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "other_sessions"))]
+
+    def role_settings(self) -> list[tuple[str, str, str]]:
+        """Return what the role, the database or both give to our sessions: name, value, and the first words of the
+        statement that gives another one. What counts first stands first."""
+        return self.query(sql_file.read(__package__, "role_settings"))
+
+    @property
+    def user(self) -> str:
+        return str(self._parameters.get("user") or "the user")
+
+    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
+        return writable.why_reads_only(self) or writable.why_no_right(self, schemas)
+
+    def examine(self) -> Iterator[Examined]:
+        if why := writable.why_reads_only(self):
+            yield Examined("writing", "missing", why)
+        elif why := writable.why_no_right(self, ()):
+            yield Examined("rights", "limited", why)
+        for name, value, statement in self.role_settings():
+            ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
+            yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 
     def schemas_in_use(self) -> dict[str, str]:
         return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
@@ -302,8 +332,12 @@ class PostgresEngine(Engine):
                 raise
             raise StallmarkError(
                 f"{self.where} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
-                f"GRANT pg_checkpoint TO {self._parameters.get('user', 'the user')}."
+                f"GRANT pg_checkpoint TO {self.user}."
             ) from None
+
+
+def _timeout(seconds: float) -> str:
+    return f"-c statement_timeout={round(seconds * 1000)}"
 
 
 _RELATIONS_TO_PREFILL = """

@@ -41,8 +41,9 @@ class _Connection(CollectorConnection):
         engine = self._engine
         assert isinstance(engine, PostgresEngine)
         try:
-            conninfo = make_conninfo(engine.conninfo(APPLICATION), **_ALIVE)
-            self._connection = psycopg.connect(conninfo, autocommit=True)
+            self._connection = engine.open(
+                lambda text: psycopg.connect(make_conninfo(text, **_ALIVE), autocommit=True), APPLICATION
+            )
             self._connection.execute(_MANNERS)
         except psycopg.Error as error:
             self.close()

@@ -20,6 +20,11 @@ def _() -> str:
     )
 
 
+@says(NoteKind.SERVER_LOST)
+def _() -> str:
+    return "Where response time went is not said of a step in which the server was lost."
+
+
 @says(NoteKind.NOTHING_ENDED)
 def _() -> str:
     return "Faster reads are not predicted: no transaction that a user started was committed or rolled back."

@@ -13,6 +13,8 @@ _WORDS: dict[Kind, str] = {
     ValidityKind.RUN_INCOMPLETE: "incomplete",
     ValidityKind.ENDED_EARLY: "cut short",
     ValidityKind.LOADS_MISSED: "another load",
+    ValidityKind.SERVER_STARTED: "server lost",
+    ValidityKind.CONNECTIONS_LOST: "server lost",
     ValidityKind.DRIVER_OVERHEAD: "driver-bound",
     ValidityKind.EXECUTOR_CPU: "driver-bound",
     ValidityKind.LATE_STARTS: "driver-bound",

@@ -31,6 +31,22 @@ def _(loads: list[str]) -> str:
     return f"This step went on without {listed(loads)}, which had ended early: it is another load than was planned."
 
 
+@says(ValidityKind.SERVER_STARTED)
+def _(before_s: float, after_s: float) -> str:
+    return (
+        f"The server was restarted, or the address led to another one: its start at {after_s:.0f} s is another than at "
+        f"{before_s:.0f} s. What limits it is not judged from this step."
+    )
+
+
+@says(ValidityKind.CONNECTIONS_LOST)
+def _(users: int, lost: int, within_s: int) -> str:
+    return (
+        f"The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a "
+        "restart, a failover or a break of the network. What limits it is not judged from this step."
+    )
+
+
 @says(ValidityKind.COUNTERS_BEGAN_AGAIN)
 def _(of: CounterSource) -> str:
     return f"The counters of {_COUNTERS[of]} restarted while this step was measured, so their totals are unknown."

@@ -1,0 +1,25 @@
+"""The server that was lost while a step was measured: started again, replaced, or not reached."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from stallmark.analysis.finding import Finding, invalid
+from stallmark.analysis.read.errors import Errors
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.stats.thresholds import LOST_WITHIN_S
+
+
+def server_lost(load: Load, errors: Errors, starts: np.ndarray, interval: Interval) -> Iterator[Finding]:
+    """Yield the signs that the server was lost in an interval, which then tells nothing of its limits. `starts` are the
+    times between which the server had another start."""
+    for before, after in starts:
+        if before < interval.end and after > interval.begin:
+            yield invalid(ValidityKind.SERVER_STARTED, before_s=float(before), after_s=float(after))
+    users = int(interval.of(load.user_sum("running")).max(initial=0)) if load.users else 0
+    lost = interval.of(errors.lost_connections())
+    together = int(np.convolve(lost, np.ones(LOST_WITHIN_S)).max(initial=0)) if len(lost) else 0
+    if users and together >= users:
+        yield invalid(ValidityKind.CONNECTIONS_LOST, users=users, lost=together, within_s=LOST_WITHIN_S)

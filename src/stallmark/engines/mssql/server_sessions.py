@@ -1,0 +1,28 @@
+"""The sessions of others: in a database, before ours at a lock, and with a lock of ours."""
+
+from collections.abc import Sequence
+
+from stallmark.engines import sql_file
+from stallmark.engines.mssql.server import Server
+from stallmark.engines.server_session import ServerSession
+from stallmark.errors import CallFailed
+
+
+def other_sessions(server: Server) -> list[ServerSession]:
+    return _read(server, "other_sessions")
+
+
+def blockers(server: Server) -> list[ServerSession]:
+    return _read(server, "blockers")
+
+
+def lock_holders(server: Server, name: str) -> list[ServerSession]:
+    return _read(server, "lock_holders", [name])
+
+
+def _read(server: Server, name: str, parameters: Sequence[str] | None = None) -> list[ServerSession]:
+    try:
+        rows = server.query(sql_file.read(__package__, name), parameters)
+    except CallFailed:  # needs VIEW SERVER STATE; Babelfish lacks a view or column
+        return []
+    return [ServerSession(number, *(text or "" for text in texts)) for number, *texts in rows]

@@ -1,0 +1,132 @@
+"""The lock in a database that only one run holds at a time."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+import psycopg
+
+from stallmark.engines import sql_file
+from stallmark.engines.postgres.errors import as_call_failed, first_line
+from stallmark.engines.postgres.server import PostgresServer
+from stallmark.engines.server_session import ServerSession
+from stallmark.errors import RunLockTaken, StallmarkError
+
+RUN_LOCK = "stallmark.run"
+_BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # for a server that starts again
+
+
+class _Server(NamedTuple):
+    started: float
+    timeline: str | None  # None of a standby
+    address: str
+
+
+@contextmanager
+def hold(engine: PostgresServer) -> Iterator[Callable[[], None]]:
+    """Hold the lock by a session: it ends with it, whatever happens to this process.
+
+    Yield a check that it is still held, which raises StallmarkError when it is gone.
+    """
+    connection = engine.connect("stallmark-run")
+    try:
+        with as_call_failed():
+            is_ours, server = _answer(connection, "pg_try_advisory_lock"), _which(connection)
+        if not is_ours:
+            raise RunLockTaken(_taken(engine))
+        try:
+            yield lambda: _check(engine, connection, server)
+        except BaseException as reason:
+            if lost := _unlock(engine, connection):
+                reason.add_note(lost)
+            raise
+        if lost := _unlock(engine, connection):
+            raise StallmarkError(lost)
+    finally:
+        connection.close()
+
+
+def _answer(connection: psycopg.Connection, function: str) -> bool:
+    row = connection.execute(f"SELECT {function}(hashtext('{RUN_LOCK}'))").fetchone()
+    return row == (True,)
+
+
+def _which(connection: psycopg.Connection) -> _Server:
+    [row] = connection.execute(sql_file.read(__package__, "which_server")).fetchall()
+    return _Server(*row)
+
+
+def holders(engine: PostgresServer) -> list[ServerSession]:
+    """Return the sessions that have the lock."""
+    return [ServerSession(*row) for row in engine.query(sql_file.read(__package__, "lock_holders"), [RUN_LOCK])]
+
+
+def _taken(engine: PostgresServer) -> str:
+    holder = next(iter(holders(engine)), None)
+    if holder is None:  # it has ended meanwhile
+        return f"Another Stallmark drives {engine.where}: two runs would disturb each other: wait for it."
+    end = f"SELECT pg_terminate_backend({holder.number})"
+    if not holder.is_ours:
+        return (
+            f"The lock on {engine.where} that every run takes is held by {holder}, which is not Stallmark's: end it "
+            f"({end}), and run again."
+        )
+    return (
+        f"Another Stallmark drives {engine.where} by {holder}: two runs would disturb each other: wait for it, or, if "
+        f"none is under way, end that session ({end})."
+    )
+
+
+def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | None:
+    """Let go of the lock; return a sentence if it was not this session's any more. A session that is closed lets go of
+    it when its process comes to its end: too late for who asks at once."""
+    with suppress(psycopg.OperationalError):  # then it went with its session
+        if not _answer(connection, "pg_advisory_unlock"):
+            return (
+                f"The lock on {engine.where} that every run takes was lost before the end: another run may have begun "
+                "meanwhile, so do not rely on these figures: run again."
+            )
+    return None
+
+
+def _check(engine: PostgresServer, connection: psycopg.Connection, server: _Server) -> None:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError as error:
+        raise StallmarkError(
+            f"The lock on {engine.where} that every run takes is gone ({first_line(error)}): "
+            f"{_what_happened(engine, server)}, and another run may have begun, so this one ends: run again."
+        ) from None
+
+
+def _what_happened(engine: PostgresServer, before: _Server) -> str:
+    """Return what became of the server, as a clause. One that is away may be starting again."""
+    until = time.monotonic() + _BACK_WITHIN_S
+    while True:
+        try:
+            connection = engine.connect()
+        except StallmarkError:
+            if time.monotonic() > until:
+                return "the server is away"
+            time.sleep(_ASK_EVERY_S)
+            continue
+        try:
+            now = _which(connection)
+        except psycopg.Error:
+            return "the server is away"
+        finally:
+            connection.close()
+        return _difference(before, now)
+
+
+def _difference(before: _Server, now: _Server) -> str:
+    if now.address != before.address:
+        return f"the address led to {before.address} and leads to {now.address} since, as after a failover"
+    if now.timeline is None:
+        return "the address leads to a standby since, as after a failover"
+    if now.timeline != before.timeline:
+        return "the address leads to a server that was a standby until then, as after a failover"
+    if now.started != before.started:
+        return "the server was restarted"
+    return "somebody ended our session, or the network was interrupted"

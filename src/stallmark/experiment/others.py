@@ -1,0 +1,45 @@
+"""Things and sessions of others in a server's databases: load beside them would disturb somebody."""
+
+from collections.abc import Iterator
+
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.loaders import ledger
+from stallmark.schema.deploy import schemas_of
+from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.transactions import find_workload, known_name
+
+MOST_NAMED = 4
+
+
+def others_in(engine: Engine) -> str | None:
+    """Return names of what others have in a database: one thing of each schema, and sessions; None if nothing is seen.
+
+    What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
+    """
+    found = [*_things(engine), *map(str, engine.other_sessions())]
+    if not found:
+        return None
+    more = len(found) - MOST_NAMED
+    return ", ".join(found[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _things(engine: Engine) -> Iterator[str]:
+    used = engine.schemas_in_use()
+    if not used:
+        return
+    ours = set(schemas_of(OWN_TABLES))
+    if ours & used.keys() and (entry := ledger.read(engine)):
+        ours |= set(schemas_of(find_workload(known_name(entry.identity.workload)).metadata))
+    for schema in sorted(used.keys() - ours):
+        yield f"{schema}.{used[schema]}"
+
+
+def refuse_others(engine: Engine) -> None:
+    """Raise StallmarkError if others have something in a database that is to be built or driven."""
+    for database in engine.databases():
+        if found := others_in(database):
+            raise StallmarkError(
+                f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
+                "its own, or add --shared to build and drive load beside it."
+            )

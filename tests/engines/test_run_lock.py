@@ -1,0 +1,102 @@
+"""The lock of a run on PostgreSQL: who has it is named, and what became of a server with which it went."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from support.clusters import ClusterEngine
+from support.remote import Remote, remote
+
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.lock import RUN_LOCK, _difference, _Server, holders
+from stallmark.errors import RunLockTaken, StallmarkError
+
+__all__ = ["remote"]
+
+TAKE = f"SELECT pg_advisory_lock(hashtext('{RUN_LOCK}'))"
+
+
+@pytest.fixture
+def own(remote: Remote) -> Iterator[Remote]:
+    """The server, which runs again afterwards."""
+    yield remote
+    if remote.process is None:
+        remote.start()
+
+
+def test_another_run_is_named_by_its_session(engine: ClusterEngine):
+    with engine.hold():
+        [holder] = engine.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'stallmark-run'")
+        with pytest.raises(RunLockTaken) as caught, engine.hold():
+            pass
+    said = str(caught.value)
+    assert f"Another Stallmark drives {engine.where} by session {holder[0]} (stallmark-run, of stallmark)" in said
+    assert f"SELECT pg_terminate_backend({holder[0]})" in said
+
+
+def test_a_holder_that_is_not_stallmark_is_not_called_one(remote: Remote):
+    with psycopg.connect(remote.url(), application_name="psql") as other:
+        other.execute(TAKE)
+        with pytest.raises(RunLockTaken) as caught, PostgresEngine(remote.url()).hold():
+            pass
+        pid = other.info.backend_pid
+    assert f"is held by session {pid} (psql, of boss, from 127.0.0.1), which is not Stallmark's" in str(caught.value)
+    assert "Another Stallmark" not in str(caught.value)
+
+
+def test_holders_of_other_locks_and_of_other_databases_are_none(remote: Remote):
+    engine = PostgresEngine(remote.url())
+    with (
+        psycopg.connect(remote.url().replace("/work", "/postgres")) as elsewhere,
+        psycopg.connect(remote.url()) as here,
+    ):
+        elsewhere.execute(TAKE)
+        here.execute("SELECT pg_advisory_lock(hashtext('another'))")
+        assert holders(engine) == []
+        with engine.hold():
+            assert [one.application for one in holders(engine)] == ["stallmark-run"]
+
+
+def test_an_unlock_that_answers_false_is_an_error(engine: ClusterEngine, monkeypatch):
+    connect, opened = engine.connect, []
+    monkeypatch.setattr(engine, "connect", lambda *given: opened.append(connect(*given)) or opened[-1])
+    unlock = f"SELECT pg_advisory_unlock(hashtext('{RUN_LOCK}'))"
+    with pytest.raises(StallmarkError, match=r"was lost before the end.*do not rely on these figures"), engine.hold():
+        opened[0].execute(unlock)
+    opened.clear()
+    with pytest.raises(ValueError, match="the reason") as caught, engine.hold():
+        opened[0].execute(unlock)
+        raise ValueError("the reason")
+    assert "was lost before the end" in caught.value.__notes__[0]
+
+
+def test_a_server_that_was_restarted_is_told_from_one_that_is_away(own: Remote):
+    engine = PostgresEngine(own.url())
+    with engine.hold() as look:
+        own.stop()
+        own.start()
+        with pytest.raises(
+            StallmarkError, match=r"The lock on .* is gone \(.*\): the server was restarted, and another"
+        ):
+            look()
+    with engine.hold() as look:
+        own.stop()
+        with pytest.raises(StallmarkError, match=r"is gone \(.*\): the server is away, and another run may have begun"):
+            look()
+
+
+BEFORE = _Server(1000.0, "00000001", "10.0.0.5:5432")
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (BEFORE, "somebody ended our session, or the network was interrupted"),
+        (BEFORE._replace(started=2000.0), "the server was restarted"),
+        (BEFORE._replace(started=900.0, timeline="00000002"), "a server that was a standby until then"),
+        (BEFORE._replace(started=900.0, timeline=None), "leads to a standby since, as after a failover"),
+        (BEFORE._replace(address="10.0.0.6:5432"), "led to 10.0.0.5:5432 and leads to 10.0.0.6:5432 since"),
+    ],
+)
+def test_what_became_of_a_server(now, says):
+    assert says in _difference(BEFORE, now)

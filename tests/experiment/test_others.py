@@ -1,0 +1,188 @@
+"""A database in which others have something, or that cannot be written, is refused before anything is built there."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from support.clusters import Cluster
+from support.command_line import stallmark
+from support.mssql_server import answering, engine_at, rows, says_it_is
+from support.remote import PREFIX, Remote, free_port, programs, remote
+from support.tds.answers import Error
+from support.tds.script import Script
+from support.waiting import eventually
+
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.others import others_in, refuse_others
+from stallmark.loaders.load import build
+from stallmark.transactions.bank import WORKLOAD as BANK
+
+__all__ = ["remote"]
+
+BUILD = ("build", "bank", "--scale", "branches=1", "--workers", "1")
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def url(database: EmbeddedEngine, monkeypatch) -> str:
+    monkeypatch.setenv("STALLMARK_SERVER", database.spec())
+    return database.spec()
+
+
+def said_by(*command: str, code: int = 3) -> str:
+    done = stallmark(*command)
+    assert done.exit_code == code, done.output
+    return " ".join(done.stderr.split())
+
+
+def schemas(database: PostgresEngine) -> set[str]:
+    return set(database.schemas_in_use())
+
+
+def test_tables_of_others_are_named_and_nothing_is_built_beside_them(database, url, tmp_path):
+    database.execute("CREATE TABLE public.pgbench_accounts (aid integer); CREATE SCHEMA hr")
+    database.execute("CREATE FUNCTION hr.raise() RETURNS integer RETURN 1")
+    scenario = tmp_path / "mine.yaml"
+    scenario.write_text(
+        "{name: mine, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 1s, warm_up: 0s, "
+        "reset: continue, variants: [{name: a}]}"
+    )
+    for command in (BUILD, ("db", *BUILD), ("run", str(scenario))):
+        said = said_by(*command)
+        assert "holds what is not Stallmark's: hr.raise, public.pgbench_accounts. Name a database" in said
+        assert "--shared" in said and said.count("Error:") == 1
+    assert schemas(database) == {"hr", "public"}
+    stated = said_by("doctor", "--json", code=0)
+    assert not stated
+    [told] = [line for line in stallmark("doctor").stdout.splitlines() if "others: " in line]
+    assert "hr.raise, public.pgbench_accounts" in told and "--shared" in told
+    said_by(*BUILD, "--shared", code=0)
+    assert schemas(database) == {"hr", "public", "bank", "stallmark"}
+    assert "hr.raise" in said_by(*BUILD)
+
+
+def test_our_own_database_needs_no_option_again(database, url):
+    for _ in range(2):
+        said_by(*BUILD, code=0)
+    assert others_in(database) is None
+    assert not any("others: " in line for line in stallmark("doctor").stdout.splitlines())
+
+
+def test_what_an_extension_brought_is_of_nobody(database, url):
+    database.execute("CREATE FUNCTION public.brought_along() RETURNS integer RETURN 1")
+    database.execute("ALTER EXTENSION plpgsql ADD FUNCTION public.brought_along()")
+    assert others_in(database) is None
+
+
+def test_a_schema_of_ours_by_name_alone_is_of_others(database):
+    database.execute("CREATE SCHEMA bank; CREATE TABLE bank.thesis (chapter integer)")
+    assert others_in(database) == "bank.thesis"
+    database.execute("DROP SCHEMA bank CASCADE")
+    build(database, BANK, {"branches": 1}, seed=1, workers=1)
+    assert others_in(database) is None
+
+
+def test_sessions_of_others_are_named(database, url):
+    with psycopg.connect(url, application_name="till") as other:
+        said = said_by(*BUILD)
+        assert f"holds what is not Stallmark's: session {other.info.backend_pid} (till, of" in said
+        said_by(*BUILD, "--shared", code=0)
+    eventually(lambda: others_in(database) is None)
+
+
+def test_many_things_are_not_all_named(database):
+    for number in range(7):
+        database.execute(f"CREATE SCHEMA s{number}; CREATE TABLE s{number}.t (n integer)")
+    assert others_in(database) == "s0.t, s1.t, s2.t, s3.t and 3 more"
+
+
+# SQL Server
+
+SESSION = rows(["session_id", "program_name", "login_name", "host_name"], [53, "Till", "shop", "TILL7"])
+
+
+@pytest.mark.parametrize("may_see", [True, False])
+def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see):
+    script = Script(databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("FROM sys.objects", rows(["schema_name", "one"], ["dbo", "thesis"]))
+    script.sql("dm_exec_sessions", SESSION if may_see else Error(300, "VIEW SERVER STATE permission was denied"))
+    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
+    with answering(script) as server, pytest.raises(StallmarkError) as caught:
+        refuse_others(engine_at(server))
+    session = ", session 53 (Till, of shop, from TILL7)" if may_see else ""
+    assert f"The database bank holds what is not Stallmark's: dbo.thesis{session}. Name" in str(caught.value)
+
+
+@pytest.mark.parametrize(("answer", "is_refused"), [("READ_ONLY", True), ("READ_WRITE", False), (None, False)])
+def test_a_sql_server_that_only_reads(answer, is_refused):
+    script = Script(databases=["bank"])
+    says_it_is(script)
+    script.sql("Updateability", rows(["answer"], [answer]))
+    with answering(script) as server:
+        why = engine_at(server).why_not_writable(())
+    assert bool(why) is is_refused and (not why or "is read-only, as a readable secondary is" in why)
+
+
+# What only reads
+
+
+@pytest.fixture(scope="module")
+def standby(remote: Remote, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
+    folder = tmp_path_factory.mktemp("standby")
+    made = Remote(folder, free_port())
+    address = remote.url().replace("/work", "/postgres")
+    copy = [programs() / "pg_basebackup", "-d", address, "-D", folder / "data", "-R", "-c", "fast", "--no-sync"]
+    subprocess.run([*PREFIX, *copy], check=True, capture_output=True)
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_a_standby_is_refused_with_its_primary(standby: Remote, remote: Remote, monkeypatch):
+    monkeypatch.setenv("STALLMARK_SERVER", standby.url())
+    eventually(lambda: f"name its primary, 127.0.0.1:{remote.port}." in said_by(*BUILD))
+    assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*BUILD)
+    assert "is a standby, which only reads" in stallmark("doctor").stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize("whose", ["ROLE plain", "DATABASE work", "ROLE plain IN DATABASE work"])
+def test_a_role_whose_sessions_only_read_is_named_with_the_setting(remote: Remote, monkeypatch, whose):
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url("plain"))
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute(f"ALTER {whose} SET default_transaction_read_only = on")
+    try:
+        said = said_by(*BUILD)
+    finally:
+        with psycopg.connect(remote.url(), autocommit=True, options="-c default_transaction_read_only=off") as boss:
+            boss.execute(f"ALTER {whose} RESET ALL")
+    assert f"Sessions of plain on 127.0.0.1:{remote.port}/work only read (default_transaction_read_only is on)" in said
+    assert f"ALTER {whose} SET default_transaction_read_only = off" in said
+
+
+def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monkeypatch):
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("CREATE ROLE reader LOGIN PASSWORD 'corr3ct-h0rse'")
+        boss.execute("DROP SCHEMA IF EXISTS bank, stallmark CASCADE")
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url("reader"))
+    assert "reader may create nothing on" in (said := said_by(*BUILD)) and "GRANT CREATE ON DATABASE work" in said
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url())
+    said_by(*BUILD, code=0)
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url("reader"))
+    assert "reader may not read and change bank.accounts" in said_by(*BUILD)
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url())
+    assert "reused" in stallmark(*BUILD).stdout
+
+
+def test_a_cluster_that_is_ours_can_be_written(clusters):
+    cluster: Cluster = clusters(18)
+    assert PostgresEngine(cluster.url()).why_not_writable(["bank"]) is None
