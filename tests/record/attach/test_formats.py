@@ -305,7 +305,7 @@ def test_what_is_cut_or_damaged_is_read_or_refused_in_a_sentence(tmp_path_factor
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
 def test_perfmon_of_another_language_has_decimal_commas(tmp_path, delimiter):
-    """What `profile --from` reads, `attach` reads: a program for tables separates by semicolons where numbers have
+    """As `profile --from` reads it. A program for tables separates by semicolons where numbers have
     commas."""
     rows = (("11/21/2025 10:00:00.000", "0,004311"), ("11/21/2025 10:00:15.000", "1,5E-03"))
     lines = [("(PDH-CSV 4.0) (UTC)(0)", r"\\H\PhysicalDisk(0 C:)\Avg. Disk sec/Read"), *rows]

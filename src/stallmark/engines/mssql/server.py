@@ -181,5 +181,6 @@ class Server:
 
 
 def _babelfish_version(banner: str) -> str:
-    found = re.search(r"Babelfish (?:for PostgreSQL )?(?:with SQL Server Compatibility )?[-–]? ?([\d.]+)", banner)
+    """Return the version of Babelfish itself, which stands behind that of the SQL Server it acts as, or that."""
+    found = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
     return found[1] if found else banner.splitlines()[0]
