@@ -82,9 +82,12 @@ def _views() -> dict[str, Rows]:
                 for n in range(60)
             ],
         ),
-        "AS now": _rows([("now", _TEXT)], [("2026-03-02T09:00:00.123",)]),
+        "AS now,": _rows([("now", _TEXT), ("written", _TEXT)], [("2026-03-02T09:00:00.123", None)]),
         "dm_exec_text_query_plan": _rows([("query_plan", nvarchar(MAX))], [("<ShowPlanXML/>",)]),
-        "STATS_DATE": _rows([("server_time", FLOAT), ("table", _TEXT), ("statistic", _TEXT), ("age_s", FLOAT)], []),
+        "STATS_DATE": _rows(
+            [("server_time", FLOAT), ("table", _TEXT), ("statistic", _TEXT), ("counted_at", _TEXT)],
+            [(1.5e9, f"brokerage.t{n}", f"pk_{n}", "2026-03-02T08:00:00.000") for n in range(200)],
+        ),
         "CROSS APPLY sys.dm_exec_sql_text\\(used.sql_handle": _rows(
             [("server_time", FLOAT), *((name, _TEXT) for name in ("epoch", "procedure", "database"))]
             + [("begins", BIGINT), ("ends", BIGINT)]
@@ -168,6 +171,8 @@ def _views() -> dict[str, Rows]:
         "current_storage_size_mb": _as_declared(
             kinds["query_store_state"], [(1.5e9, "query store", "READ_WRITE", 0, 1 << 29, 1 << 30, None)]
         ),
+        "msglangid": _rows([("name", _TEXT)], []),
+        "dm_hadr_database_replica_states AS hidden": _rows([("replicas", INT)], [(0,)]),
         "server_event_sessions": _rows([("name", _TEXT)], []),
         "FROM sys.database_files AS log": _rows([("database", INT), ("log_file", INT)], [(7, 2)]),
         "HAS_PERMS_BY_NAME": _rows([("may", INT)], [(1,)]),

@@ -34,6 +34,7 @@ class ErrorClass(StrEnum):
     UNKNOWN_OUTCOME = "unknown outcome"
     OUT_OF_SPACE = "out of space"
     OUT_OF_MEMORY = "out of memory"
+    RESOURCE_LIMIT = "resource limit"
     STORAGE = "storage"
     OTHER = "other"
 

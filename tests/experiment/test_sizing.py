@@ -25,7 +25,7 @@ def script() -> Script:
     script = Script(databases=["bank", "master"])
     script.sql("@@MAX_CONNECTIONS", rows(["most"], [32_767]))
     script.sql("max_workers_count", rows(["workers"], [0]))
-    script.sql("QUOTENAME", rows(["name"], ["[tester]"]))
+    script.sql("SELECT QUOTENAME", rows(["name"], ["[tester]"]))
     script.sql("dm_io_virtual_file_stats", Error(300, "VIEW SERVER STATE permission was denied"))
     return script
 

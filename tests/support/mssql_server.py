@@ -107,7 +107,7 @@ def new_server() -> Iterator[Callable[..., Server]]:
         def make(login: str = "watcher", **says: Any) -> Server:
             script = Script(databases=["bank"])
             says_it_is(script, **says)
-            script.sql("QUOTENAME", rows(["name"], [f"[{login}]"]))
+            script.sql("SELECT QUOTENAME", rows(["name"], [f"[{login}]"]))
             return Server(started.enter_context(answering(script, encryption="none")), script)
 
         yield make

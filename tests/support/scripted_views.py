@@ -127,12 +127,17 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
     Replicas: rows(
         Replicas.columns.names, (1.5, "replica 1", "SYNCHRONOUS_COMMIT", "SYNCHRONIZED", 12 << 10, 3 << 20),
     ),
-    StatisticsUpdates: rows(StatisticsUpdates.columns.names, (1.5, "bank.accounts", "accounts_pkey", 4.25)),
+    StatisticsUpdates: rows(
+        ["server_time", "table", "statistic", "counted_at"],
+        (1.5, "bank.accounts", "accounts_pkey", "2026-03-02T09:00:00.000"), (1.5, "bank.branch", "pk_branch", None),
+    ),
     ErrorLog: rows(["LogDate", "ProcessInfo", "Text"], ("2026-03-02 09:00:00.000", "spid9s", "no offset to speak of")),
 }  # fmt: skip
+EVENT_FILE = """<EventFileTarget truncated="0"><Buffers logged="3" dropped="0"/>
+<File name="/var/opt/mssql/log/system_health_0_134170000000000000.xel"/></EventFileTarget>"""
 SETTLED = {
     "dm_exec_text_query_plan": (rows(["query_plan"], ["<ShowPlanXML/>"]),),
-    "SYSUTCDATETIME.*AS now": (rows(["now"], ["2026-03-02T08:59:00.000"]),),
+    "AS now,": (rows(["now", "written"], ["2026-03-02T08:59:00.000", EVENT_FILE]),),
     "HAS_PERMS_BY_NAME": (rows(["may"], [1]),),
     "Target Server Memory": (rows(["name", "value"]),),
     "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
@@ -142,6 +147,9 @@ SETTLED = {
         rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),
     ),
     r"COL_LENGTH\('sys.query_store_replicas": (rows(["role", "counts", "waits"], [1, 8, 8]),),
+    "sp_readerrorlog 0, 1, N': 8'": (rows(["LogDate", "ProcessInfo", "Text"]),),
+    "msglangid": (rows(["name"]),),
+    "dm_hadr_database_replica_states AS hidden": (rows(["replicas"], [0]),),
     "server_event_sessions": (rows(["name"]),),
     r"FROM sys\.database_files AS log": (rows(["database", "log_file"], [7, 2]),),
     "(CREATE|DROP) EVENT SESSION": (),
@@ -158,13 +166,13 @@ def words_of(kind: type[MssqlCollector]) -> str:
         Performance: "dm_os_performance_counters AS counters",
         Procedures: r"cached\.total_worker_time", Statements: "dm_exec_query_stats AS used",
         RowLocks: "dm_db_index_operational_stats",
-        Blocking: "holder.most_recent_sql_handle", Deadlocks: "xml_deadlock_report",
+        Blocking: "holder.most_recent_sql_handle", Deadlocks: "fn_xe_file_target_read_file",
         PendingIO: "dm_io_pending_io_requests", Schedulers: "dm_os_schedulers",
         Cpu: "dm_os_ring_buffers", LogSpace: "dm_db_log_space_usage", TempDb: "dm_db_file_space_usage",
-        BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog",
+        BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog 0, 1, N'offset'",
         QueryStore: "query_store_runtime_stats AS", QueryStoreWaits: "query_store_wait_stats AS",
         QueryStoreState: "current_storage_size_mb",
-        IoLatency: "dm_xe_session_targets", LogLatency: "dm_xe_session_targets",
+        IoLatency: "AS histogram", LogLatency: "AS histogram",
         ServerCpu: "process_kernel_time_ms",
         Replicas: "dm_hadr_database_replica_states AS other", StatisticsUpdates: "STATS_DATE",
     }[kind]  # fmt: skip

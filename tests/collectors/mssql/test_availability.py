@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 from support import published_waits as published
 from support.collecting import read
-from support.mssql_server import TYPES, Server
+from support.mssql_server import TYPES, Server, rows
 from support.scripted_views import ANSWERS, REQUESTS, answer_all, answered
 from support.tds.answers import Error, Rows
 from support.tds.tokens import Column
 
 from stallmark.collectors import collectors_for
 from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import Procedures, ServerIO, TempDb
+from stallmark.collectors.mssql.counters import Procedures, Replicas, ServerIO, TempDb
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.query_store import QueryStore
@@ -124,3 +124,12 @@ def test_the_query_is_the_versions(new_server: Callable[..., Server], version: s
     server = new_server(version=version)
     read(answered(server, Procedures))
     assert bool(server.asked("cached.total_spills")) is has_spills
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"), [(2, "GRANT VIEW ANY DEFINITION TO [watcher]"), (0, "no other replicas")]
+)
+def test_replicas_that_are_hidden_are_not_taken_for_none(server: Server, replicas: int, said: str) -> None:
+    """Zabbix ZBX-26626: sys.availability_replicas is empty without VIEW ANY DEFINITION, the states are not."""
+    server.script.sql("dm_hadr_database_replica_states AS hidden", rows(["replicas"], [replicas]))
+    assert said in str(answered(server, Replicas, rows(Replicas.columns.names)).unavailable())

@@ -23,6 +23,7 @@ from stallmark.collectors.mssql.counters import (
     ServerIO,
     ServerWaits,
     SessionWaits,
+    StatisticsUpdates,
 )
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency
@@ -195,6 +196,8 @@ def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> 
             assert answered(sql) == ["blocked", "blocker", "wait_type"]
         elif kind is Volumes:
             assert answered(sql) == ["machine", "mount_point"]
+        elif kind is StatisticsUpdates:
+            assert answered(sql) == ["server_time", "table", "statistic", "counted_at"]
         elif kind is Deadlocks:
             assert answered(sql) == ["happened", "event"]
         elif kind is Statements:  # what it names itself, and what it asks for a plan with

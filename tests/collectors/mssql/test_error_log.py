@@ -97,3 +97,46 @@ def test_a_log_that_takes_long_to_read_is_said(server: Server, monkeypatch: pyte
 
 def test_no_log_no_alarm(server: Server) -> None:
     assert storage_alarm(collectors_for(server.engine())) is None
+
+
+GERMAN = "Vom Betriebssystem wurde Fehler 23(Datenfehler) an SQL Server zurückgegeben, bei Offset 0x0000001a5de000."
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("Error: 823, Severity: 24, State: 2.", 823),
+        ("Fehler: 823, Schweregrad: 24, Status: 2.", 823),  # FirstResponderKit #3161
+        ("Erreur : 825, Gravité : 10, État : 2.", 825),
+        ("错误: 832，严重性: 24，状态: 1。", 832),
+        ("Error: 18456, Severity: 14, State: 8.", None),
+        ("Error: 8233, Severity: 14, State: 8.", None),
+        ("Database ID: 823, file: 24", None),
+    ],
+)
+def test_the_line_in_front_of_a_message_has_its_number_in_every_language(line: str, number: int | None) -> None:
+    assert storage_error(line) == number
+
+
+def numbered(server: Server, *lines: tuple) -> None:
+    server.script.sql("sp_readerrorlog 0, 1, N': 8'", rows(LOG), times=1)
+    server.script.sql("sp_readerrorlog 0, 1, N': 8'", rows(LOG, *lines))
+
+
+@pytest.mark.parametrize("message", [GERMAN, published.HARD_ERROR])
+def test_an_error_counts_once_by_its_message_or_by_its_number(server: Server, message: str) -> None:
+    when = "2026-03-02 09:10:00.000"
+    numbered(server, (when, "spid9s", "Fehler: 823, Schweregrad: 24, Status: 2."))
+    collector = watching(server, [], [], [(when, "spid9s", message)])
+    assert collector.unavailable() is None
+    with opened(collector):
+        [row] = collector.sample(15.0)
+    assert (row["log_time"], row["number"]) == (when, 823) and row["text"].endswith(message)
+    assert "error 823" in str(collector.alarm)
+
+
+def test_a_server_of_another_language_says_what_is_not_understood(server: Server) -> None:
+    server.script.sql("msglangid", rows(["name"], ["Deutsch"]))
+    collector = watching(server, [])
+    assert collector.unavailable() is None
+    assert "language is Deutsch" in str(collector.limited()) and "833" in str(collector.limited())

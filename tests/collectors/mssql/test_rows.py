@@ -1,15 +1,17 @@
 """The rows that each collector makes of its answer."""
 
+from xml.etree import ElementTree
+
 import pytest
 from support import published_waits as published
 from support.collecting import opened, read
 from support.mssql_server import Server, rows
-from support.scripted_views import FILES, answered, words_of
+from support.scripted_views import EVENT_FILE, FILES, answered, everything, words_of
 from support.tds.answers import Error
 
-from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks, shape
 from stallmark.collectors.mssql.collector import statement
-from stallmark.collectors.mssql.counters import Performance, Replicas, ServerIO, ServerWaits
+from stallmark.collectors.mssql.counters import Performance, Replicas, ServerIO, ServerWaits, StatisticsUpdates
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import UserWaits
@@ -72,6 +74,46 @@ def test_deadlocks_are_read_once_after_the_load_with_their_graphs(server: Server
     [(name, graph)] = collector.files().items()
     assert name == "deadlocks/01.xdl" and graph.startswith("<deadlock>") and "WS8" not in graph and "ana" not in graph
     assert "> '2026-03-02T08:59:00.000'" in server.asked("xml_deadlock_report")[0]
+    [asked] = server.asked("xml_deadlock_report")
+    assert "system_health_0_134170000000000000.xel" in asked and "*" not in asked.partition("WHERE")[0]
+
+
+def test_files_that_the_server_began_since_are_all_read(server: Server) -> None:
+    first, second = (EVENT_FILE.replace("_0_", f"_{n}_") for n in range(2))
+    for file in (first, second):
+        server.script.sql("AS now,", rows(["now", "written"], ["2026-03-02T08:59:00.000", file]), times=1)
+    collector = answered(server, Deadlocks)
+    assert collector.unavailable() is None
+    assert "TOP (1)" in server.asked("fn_xe_file_target_read_file")[0]  # all of them may take minutes
+    assert len(everything(collector)) == 1
+    assert "system_health*.xel" in server.asked("xml_deadlock_report")[0]
+
+
+def test_optimized_locking_has_table_and_index_inside_the_lock_of_a_transaction() -> None:
+    """As Managed Instance and 2025 write it ("Optimized locking", learn.microsoft.com)."""
+    graph = """<deadlock><resource-list><xactlock xdesIdLow="2476" dbid="23" mode="X"><UnderlyingResource>
+    <keylock hobtid="72057594049593344" objectname="e6fc405e-1ee8-49df-a2b3-54ee0151d851.brokerage.trade"
+    indexname="pk_trade"/></UnderlyingResource><owner-list><owner id="a" mode="X"/></owner-list><waiter-list>
+    <waiter id="b" mode="S" requestType="wait"/></waiter-list></xactlock></resource-list></deadlock>"""
+    assert shape(ElementTree.fromstring(graph))["resources"] == "brokerage.trade (pk_trade): X held, S wanted"
+
+
+def test_statistics_that_changed_are_known_by_their_date_whatever_the_clock(server: Server) -> None:
+    """The hour that runs twice in autumn: nothing is told but a change of STATS_DATE, which is a local time."""
+    names = ["server_time", "table", "statistic", "counted_at"]
+    old, back = "2026-10-25T02:59:50.000", "2026-10-25T02:00:05.000"
+    for days in (old, old, back):
+        server.script.sql(
+            words_of(StatisticsUpdates),
+            rows(names, (1.5, "bank.accounts", "pk", days), (1.5, "bank.branch", "pk", "2026-01-01T00:00:00.000")),
+            times=1,
+        )
+    new = rows(names, (1.5, "bank.accounts", "pk", back), (1.5, "bank.branch", "new", None))
+    with opened(answered(server, StatisticsUpdates, new)) as collector:
+        found = [collector.sample(10.0 * n) for n in range(4)]
+    assert [list(rows) for rows in found] == [
+        [], [], [{"server_time": 1.5, "table": "bank.accounts", "statistic": "pk", "age_s": 5.0}], [],
+    ]  # fmt: skip
 
 
 def test_other_peoples_deadlocks_are_not_ours(server: Server) -> None:
@@ -113,7 +155,7 @@ def test_counters_that_are_disabled_are_told_from_a_right_that_is_missing(server
     assert "are disabled" in str(collector.unavailable())
     refused = Error(300, "VIEW SERVER PERFORMANCE STATE permission was denied.", severity=14)
     server.script._rules.clear()
-    server.script.sql("QUOTENAME", rows(["name"], ["[watcher]"]))
+    server.script.sql("SELECT QUOTENAME", rows(["name"], ["[watcher]"]))
     server.script.sql(words_of(Performance), refused)
     assert "GRANT VIEW SERVER PERFORMANCE STATE" in str(collector.unavailable())
 

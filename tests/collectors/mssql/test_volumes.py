@@ -101,3 +101,17 @@ def test_the_report_has_a_row_for_each_volume(tmp_path):
     [row] = table(experiment).rows
     assert [str(cell) for cell in row[1:]] == ["D:", "2.00", "200", "7.75", "0", "–"]
     assert "Volumes, as Windows counts them" in render(experiment)
+
+
+def test_a_windows_of_another_language_is_read(server, windows, tmp_path, monkeypatch):
+    """Icinga #6418: decimal commas, and messages in the code page of the console (850), which is no UTF-8."""
+    line = LINES[0].replace(".", ",").replace("01,123", "01.123")
+    asked = windows(line)
+    program = tmp_path / "typeperf"
+    said = "sys.stdout.buffer.write(b'\\x84 Befehl ausgef\\x81hrt\\n'); sys.stdout.flush()"
+    program.write_text(program.read_text().replace("print()", f"{said}\nprint()", 1))
+    collector = placed(server)
+    with opened(collector):
+        eventually(lambda: asked.exists() and len(collector._lines) >= 3)
+        data, log = collector.sample(0.0)
+    assert (data["read_ms"], data["reads_per_s"], log["read_ms"]) == (4.25, 812.5, None)

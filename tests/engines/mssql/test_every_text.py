@@ -114,3 +114,11 @@ def test_strings_of_a_module():
     found = ["SELECT 1", "EXEC p 'max', x", "UPDATE STATISTICS x WITH FULLSCAN", "DBCC HELP"]
     assert list(texts.strings(MODULE, "src/stallmark/engines/mssql/a.py")) == found
     assert list(texts.strings(MODULE, "schema/a.py")) == ["DBCC HELP"]
+
+
+def test_no_name_is_given_bare_to_a_function_that_parses_it(found: dict[str, str]) -> None:
+    """HAS_PERMS_BY_NAME takes its securable as an identifier: of a database `Acme.Orders` it is NULL, to its owner too
+    (MemberJunction #4756). DB_ID, HAS_DBACCESS and DATABASEPROPERTYEX take the plain name."""
+    asking = {name: text for name, text in found.items() if "HAS_PERMS_BY_NAME" in text}
+    assert len(asking) > 5
+    assert [name for name, text in asking.items() if re.search(r"HAS_PERMS_BY_NAME\(\s*DB_NAME\(", text)] == []

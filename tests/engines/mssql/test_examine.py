@@ -346,6 +346,17 @@ COMPARABLE = {  # by what is asked: the columns of the answer, its rows, and wha
     ),
     "IsTempdbMetadataMemoryOptimized": ({"metadata_in_memory": NUMBER}, [(1,)], {"tempdb metadata in memory": "1"}),
     "IsOptimizedLockingOn": ({"optimized_locking": NUMBER}, [(0,)], {"database optimized locking": "0"}),
+    "is_change_feed_enabled": (
+        {"change_feed": NUMBER, "ledger": NUMBER}, [(1, 0)], {"database change feed": "1", "database ledger": "0"}
+    ),
+    "d.database_id = 2": ({"accelerated_recovery": NUMBER}, [(1,)], {"tempdb accelerated recovery": "1"}),
+    "group_max_tempdb_data_mb": (
+        {"tempdb_limit_mb": NUMBER, "tempdb_limit_percent": NUMBER}, [(2048, None)],
+        {"resource governor tempdb limit mb": "2048", "resource governor tempdb limit percent": "None"},
+    ),
+    "backup compression algorithm": (
+        {"name": TEXT, "value": NUMBER}, [("backup compression algorithm", 3)], {"backup compression algorithm": "3"}
+    ),
 }  # fmt: skip
 
 
@@ -367,3 +378,44 @@ def test_a_database_in_no_group_says_so(script, engine):
     columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
     script.sql("dm_hadr_database_replica_states", Rows([Column(name, kind) for name, kind in columns.items()], []))
     assert settings.read(engine).configuration["availability group role"] == "none"
+
+
+def test_replicas_that_are_hidden_are_not_recorded_as_none(script, engine):
+    """Zabbix ZBX-26626: without VIEW ANY DEFINITION the catalogue of replicas is empty, and their states are not."""
+    says_it_is(script)
+    columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
+    hidden = Rows([Column(name, kind) for name, kind in columns.items()], [("PRIMARY", None, None)])
+    script.sql("dm_hadr_database_replica_states", hidden)
+    read = settings.read(engine)
+    assert read.configuration["availability group role"] == "PRIMARY"
+    assert not {name for name in read.configuration if "commit mode" in name or "secondaries" in name}
+    assert "VIEW ANY DEFINITION" in read.unreadable["settings_replica"]
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "remedy"),
+    [  # msphpsql #1462, pyodbc #610; with German texts, native codes of Windows
+        ("08001", "SSL Provider: [error:0A000086:SSL routines::certificate verify failed] (-1)", "TrustServerCert"),
+        ("08001", "SSL-Anbieter: Die Zertifikatkette wurde nicht vertraut. (-2146893019)", "TrustServerCertificate"),
+        ("08001", "SSL-Anbieter: Der Zielprinzipalname ist falsch. (-2146893022)", "TrustServerCertificate=yes"),
+        ("08001", "SSL Provider: [error:0A000102:SSL routines::unsupported protocol] (-1)", "TLS 1.2 on the server"),
+        ("08001", "SSL-Anbieter: Kein gemeinsamer Algorithmus. (-2146893007)", "TLS 1.2 on the server"),
+        ("08001", "TCP Provider: Error code 0x2746 (10054)", "TLS 1.2 on the server"),
+        ("08001", "SSL-Anbieter: Unbekannt. (-2146893048)", "The server answers"),
+        ("HYT00", "Login timeout expired (0)", "Is the server running"),
+        ("HY000", "SQL Server Network Interfaces: SSPI: Der Zielprinzipalname ist falsch. (-2146893022)", ""),
+    ],
+)
+def test_a_server_that_was_reached_is_not_told_as_one_that_is_off(engine, state, text, remedy):
+    why = engine.why_no_connection(
+        Exception(state, f"[{state}] [Microsoft][ODBC Driver 18 for SQL Server]{text} (SQLDriverConnect)")
+    )
+    assert remedy in why and ("Is the server running" in why) == ("running" in remedy)
+    assert ("TrustServerCertificate" in why) == ("TrustServerCert" in remedy)
+
+
+def test_babelfish_has_a_version_of_its_own(script, engine):
+    """babelfish_extensions, contrib/babelfishpg_tsql/runtime/functions.c: @@VERSION ends with "(Babelfish %s)"."""
+    banner = f"{BABELFISH}\nOct 1 2024 09:00:00\nCopyright (c) Amazon Web Services\nPG 16.4 (Babelfish 4.4.0)"
+    says_it_is(script, "12.0.2000.8", STANDARD, banner)
+    assert (engine.identity().product, engine.identity().version_text) == ("Babelfish", "4.4.0")

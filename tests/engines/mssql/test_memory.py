@@ -175,10 +175,18 @@ def test_what_waits_for_the_next_start_is_in_nobodys_way(engine, settings):
     assert engine.memory.cap(4 << 30) == 4 << 30
 
 
-@pytest.mark.parametrize("in_use", [16, 0])
-def test_the_minimum_that_the_server_makes_of_none_is_not_a_change(engine, settings, in_use):
-    settings.in_use[FLOOR] = in_use
+@pytest.mark.parametrize(("value", "in_use"), [(0, 16), (0, 0), (16, 0), (0, 8), (8, 0)])
+def test_the_minimum_that_the_server_makes_of_none_is_not_a_change(engine, settings, value, in_use):
+    """MicrosoftDocs/sql-docs PR 5687, and the defaults in sp_Blitz (FirstResponderKit)."""
+    settings.values[FLOOR], settings.in_use[FLOOR] = value, in_use
     assert engine.memory.cap(4 << 30) == 4 << 30
+
+
+def test_no_cap_is_written_in_two_ways(engine, script, settings):
+    settings.values[CAP], settings.in_use[CAP] = 0, UNLIMITED
+    assert engine.memory.cap(4 << 30) == 4 << 30
+    engine.memory.give_back()
+    assert not script.properties.values
 
 
 def test_a_cap_below_the_servers_own_minimum_is_refused(engine, script, settings):

@@ -255,6 +255,10 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
         (824, ErrorClass.STORAGE),
         (701, ErrorClass.OUT_OF_MEMORY),
         (802, ErrorClass.OUT_OF_MEMORY),
+        *((number, ErrorClass.OUT_OF_MEMORY) for number in (1204, 8651, 8657, 8902, 17803)),
+        *((number, ErrorClass.STORAGE) for number in (605, 829, 832, 5242, 5243)),
+        *((number, ErrorClass.RESOURCE_LIMIT) for number in (10928, 10929, 10936)),
+        (1138, ErrorClass.OUT_OF_SPACE),
         (2627, ErrorClass.OTHER),
     ],
 )
@@ -269,7 +273,7 @@ def test_errors_are_known_by_number_and_leave_no_transaction_open(engine, server
     session.close()
 
 
-@pytest.mark.parametrize("number", [64, 121, 976, 978, 983, 3906, 40197, 40501, 40613])
+@pytest.mark.parametrize("number", [64, 121, 976, 978, 983, 3906, 40197, 40501, 40549, 40613])
 def test_a_failover_sends_the_session_to_another_login(engine, script, number):
     """By sys.messages and SqlConfigurableRetryFactory.BaselineTransientErrors; what was refused has not committed."""
     script.procedure("bank.transfer", Error(number, "try elsewhere.", severity=16))

@@ -301,3 +301,22 @@ def test_what_is_cut_or_damaged_is_read_or_refused_in_a_sentence(tmp_path_factor
         align(measured, Wanted(file), "UTC", 0.0, [Span(0, 4e9)])
     except StallmarkError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_perfmon_of_another_language_has_decimal_commas(tmp_path, delimiter):
+    """As `profile --from` reads it. A program for tables separates by semicolons where numbers have
+    commas."""
+    rows = (("11/21/2025 10:00:00.000", "0,004311"), ("11/21/2025 10:00:15.000", "1,5E-03"))
+    lines = [("(PDH-CSV 4.0) (UTC)(0)", r"\\H\PhysicalDisk(0 C:)\Avg. Disk sec/Read"), *rows]
+    text = "\n".join(delimiter.join(f'"{cell}"' for cell in line) for line in lines)
+    (series,) = formats.read(Wanted(written(tmp_path, text + "\nDer Befehl wurde ausgeführt.\n")))[1].series
+    assert list(series.values) == [0.004311, 0.0015]
+
+
+def test_rows_of_perfmon_that_are_cut_are_counted(tmp_path):
+    text = '"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\M\\F","\\\\H\\M\\G"\n' + "".join(
+        f'"11/21/2025 10:00:0{n}.000","{n}"{cell}\n' for n, cell in enumerate([',"1"', "", ',"1"'])
+    )
+    measured = formats.read(Wanted(written(tmp_path, text)))[1]
+    assert len(measured.stamps) == 2 and measured.notes == ["rows with too few or too many values: 1"]

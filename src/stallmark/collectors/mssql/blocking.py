@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Polled, Row, polled_columns
 from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 from stallmark.redact import without_secrets
@@ -19,6 +20,7 @@ _BLOCKED = {
 }
 MOST_GRAPHS = 20
 _PERSONAL = ("hostname", "loginname", "hostpid")
+_EVERY_FILE = "system_health*.xel"
 
 
 class Blocking(MssqlCollector):
@@ -71,23 +73,35 @@ class Deadlocks(MssqlCollector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self._since: str | None = None
+        self._first_file: str | None = None
+        self._file = _EVERY_FILE
         self._graphs: dict[str, str] = {}
 
     @property
     def sql(self) -> str:  # type: ignore[override]
-        return statement(self.name, self.major).format(since=self._since or "9999-12-31")
+        if self._since is None:
+            return sql_file.read(__package__, "deadlocks.tried")
+        return statement(self.name, self.major).format(since=self._since, file=self._file.replace("'", "''"))
 
     def sample(self, now: float) -> list[Row]:
         if self._since is None:
-            [row] = self.connection.rows("SELECT CONVERT(varchar(23), SYSUTCDATETIME(), 126) AS now")
-            self._since = row["now"]
+            self._since, self._first_file = self._moment()
         return []
 
     def finish(self) -> list[Row]:
+        if self._since is None:  # the server was away all the time
+            return []
+        _, last = self._moment()
+        self._file = last if last is not None and last == self._first_file else _EVERY_FILE
         return [row for event in self.connection.rows(self.sql) if (row := self._read(event))]
 
     def files(self) -> dict[str, str]:
         return self._graphs
+
+    def _moment(self) -> tuple[str | None, str | None]:
+        """Return the server's time, and the path of the file that it writes to, or None if unknown."""
+        [row] = self.connection.rows(sql_file.read(__package__, "deadlocks.moment"))
+        return row["now"], _file_name(row["written"] or "")
 
     def _read(self, event: Row) -> Row | None:
         text = event["event"] or ""
@@ -130,9 +144,19 @@ def _procedure(process: ElementTree.Element) -> str:
     return ".".join(name.split(".")[-2:])
 
 
+def _file_name(target: str) -> str | None:
+    try:
+        file = ElementTree.fromstring(target).find(".//File")
+    except ElementTree.ParseError:
+        return None
+    return None if file is None else file.get("name")
+
+
 def _resource(resource: ElementTree.Element) -> str:
-    name = ".".join((resource.get("objectname") or resource.tag).split(".")[-2:])
-    index = f" ({resource.get('indexname')})" if resource.get("indexname") else ""
+    # With optimized locking a transaction is locked, and the row or page of it stands inside (UnderlyingResource).
+    locked = next((one for one in resource.iter() if one.get("objectname")), resource)
+    name = ".".join((locked.get("objectname") or locked.tag).split(".")[-2:])
+    index = f" ({locked.get('indexname')})" if locked.get("indexname") else ""
     held, wanted = (
         "/".join(sorted({one.get("mode") or "" for one in resource.iter(kind)})) for kind in ("owner", "waiter")
     )

@@ -11,6 +11,7 @@ from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
 from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.collectors.server_cpu import CPU_TIMES
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.server import AZURE
 from stallmark.record.rows import Rows
@@ -297,8 +298,8 @@ class StatisticsUpdates(MssqlCollector):
     name = "statistics_updates"
     title = "Updates of statistics"
     help = (
-        "Statistics that the planner uses and that were counted anew within the last 25 s (STATS_DATE): queries are "
-        "then planned anew as well."
+        "Statistics that the planner uses and that were counted anew since the sample before (STATS_DATE): queries are "
+        "then planned anew as well. Age: from the middle between the two samples."
     )
     interval_s = 10.0
     on_azure = True
@@ -309,9 +310,28 @@ class StatisticsUpdates(MssqlCollector):
             SERVER_TIME,
             column("table", TEXT, "the table"),
             column("statistic", TEXT, "name of the statistic"),
-            column("age_s", pa.float64(), "how long ago it was counted anew"),
+            column("age_s", pa.float64(), "how long ago it was counted anew, about"),
         ]
     )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._counted: dict[tuple[str, str], str | None] | None = None  # None: no sample before
+        self._sampled_at = 0.0
+
+    def sample(self, now: float) -> list[Row]:
+        rows = super().sample(now)
+        before, since = self._counted, self._sampled_at
+        self._counted = {(row["table"], row["statistic"]): row["counted_at"] for row in rows}
+        self._sampled_at = now
+        if before is None:
+            return []
+        age = {"age_s": (now - since) / 2}
+        return [
+            {name: row[name] for name in ("server_time", "table", "statistic")} | age
+            for row in rows
+            if row["counted_at"] not in (None, before.get((row["table"], row["statistic"])))
+        ]
 
 
 class Replicas(MssqlCollector):
@@ -340,6 +360,11 @@ class Replicas(MssqlCollector):
             return why
         if self.engine.query(self.sql):
             return None
+        hidden = sql_file.read(__package__, "replicas.hidden")
+        if self.several:
+            hidden = of_databases(hidden, [name_of(one) for one in self.databases])
+        if any(count for (count,) in self.engine.query(hidden)):
+            return self.forbidden("the other replicas are hidden from it", "VIEW ANY DEFINITION")
         return "Our database has no other replicas, or this server is not the primary of its availability group."
 
 

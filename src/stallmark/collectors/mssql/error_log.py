@@ -4,30 +4,37 @@ A session that meets 823 or 824 gets the error itself. What the server meets on 
 read that succeeded at the second attempt, an I/O of more than 15 s) stands in its error log only.
 """
 
+import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
 from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed
 from stallmark.record.schema import column
 
 LONG_READ_S = 1.0
 
-# Words of the messages (sys.messages, MSSQLSERVER_823 …). The query asks for lines with "offset", which all four hold.
+# Words of the messages (sys.messages, MSSQLSERVER_823 …). In an English log they tell of the number.
 _MESSAGES = {
     "taking longer than": 833,
     "succeeded after failing": 825,
     "logical consistency-based I/O error": 824,
     "The operating system returned error": 823,
 }
+# "Error: 823, Severity: 24, State: 2.", which stands in front of a message, has the numbers in every language.
+_NUMBERED = re.compile(r"\D+?[:：] ?(823|824|825|829|832|833)[,，] ?\D+?[:：] ?\d+[,，] ?\D+?[:：] ?\d+\D*")
 
 
 def storage_error(text: str) -> int | None:
-    """Return the number of the storage error in a line of the log (in English); None without one."""
+    """Return the number of the storage error in a line of the log; None without one."""
+    if found := _NUMBERED.fullmatch(text):
+        return int(found[1])
     return next((number for words, number in _MESSAGES.items() if words in text), None)
 
 
@@ -35,15 +42,15 @@ class ErrorLog(MssqlCollector):
     name = "error_log"
     title = "Error log"
     help = (
-        "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825 and 833 "
-        "(sp_readerrorlog). One of them ends the run. A log that is not written in English is not understood."
+        "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825, 829, 832 and 833 "
+        "(sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not understood."
     )
     interval_s = 60.0  # the server reads the whole file each time
     polling = True
     columns = pa.schema(
         [
             column("log_time", TEXT, "the server's own time of the line"),
-            column("number", pa.int32(), "823, 824, 825 or 833"),
+            column("number", pa.int32(), "823, 824, 825, 829, 832 or 833"),
             column("text", TEXT, "the line"),
         ]
     )
@@ -66,22 +73,31 @@ class ErrorLog(MssqlCollector):
         return why
 
     def limited(self) -> str | None:
-        if self._read_s <= LONG_READ_S:
+        if self._read_s > LONG_READ_S:
+            return (
+                f"The server takes {self._read_s:.0f} s to read its error log, and does so every "
+                f"{self.interval_s:.0f} s: EXEC sp_cycle_errorlog begins a new one."
+            )
+        try:
+            languages = self.engine.query(sql_file.read(__package__, "error_log.language"))
+        except CallFailed:  # no reason to do without the log
+            return None
+        if not languages:
             return None
         return (
-            f"The server takes {self._read_s:.0f} s to read its error log, and does so every {self.interval_s:.0f} s: "
-            "EXEC sp_cycle_errorlog begins a new one."
+            f"The server's language is {languages[0][0]}: its lines on I/O of more than 15 s (error 833) are "
+            "understood in English alone; those of errors 823, 824, 825, 829 and 832 are known by their number."
         )
 
     def sample(self, now: float) -> list[Row]:
-        lines = Counter((str(row["LogDate"]), (row["Text"] or "").strip()) for row in self.connection.rows(self.sql))
+        numbered = sql_file.read(__package__, "error_log.numbers")
+        lines = _counted(self.connection.rows(self.sql)) | _counted(self.connection.rows(numbered))
         new = Counter() if self._known is None else lines - self._known
         self._known = lines  # kept through an outage: what is logged meanwhile counts
         rows: list[Row] = [
             {"log_time": time, "number": number, "text": text}
-            for (time, text), times in sorted(new.items())
+            for (time, number, text), times in _errors(new)
             for _ in range(times)
-            if (number := storage_error(text))
         ]
         if rows and self.alarm is None:
             self.alarm = (
@@ -92,3 +108,23 @@ class ErrorLog(MssqlCollector):
 
     def finish(self) -> Sequence[Row]:
         return self.sample_alone()
+
+
+def _counted(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
+    """Return the lines of the log by time and text."""
+    return Counter((str(row["LogDate"]), (row["Text"] or "").strip()) for row in rows)
+
+
+def _errors(lines: Counter[tuple[str, str]]) -> Iterator[tuple[tuple[str, int, str], int]]:
+    """Yield time, number and text of each storage error, with how often it was logged.
+
+    A line with the number has its message behind it, in a line of the same time: understood, that one counts.
+    """
+    numbers = {line: number for line in sorted(lines) if (number := storage_error(line[1]))}
+    messages = {(time, number) for (time, text), number in numbers.items() if not _NUMBERED.fullmatch(text)}
+    for (when, text), number in numbers.items():
+        if not _NUMBERED.fullmatch(text):
+            yield (when, number, text), lines[when, text]
+        elif (when, number) not in messages:
+            behind = (line[1] for line in sorted(lines) if line[0] == when and line not in numbers)
+            yield (when, number, " ".join([text, *behind])), lines[when, text]

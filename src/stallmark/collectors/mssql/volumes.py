@@ -14,6 +14,7 @@ from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.processes import kill
+from stallmark.record.imports.recording import finite_or_none
 from stallmark.record.schema import column
 
 _COUNTERS = {
@@ -71,7 +72,11 @@ class Volumes(MssqlCollector):
         self._volumes = [point.rstrip("\\") for point in points]
         wanted = [path.format(volume=volume) for volume in self._volumes for path in _COUNTERS.values()]
         self._process = subprocess.Popen(
-            ["typeperf", *wanted, "-si", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ["typeperf", *wanted, "-si", "1"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
         threading.Thread(target=self._read, args=(self._process,), name="typeperf", daemon=True).start()
 
@@ -110,7 +115,8 @@ class Volumes(MssqlCollector):
 
 
 def _number(text: str) -> float | None:
+    """Return a counter's value; Windows writes it with the comma of its language."""
     try:
-        return float(text)
+        return finite_or_none(text)
     except ValueError:
         return None

@@ -187,7 +187,7 @@ class MssqlEngine(Server, Engine):
             return None
         try:
             rows = self.query(
-                "SELECT DATEDIFF(second, sqlserver_start_time, SYSDATETIME()) FROM sys.dm_os_sys_info AS process"
+                "SELECT (ms_ticks - sqlserver_start_time_ms_ticks) / 1000 FROM sys.dm_os_sys_info AS process"
             )
         except CallFailed:  # needs VIEW SERVER STATE
             return None

@@ -16,13 +16,27 @@ _BY_NUMBER = {
     8645: ErrorClass.TIMEOUT,  # waiting for a memory grant
     1101: ErrorClass.OUT_OF_SPACE,
     1105: ErrorClass.OUT_OF_SPACE,
+    1138: ErrorClass.OUT_OF_SPACE,  # the workload group may have no more of tempdb
     9002: ErrorClass.OUT_OF_SPACE,
     823: ErrorClass.STORAGE,
     824: ErrorClass.STORAGE,
+    605: ErrorClass.STORAGE,  # a page of another object was read
     825: ErrorClass.STORAGE,
+    829: ErrorClass.STORAGE,  # a page that a restore is to bring
+    832: ErrorClass.STORAGE,  # a page changed in memory
+    5242: ErrorClass.STORAGE,  # an inconsistency, as the next
+    5243: ErrorClass.STORAGE,
     9001: ErrorClass.STORAGE,
     701: ErrorClass.OUT_OF_MEMORY,
     802: ErrorClass.OUT_OF_MEMORY,  # no page of the buffer pool
+    1204: ErrorClass.OUT_OF_MEMORY,  # for another lock
+    8651: ErrorClass.OUT_OF_MEMORY,  # no grant, as the next
+    8657: ErrorClass.OUT_OF_MEMORY,
+    8902: ErrorClass.OUT_OF_MEMORY,  # in DBCC
+    17803: ErrorClass.OUT_OF_MEMORY,  # for another session
+    10928: ErrorClass.RESOURCE_LIMIT,  # Azure: workers or sessions of the database, as the next
+    10929: ErrorClass.RESOURCE_LIMIT,
+    10936: ErrorClass.RESOURCE_LIMIT,  # of the elastic pool
     64: ErrorClass.CONNECTION_LOST,  # Windows: the network name is gone
     121: ErrorClass.CONNECTION_LOST,  # Windows: the semaphore timeout
     233: ErrorClass.CONNECTION_LOST,
@@ -32,6 +46,7 @@ _BY_NUMBER = {
     10054: ErrorClass.CONNECTION_LOST,
     10060: ErrorClass.CONNECTION_LOST,
     40197: ErrorClass.CONNECTION_LOST,  # Azure: reconfigured under way
+    40549: ErrorClass.CONNECTION_LOST,  # Azure: the session ends for its long transaction
     40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
 }
 # Refused before anything was done, as by a replica that is not the primary any more: another login finds the primary.
@@ -94,3 +109,38 @@ def sentence(text: str) -> str:
     first = _NUMBERED.split(text, maxsplit=1)[0].splitlines()
     words = re.sub(r"^(\[[^]]*\]\s*)+", "", first[0] if first else "").strip()
     return words.rstrip(". ") or "no reason given"
+
+
+_CERTIFICATE = {
+    *(-2146893022, -2146893019, -2146893017, -2146893016),  # SEC_E_WRONG_PRINCIPAL, _UNTRUSTED_ROOT, _CERT_UNKNOWN …
+    *(-2146762495, -2146762487, -2146762481),  # CERT_E_EXPIRED, _UNTRUSTEDROOT, _CN_NO_MATCH
+}
+_NO_COMMON_TLS = {-2146893054, -2146893018, -2146893007}  # SEC_E_UNSUPPORTED_FUNCTION, _ILLEGAL_MESSAGE, _ALGORITHM_…
+_OPENSSL_NO_COMMON_TLS = ("unsupported protocol", "protocol version", "no protocols available")
+_RESET = 10054
+_TLS_1_2 = (
+    "the server may offer TLS 1.0 and 1.1 alone, which this machine no longer takes: enable TLS 1.2 on the server, or "
+    "if you trust this network, add ?Encrypt=no to the URL"
+)
+
+
+def handshake_remedy(error: Exception) -> str | None:
+    """Return what to do about a server that was reached and with which no encrypted connection could be made.
+
+    None for every other error. The driver names its layer ("SSL Provider", "SSL-Anbieter") and gives a number; its
+    words are in the language of Windows.
+    """
+    text = str(error.args[-1]) if error.args else ""
+    numbers, words = {int(number) for number in _NUMBERED.findall(text)}, text.lower()
+    encrypts = "ssl" in words
+    if (numbers & _CERTIFICATE and "sspi" not in words) or "certificate" in words:  # OpenSSL's texts are English
+        return "If you trust this network, add ?TrustServerCertificate=yes to the URL"
+    if "encryption not supported" in words:
+        return "If you trust this network, add ?Encrypt=no to the URL"
+    if numbers & _NO_COMMON_TLS or (encrypts and any(part in words for part in _OPENSSL_NO_COMMON_TLS)):
+        return f"The server answers, but {_TLS_1_2}"
+    if _RESET in numbers:
+        return f"Something answers at this port and ends the connection while it is being made: {_TLS_1_2}"
+    if encrypts:
+        return "The server answers, but no encrypted connection could be made"
+    return None

@@ -249,7 +249,8 @@ class Option(NamedTuple):
         return self.is_dynamic and self.value != self.in_use
 
 
-_NO_FLOOR = Option(0, 16, True)  # what the server makes of 0 by itself
+_SAME = {_CAP: (0, 2147483647), _FLOOR: (0, 8, 16)}
+"""Values of an option that mean the same to the server: it shows one as configured and another in use."""
 
 
 def _options(server: Server) -> dict[str, Option]:
@@ -258,9 +259,11 @@ def _options(server: Server) -> dict[str, Option]:
 
 def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
     """Refuse while other settings are pending: RECONFIGURE would install them all, whoever left them so."""
-    pending = {name: option for name, option in options.items() if option.is_pending and name not in ours}
-    if pending.get(_FLOOR) == _NO_FLOOR:
-        del pending[_FLOOR]
+    pending = {
+        name: option
+        for name, option in options.items()
+        if option.is_pending and name not in ours and not {option.value, option.in_use} <= {*_SAME.get(name, ())}
+    }
     if pending:
         each = ", ".join(
             f"'{name}' is configured as {option.value} and still {option.in_use} in use"
@@ -276,7 +279,7 @@ def _configure(server: Server, values: dict[str, int]) -> None:
     for statement in _statements(values):
         server.execute(statement)
     in_use = _options(server)[_CAP].in_use
-    if in_use != values[_CAP]:
+    if in_use != values[_CAP] and not {in_use, values[_CAP]} <= {*_SAME[_CAP]}:
         raise StallmarkError(
             f"`{_CAP}` was set to {values[_CAP]} and the server goes on with {in_use}: RECONFIGURE did not take."
         )

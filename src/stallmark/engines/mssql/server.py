@@ -10,7 +10,7 @@ from typing import Any, Self
 from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
-from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.errors import failed, handshake_remedy
 from stallmark.engines.mssql.odbc import api, find_driver
 from stallmark.engines.mssql.sql import execute, rows, stay_open
 from stallmark.engines.mssql.sql import name as quoted
@@ -114,10 +114,8 @@ class Server:
         number = int(failure.code) if failure.code.isdigit() else 0
         if number in _WHY_NO_CONNECTION:
             return _WHY_NO_CONNECTION[number]
-        if "certificate" in failure.message.lower():
-            return f"{failure.message}. If you trust this network, add ?TrustServerCertificate=yes to the URL"
-        if "encryption not supported" in failure.message.lower():
-            return f"{failure.message}. If you trust this network, add ?Encrypt=no to the URL"
+        if remedy := handshake_remedy(error):
+            return f"{failure.message}. {remedy}"
         if hint := did_you_mean("mssql", self.address.port):
             return f"{failure.message}. {hint}"
         if failure.code in ("HYT00", "08001"):
@@ -183,5 +181,6 @@ class Server:
 
 
 def _babelfish_version(banner: str) -> str:
-    found = re.search(r"Babelfish (?:for PostgreSQL )?(?:with SQL Server Compatibility )?[-–]? ?([\d.]+)", banner)
+    """Return the version of Babelfish itself, which stands behind that of the SQL Server it acts as, or that."""
+    found = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
     return found[1] if found else banner.splitlines()[0]

@@ -19,6 +19,9 @@ ONE_ROW = {
     "settings_governor": "resource governor",
     "settings_tempdb.15": "tempdb",
     "settings_locking.17": "database",
+    "settings_feeds.16": "database",
+    "settings_tempdb_recovery.17": "tempdb",
+    "settings_tempdb_limit.17": "resource governor",
 }
 """Files of one row, and what their columns are called by in front. A number: from this major version on."""
 
@@ -33,7 +36,7 @@ PARTS = (*NAMED, *ONE_ROW, *PLACEMENT)
 MOMENTARY = ("server started", "database log reuse wait", "database log kept for backup")
 """Settings that describe the moment they were read, not the configuration."""
 
-AS_A_USER = ("settings_governor",)
+AS_A_USER = ("settings_governor", "settings_tempdb_limit.17")
 """Files whose answer is for a session as a virtual user's, by which the server may sort it."""
 
 IN_NO_GROUP = {"availability group role": "none"}
@@ -57,6 +60,10 @@ def read(server: Server) -> ServerSettings:
             (placement if part in PLACEMENT else found).update(_part(server, part))
         except CallFailed as error:
             unreadable[part] = error.message
+    if found.get("availability group commit mode") == "None":  # NULL, where the replicas are hidden
+        for name in ("commit mode", "synchronous secondaries"):
+            del found[f"availability group {name}"]
+        unreadable["settings_replica"] = "the replicas are hidden from this login, which needs VIEW ANY DEFINITION"
     try:
         # Among them 3979 and 3982, by which forced flushes are done.
         flags = server.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")

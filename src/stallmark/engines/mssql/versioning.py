@@ -12,7 +12,7 @@ ALONE_WITHIN_S = 30  # sessions of ours that have ended leave a moment later
 _IN_USE = ("5061", "5070")
 _IS_ON = "SELECT name, is_read_committed_snapshot_on FROM sys.databases WHERE name = {database}"
 _SET = "ALTER DATABASE {name} SET READ_COMMITTED_SNAPSHOT {state} WITH NO_WAIT"
-_PERMITTED = "SELECT HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'ALTER')"
+_PERMITTED = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'ALTER')"
 
 
 class RowVersioning(VariantSetting):

@@ -14,6 +14,9 @@ _ERROR_CLASSES = {
     "40001": ErrorClass.SERIALIZATION,
     "57014": ErrorClass.TIMEOUT,
     "53100": ErrorClass.OUT_OF_SPACE,
+    "53200": ErrorClass.OUT_OF_MEMORY,
+    "53300": ErrorClass.RESOURCE_LIMIT,  # too many connections
+    "53400": ErrorClass.RESOURCE_LIMIT,  # a limit that is configured
     "58030": ErrorClass.STORAGE,
     "XX001": ErrorClass.STORAGE,
     "XX002": ErrorClass.STORAGE,

@@ -15,13 +15,14 @@ from datetime import timedelta, timezone
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
+from stallmark.record.attach.perfmon import HEAD as HEAD
+from stallmark.record.attach.perfmon import delimiter_of
 from stallmark.record.attach.times import MONTH_FIRST, is_time
 from stallmark.record.imports.clock import Clock
 from stallmark.record.imports.perfmon_plan import Plan
 from stallmark.record.imports.recording import Recording, Steps, Wanted, finite_or_none
 from stallmark.record.text_stream import lines_in, opened
 
-HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d+)\)")
 
 
@@ -71,8 +72,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
         for first in lines:
             if first.strip():
                 break
-        plain = first.lstrip().lstrip('"')
-        delimiter = "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in first else ","
+        delimiter = delimiter_of(first)
         try:
             yield from (row for row in csv.reader([first], delimiter=delimiter) if row)
             yield from (row for row in csv.reader(lines, delimiter=delimiter) if row)
