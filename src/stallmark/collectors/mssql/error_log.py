@@ -11,8 +11,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.service import BOX
+from stallmark.engines.mssql.view_rights import ERROR_LOG
 from stallmark.record.schema import column
 
 LONG_READ_S = 1.0
@@ -54,8 +56,12 @@ class ErrorLog(MssqlCollector):
         self._read_s = 0.0
 
     @property
+    def sql(self) -> str:  # type: ignore[override]
+        return self._by_its_procedure(statement(self.name, self.major))
+
+    @property
     def permission(self) -> str:
-        return "VIEW ANY ERROR LOG" if self.major >= FINER_PERMISSIONS else "VIEW SERVER STATE"
+        return ERROR_LOG.name(self.engine)
 
     def unavailable(self) -> str | None:
         why = super().unavailable()
@@ -92,3 +98,7 @@ class ErrorLog(MssqlCollector):
 
     def finish(self) -> Sequence[Row]:
         return self.sample_alone()
+
+    def _by_its_procedure(self, text: str) -> str:
+        """Return the statement with the procedure by which the service lets the log be read."""
+        return text.replace(BOX.error_log, self.engine.service.error_log)
