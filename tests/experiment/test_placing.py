@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.dialects import mssql
 from sqlalchemy.schema import CreateTable
-from support.mssql_server import MANAGED_INSTANCE, answering, engine_at, says_it_is
+from support.mssql_server import MANAGED_INSTANCE, answering, engine_at, runs_on, says_it_is
 from support.tds.answers import Count, Rows
 from support.tds.datatypes import INT, nvarchar
 from support.tds.responder import Responder
@@ -85,6 +85,18 @@ def test_where_files_cannot_be_placed_the_lock_is_not_even_taken(read):
     with answering(azure) as managed:
         with pytest.raises(StallmarkError, match="asks for `database`, but Azure SQL puts"):
             place(engine_at(managed), placed(read))
+        assert words(managed) == []
+
+
+def test_where_the_service_places_tempdb_nothing_is_made(read):
+    rds = Script(databases=["master"])
+    says_it_is(rds)
+    runs_on(rds, rds=True)
+    rds.sql("'CREATE ANY DATABASE'", Rows([Column("may", INT)], [(1,)]))
+    tempdb = "{files: [{path: /data/bank.mdf}], tempdb: {change_server: true, files: [{path: /t/tempdb.mdf}]}}"
+    with answering(rds) as managed:
+        with pytest.raises(StallmarkError, match=r"asks for `database\.tempdb`, but Amazon RDS puts"):
+            place(engine_at(managed), placed(read, tempdb))
         assert words(managed) == []
 
 

@@ -45,6 +45,11 @@ def says_it_is(
     script.sql(r"SERVERPROPERTY\('ProductVersion'\)", Rows(columns, [row]))
 
 
+def runs_on(script: Script, rds: bool = False, cloud_sql: bool = False) -> None:
+    """Answer as a managed service does: RDS by its database, Cloud SQL by its role; both NULL on anybody's server."""
+    script.sql("CustomerDbRootRole", rows(["rds", "cloud_sql"], (5 if rds else None, 1 if cloud_sql else None)))
+
+
 @contextmanager
 def answering(script: Script, encryption: Literal["none", "required", "never"] = "required") -> Iterator[Responder]:
     """Skips the test where there is no driver."""

@@ -121,11 +121,12 @@ class Production:
     def is_out(self) -> bool:
         return any(begin <= self.now < end for begin, end in self.outages)
 
-    def script(self) -> Script:
+    def script(self, **says: Any) -> Script:
+        """`says`: what `says_it_is` takes."""
         script = Script(databases=["master", "Sales"])
         script.sql("dm_io_virtual_file_stats", lambda request: self._counted(request.text))
         script.sql("committed_target_kb", lambda request: self._facts())
-        says_it_is(script)
+        says_it_is(script, **says)
         script.login(lambda _: self._log_in())
         return script
 
@@ -197,6 +198,7 @@ class Direct:
     in seconds. Rows are as the driver gives them."""
 
     is_azure_database = is_babelfish = False
+    edition = 3
     where = "db.example.com:1433/master"
     address = SimpleNamespace(database="master")
     timeout = 0

@@ -84,6 +84,12 @@ DENIED = [
     (300, 14, "VIEW SERVER STATE permission was denied on object 'server', database 'master'."),
     (297, 16, "The user does not have permission to perform this action."),
 ]
+# Error 371, as Microsoft's page on the limits of Fabric's SQL endpoint has it for sys.dm_exec_connections; which of the
+# two rights it names is the server's.
+DENIED_371 = (
+    "The user does not have the external policy action 'Microsoft.Sql/Sqlservers/SystemViewsAndFunctions/"
+    "Server{0}State/Rows/Select' or permission 'VIEW SERVER {0} STATE' to perform this action."
+)
 DENIED_2022 = "VIEW SERVER PERFORMANCE STATE permission was denied on object 'server', database 'master'."
 
 # github.com/rudi-bruchez/sql-auditor, review of a plan, as measured there: a histogram with one slot; and that `slots`

@@ -5,14 +5,15 @@ from collections.abc import Callable
 import pytest
 from support import published_waits as published
 from support.collecting import read
-from support.mssql_server import TYPES, Server, rows
+from support.mssql_server import TYPES, Server, rows, runs_on
 from support.scripted_views import ANSWERS, REQUESTS, answer_all, answered
 from support.tds.answers import Error, Rows
 from support.tds.tokens import Column
 
 from stallmark.collectors import collectors_for
+from stallmark.collectors.mssql.blocking import Blocking
 from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import Procedures, Replicas, ServerIO, TempDb
+from stallmark.collectors.mssql.counters import Procedures, Replicas, RowLocks, ServerIO, TempDb
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.query_store import QueryStore
@@ -30,7 +31,7 @@ def test_without_permission_it_is_off_and_says_what_to_grant(
         server, kind, lambda request: [Error(n, text, s) for n, s, text in published.DENIED]
     ).unavailable()
     who, place = "login", "USE master; "
-    if issubclass(kind, QueryStore):  # which belongs to the database
+    if issubclass(kind, QueryStore | RowLocks):  # which belong to the database
         who, place, permission = "user", "", permission.replace("SERVER", "DATABASE")
     assert sentence == (
         f"The {who} [watcher] may not see this (VIEW SERVER STATE permission was denied on object 'server', database "
@@ -47,20 +48,43 @@ def test_a_login_that_comes_in_by_a_windows_group_has_no_name_to_grant_to(new_se
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "right"),
     [
-        Error(297, published.DENIED[1][2]),
-        Error(300, published.DENIED_2022, severity=14),
-        Error(371, published.DENIED_2022, severity=14),
-        Error(262, "VIEW DATABASE STATE permission denied in database 'master'.", severity=14),
-        Error(229, "The EXECUTE permission was denied on the object 'sp_readerrorlog'.", severity=14),
-        Error(27219, "This login may not read the error log."),
+        (Error(297, published.DENIED[1][2]), "VIEW ANY ERROR LOG"),
+        (Error(300, published.DENIED_2022, severity=14), "VIEW SERVER PERFORMANCE STATE"),
+        (Error(371, published.DENIED_371.format("SECURITY"), severity=14), "VIEW SERVER SECURITY STATE"),
+        (Error(371, published.DENIED_371.format("PERFORMANCE"), severity=14), "VIEW SERVER PERFORMANCE STATE"),
+        (Error(262, "VIEW DATABASE STATE permission denied in database 'master'.", severity=14), "VIEW ANY ERROR LOG"),
+        (
+            Error(229, "The EXECUTE permission was denied on the object 'sp_readerrorlog'.", severity=14),
+            "VIEW ANY ERROR LOG",
+        ),
+        (Error(27219, "This login may not read the error log."), "VIEW ANY ERROR LOG"),
     ],
 )
-def test_every_way_to_be_refused(server: Server, error: Error) -> None:
+def test_every_way_to_be_refused(server: Server, error: Error, right: str) -> None:
+    """A refusal that names a right of 2022 has the last word: the login may have the one that the page names."""
     sentence = answered(server, ErrorLog, error).unavailable()
-    assert sentence is not None and sentence.endswith("run USE master; GRANT VIEW ANY ERROR LOG TO [watcher];")
+    assert sentence is not None and sentence.endswith(f"run USE master; GRANT {right} TO [watcher];")
     assert error.text.rstrip(".") in sentence
+
+
+def test_on_cloud_sql_a_right_is_granted_as_its_role(server: Server) -> None:
+    runs_on(server.script, cloud_sql=True)
+    denied = Error(371, published.DENIED_371.format("SECURITY"), severity=14)
+    assert str(answered(server, Blocking, denied).unavailable()).endswith(
+        "run USE master; GRANT VIEW SERVER SECURITY STATE TO [watcher] AS CustomerDbRootRole;"
+    )
+
+
+def test_where_azure_asks_for_a_right_on_the_server_a_role_gives_it(new_server: Callable[..., Server]) -> None:
+    """Nobody has such rights there: in elastic pools and of Basic, S0 and S1 the views want a role instead."""
+    server = new_server(version="12.0.2000.8", edition=5)
+    sentence = answered(server, PendingIO, Error(300, published.DENIED_2022, severity=14)).unavailable()
+    assert sentence is not None and sentence.endswith(
+        "ALTER SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
+    )
+    assert "GRANT" not in sentence
 
 
 def test_a_view_that_is_missing(server: Server) -> None:

@@ -10,7 +10,7 @@ from support.scripted_views import answered
 from support.tds.answers import Error
 
 from stallmark.collectors import collectors_for, drop_left_behind
-from stallmark.collectors.mssql.io_latency import SESSIONS, IoLatency, LogLatency, _rows
+from stallmark.collectors.mssql.io_latency import _OURS, SESSIONS, IoLatency, LogLatency, _rows
 from stallmark.errors import StallmarkError
 from stallmark.record.rows import Rows
 
@@ -156,3 +156,21 @@ def test_elsewhere_there_is_nothing_to_drop(new_server, says: dict) -> None:
     server = new_server(**says)
     drop_left_behind(server.engine())
     assert not server.asked("event_sessions")
+
+
+# Tried before a run
+
+
+def test_a_limit_of_the_server_is_met_before_a_run_and_not_at_every_interval(server: Server) -> None:
+    """As on RDS, whose logins have the right and whose sessions have 4 MB unless that is raised."""
+    server.script.sql("CREATE EVENT SESSION", Error(25600, "MAX_MEMORY is above the limit of this instance."))
+    assert answered(server, IoLatency).unavailable() == (
+        "The server made no event session (MAX_MEMORY is above the limit of this instance, error 25600)."
+    )
+
+
+def test_what_was_tried_is_gone_and_is_no_session_of_a_run(server: Server) -> None:
+    assert answered(server, LogLatency).unavailable() is None
+    made = [text.split("CREATE EVENT SESSION ")[1].split()[0] for text in server.asked("CREATE EVENT SESSION")]
+    dropped = [text.split()[3] for text in server.asked("DROP EVENT SESSION")]
+    assert made == dropped and len(made) == 1 and _OURS.fullmatch(made[0]) and made[0] not in SESSIONS

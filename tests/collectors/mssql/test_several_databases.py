@@ -296,7 +296,7 @@ def test_a_right_that_is_missing_in_one_is_said_of_it(server: Server, two: Two) 
     denied = Error(*published.DENIED[0][::2], severity=14)
     scripted(server, RowLocks, {BANK: lock_rows("t", 1.5, 3), MAIL: denied})
     why = str(RowLocks(two).unavailable())
-    assert why.startswith("In o'mail]: The login [watcher] may not see this") and why.count("GRANT") == 1
+    assert why.startswith("In o'mail]: The user [watcher] may not see this") and why.count("GRANT") == 1
 
 
 def test_query_store_that_is_off_in_one_is_said_of_it(server: Server, two: Two) -> None:

@@ -34,7 +34,7 @@ _STATEMENT = re.compile(
 # What stands in a hole of a template, by its expression, where a name would not do.
 _HOLES = {
     "clause": "SET RECOVERY SIMPLE", "days": "N'1993-01-01', N'1994-01-01'", "found": "N'x'", "columns": "a, b",
-    **dict.fromkeys(("database", "log_file"), "1"), "marks": "(?, ?)", "number": "1", "state": "ON",
+    **dict.fromkeys(("database", "log_file", "memory_kib"), "1"), "marks": "(?, ?)", "number": "1", "state": "ON",
     "limits": "MAX_IOPS_PER_VOLUME = 100", "isolation": "SERIALIZABLE", "remove": "DELETE FROM t",
     **dict.fromkeys(("_file(engine)", "first", "second"), "N'x'"),
 }  # fmt: skip

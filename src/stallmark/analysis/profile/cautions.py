@@ -24,7 +24,7 @@ _OF_FILES = {
     "log write_bytes": (FileClass.LOG, "write_bytes"),
     "size_bytes": (FileClass.DATA, "size_bytes"),
 }
-_OF_SERVER = {"cpu_s": "cpu_s", "server": "transactions"}
+_OF_SERVER = {"cpu_s": "cpu_s", "server": "transactions", "transactions": "transactions"}
 """Figures that a profile may lack from its beginning, each with a column that has it once it is switched on."""
 
 

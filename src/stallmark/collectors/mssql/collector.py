@@ -24,6 +24,7 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.sql import text as constant
+from stallmark.engines.mssql.view_rights import DEFINITION, PERFORMANCE, refused_right, rights_for
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.record.rows import Rows
 
@@ -31,7 +32,6 @@ FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
 denied by its old and by its new (2022) name, the error log denied."""
 NO_SUCH_VIEW = "208"
-FINER_PERMISSIONS = 16  # 2022 splits VIEW SERVER STATE
 
 ANSWER_WITHIN_S = 30
 
@@ -161,10 +161,10 @@ class MssqlCollector(Collector):
 
     @property
     def permission(self) -> str:
-        """The permission that a login needs for it."""
-        if self.is_azure:
-            return "VIEW DATABASE STATE"
-        return "VIEW SERVER PERFORMANCE STATE" if self.major >= FINER_PERMISSIONS else "VIEW SERVER STATE"
+        """The permission that a login needs for it: that of its first view that refuses a login without one. The views
+        that want VIEW ANY DEFINITION show less instead."""
+        rights = (right for right in rights_for(self.sql) if right is not DEFINITION)
+        return next(rights, PERFORMANCE).name(self.engine)
 
     def unavailable(self) -> str | None:
         if why := self.not_here():
@@ -208,16 +208,23 @@ class MssqlCollector(Collector):
         """Return the sentence for a login that may not see what a collector reads; `permission` where not its own,
         `engine` of the database where it is not the first."""
         permission = permission or self.permission
-        of_database = "DATABASE" in permission
+        is_role = self.is_azure and "SERVER" in permission  # in an elastic pool, and of Basic, S0 and S1
+        of_database = "DATABASE" in permission or self.is_azure
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
         [(login,)] = (engine or self.engine).query(f"SELECT QUOTENAME({name})")
+        if is_role:
+            return (
+                f"The {who} {login} may not see this ({why}): have the server's administrator run, in master, ALTER "
+                "SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
+            )
         place = "" if of_database else "USE master; "  # where alone rights on the server are granted
         group = " (or TO the Windows group that lets it in)" if "\\" in login else ""
-        return f"The {who} {login} may not see this ({why}): run {place}GRANT {permission} TO {login};{group}"
+        grantor = "" if of_database else self.engine.service.grantor
+        return f"The {who} {login} may not see this ({why}): run {place}GRANT {permission} TO {login}{grantor};{group}"
 
     def _refused(self, failure: CallFailed, engine: MssqlEngine) -> str:
         if failure.code in FORBIDDEN:
-            return self.forbidden(failure.message, engine=engine)
+            return self.forbidden(failure.message, refused_right(failure.message), engine)
         if failure.code == NO_SUCH_VIEW:
             return f"This server does not have the view it needs ({failure.message})."
         return f"The server refused its query ({failure.message}, error {failure.code})."

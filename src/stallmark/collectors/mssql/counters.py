@@ -13,6 +13,7 @@ from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.collectors.server_cpu import CPU_TIMES
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import AZURE
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
@@ -145,6 +146,13 @@ _NAMED, _PHYSICAL = (
     "(SELECT own.physical_database_name FROM sys.databases AS own WHERE own.database_id = DB_ID())",
 )
 """Return our database's name in the counters of `Databases`: on Azure SQL that of its files, which is a GUID."""
+
+
+def name_instance(text: str, engine: MssqlEngine) -> str:
+    """Return a query of our database's counters that has the name they have on this server."""
+    return text.replace(_NAMED, _PHYSICAL) if engine.edition in AZURE else text
+
+
 _ANY_COUNTER = "SELECT COUNT(*) FROM sys.dm_os_performance_counters"
 
 
@@ -175,7 +183,7 @@ class Performance(MssqlCollector):
         text = statement(self.name, self.major)
         if self.several:
             return of_databases(text, list(self._instances))
-        return text.replace(_NAMED, _PHYSICAL) if self.engine.edition in AZURE else text
+        return name_instance(text, self.engine)
 
     @cached_property
     def _instances(self) -> dict[str, str]:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.service import BOX
+from stallmark.engines.mssql.view_rights import ERROR_LOG
 from stallmark.errors import CallFailed
 from stallmark.record.schema import column
 
@@ -61,8 +63,12 @@ class ErrorLog(MssqlCollector):
         self._read_s = 0.0
 
     @property
+    def sql(self) -> str:  # type: ignore[override]
+        return self._by_its_procedure(statement(self.name, self.major))
+
+    @property
     def permission(self) -> str:
-        return "VIEW ANY ERROR LOG" if self.major >= FINER_PERMISSIONS else "VIEW SERVER STATE"
+        return ERROR_LOG.name(self.engine)
 
     def unavailable(self) -> str | None:
         why = super().unavailable()
@@ -90,7 +96,7 @@ class ErrorLog(MssqlCollector):
         )
 
     def sample(self, now: float) -> list[Row]:
-        numbered = sql_file.read(__package__, "error_log.numbers")
+        numbered = self._by_its_procedure(sql_file.read(__package__, "error_log.numbers"))
         lines = _counted(self.connection.rows(self.sql)) | _counted(self.connection.rows(numbered))
         new = Counter() if self._known is None else lines - self._known
         self._known = lines  # kept through an outage: what is logged meanwhile counts
@@ -109,6 +115,9 @@ class ErrorLog(MssqlCollector):
     def finish(self) -> Sequence[Row]:
         return self.sample_alone()
 
+    def _by_its_procedure(self, text: str) -> str:
+        """Return the statement with the procedure by which the service lets the log be read."""
+        return text.replace(BOX.error_log, self.engine.service.error_log)
 
 def _counted(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
     """Return the lines of the log by time and text."""

@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from random import randrange
 from typing import ClassVar
 
 import pyarrow as pa
@@ -74,7 +75,9 @@ class LogLatency(MssqlCollector):
         if why := super().unavailable():
             return why
         [(may,)] = self.engine.query(_MAY)
-        return None if may else self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
+        if not may:
+            return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
+        return self._why_not_made()
 
     def not_here(self) -> str | None:
         if self.is_azure:
@@ -85,14 +88,34 @@ class LogLatency(MssqlCollector):
         try:
             drop_sessions(self.engine)
             for number, one in enumerate(self.databases, 1):
-                [(database, log_file)] = one.query(_FILES)
+                files = one.query(_FILES)
                 for kind in self.sessions:
-                    text = sql_file.read(__package__, SESSIONS[kind][1])
-                    names = {"session": session_name(kind, number), "database": database, "log_file": log_file}
-                    self.engine.execute(text.format(**names))
+                    self._make(kind, number, files)
         except CallFailed as failure:
             raise StallmarkError(f"the server made no event session ({failure.message})") from failure
         super().open()
+
+    def _make(self, kind: str, number: int, files: list[tuple]) -> None:
+        """Make the session of this kind and number; `files`: the database and its log, by number."""
+        [(database, log_file)] = files
+        names = {"session": session_name(kind, number), "database": database, "log_file": log_file}
+        text = sql_file.read(__package__, SESSIONS[kind][1])
+        self.engine.execute(text.format(**names, memory_kib=self.engine.service.event_memory_kib))
+
+    def _why_not_made(self) -> str | None:
+        """Return why the server makes no session of ours though the login may, as one that limits them does.
+
+        The attempt is beside the sessions of a run that may be under way, and is gone at once.
+        """
+        kind, number = next(iter(self.sessions)), randrange(1_000, 10_000)
+        try:
+            self._make(kind, number, self.databases[0].query(_FILES))
+        except CallFailed as failure:
+            return f"The server made no event session ({failure.message}, error {failure.code})."
+        finally:
+            with suppress(CallFailed):  # it was not made
+                self.engine.execute(f"DROP EVENT SESSION {session_name(kind, number)} ON SERVER")
+        return None
 
     def sample(self, now: float) -> Rows:
         found = {row["session"]: row for row in self.connection.rows(self.sql)}

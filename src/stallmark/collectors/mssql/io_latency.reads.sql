@@ -5,6 +5,6 @@ CREATE EVENT SESSION {session} ON SERVER
     ADD TARGET package0.histogram
         (SET filtering_event_name = N'sqlserver.file_read_completed', source = N'duration', source_type = 0,
              slots = 4096)
-    WITH (MAX_MEMORY = 8192 KB, EVENT_RETENTION_MODE = ALLOW_SINGLE_EVENT_LOSS, MAX_DISPATCH_LATENCY = 1 SECONDS,
+    WITH (MAX_MEMORY = {memory_kib} KB, EVENT_RETENTION_MODE = ALLOW_SINGLE_EVENT_LOSS, MAX_DISPATCH_LATENCY = 1 SECONDS,
           STARTUP_STATE = OFF);
 ALTER EVENT SESSION {session} ON SERVER STATE = START;

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.record.query_store import how_to_resume, why_stopped
@@ -57,11 +57,6 @@ class QueryStore(MssqlCollector):
         # Of 2022 and of Managed Instance the update decides whether these columns are there, not the version.
         [lengths] = self.engine.query(_REPLICAS)
         return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
-
-    @property
-    def permission(self) -> str:
-        finer = self.major >= FINER_PERMISSIONS and not self.is_azure
-        return "VIEW DATABASE PERFORMANCE STATE" if finer else "VIEW DATABASE STATE"
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._off()

@@ -9,7 +9,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import Backup, BackupOptions, Folders
 from stallmark.engines.mssql import lock, sql
 from stallmark.engines.mssql.journal import Journal
-from stallmark.engines.mssql.server import AZURE, Server
+from stallmark.engines.mssql.server import Server
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 from stallmark.format import size
 
@@ -35,10 +35,10 @@ class MssqlBackup(Backup):
 
     def refusal(self) -> str | None:
         server = self._server
-        if server.edition in AZURE:
-            return "this edition takes no backup to its own disk: use `reset: continue`"
         if server.is_babelfish:
             return f"{server.identity().product} has no BACKUP: use `reset: continue`"
+        if why := server.service.why_no_restore:
+            return why
         if missing := [name for name, has in self._asked("rights_restore") if not has]:
             return (
                 f"to back up and restore the database this login needs {', '.join(missing)} as well: have that "

@@ -26,6 +26,7 @@ _MAY_DROP_ON_AZURE = """\
 SELECT CASE WHEN IS_SRVROLEMEMBER('##MS_ServerStateManager##') = 1
               OR HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SERVER STATE') = 1 THEN 1 ELSE 0 END AS may
 """
+_SYSADMIN = "the role sysadmin"
 _MAY_DROP_SINCE_2022 = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SERVER STATE') AS may"
 
 
@@ -40,7 +41,9 @@ class MssqlCaches(Caches):
         question, needed = self._right()
         [(may,)] = server.query(question)
         if not may:
-            return f"emptying the caches needs {needed}, which this login does not have"
+            nobody = needed == _SYSADMIN and not server.service.has_sysadmin
+            whom = f"{server.service.name} gives to nobody" if nobody else "this login does not have"
+            return f"emptying the caches needs {needed}, which {whom}"
         if not self.allowed:
             whose = (
                 "of every database of the same elastic pool, and may empty those of others with the service objectives "
@@ -57,7 +60,7 @@ class MssqlCaches(Caches):
             return _MAY_DROP_ON_AZURE, "the server role ##MS_ServerStateManager##"
         if self._server.has_version(SQL_SERVER_2022):
             return _MAY_DROP_SINCE_2022, "the right ALTER SERVER STATE"
-        return _MAY_DROP, "the role sysadmin"
+        return _MAY_DROP, _SYSADMIN
 
     def empty(self) -> list[str]:
         """Write out what is dirty, database by database, and empty the buffer pool; say which databases were left."""

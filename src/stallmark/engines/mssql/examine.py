@@ -4,17 +4,23 @@ from collections.abc import Iterator
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation
-from stallmark.engines.examined import Availability, Examined
+from stallmark.engines.examined import Examined
 from stallmark.engines.mssql import auto_close, bulk_probe, compatibility, tempdb
-from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
+from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2025, STANDARD, Server
+from stallmark.engines.mssql.service import BOX
+from stallmark.engines.mssql.view_rights import DEFINITION, ERROR_LOG, IN_DATABASE, PERFORMANCE, SECURITY
 from stallmark.errors import CallFailed
 
 _WITHOUT = {
-    "STATE": "nothing of waits, memory and stalls can be measured",
-    "VIEW ANY DEFINITION": "files are known by number and not by name",
-    "CREATE": "no database can be built: make it a member of db_owner",
+    PERFORMANCE: "nothing of waits, memory and stalls can be measured",
+    IN_DATABASE: "neither Query Store nor waits for rows can be read",
+    SECURITY: "it is not recorded whether files grow without being zeroed first",
+    ERROR_LOG: "the error log is not watched for errors of the storage",
+    DEFINITION: "files are known by number and not by name",
 }
-"""The consequence of each missing right, by a word of its name. The abilities say what else a run needs."""
+"""The consequence of each missing right of a view. Rights of one name before 2022 are told by the first. The abilities
+say what else a run needs."""
+_CANNOT_BUILD = "no database can be built: make it a member of db_owner"
 
 _ISOLATION = "SET TRANSACTION ISOLATION LEVEL {isolation}; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
@@ -33,6 +39,7 @@ def examine(server: Server) -> Iterator[Examined]:
             "encryption", "limited", f"what is sent may be read (Encrypt={server.address.options['Encrypt']})."
         )
     identity = server.identity()
+    yield from _service(server)
     if identity.product == "SQL Server" and (
         most := limits(server.edition, identity.version[0], identity.version_text)
     ):
@@ -46,6 +53,15 @@ def examine(server: Server) -> Iterator[Examined]:
     if identity.product == "SQL Server" and server.edition not in AZURE:  # which backs up logs by itself
         yield from _recovery(server)
         yield from _auto_close(server)
+
+
+def _service(server: Server) -> Iterator[Examined]:
+    """Yield which managed service runs the server, and the keys of a scenario that it refuses."""
+    if server.service is BOX:
+        return
+    keys = ", ".join(f"`{key}`" for key in server.service.refused_keys)
+    said = f"this is {server.service.name}, where a scenario cannot have {keys}: docs/sql-server.md says what to do."
+    yield Examined("service", "limited", said)
 
 
 def _recovery(server: Server) -> Iterator[Examined]:
@@ -104,15 +120,22 @@ def _rights(server: Server) -> Iterator[Examined]:
         return
     for right, has in granted.items():
         if not has:
-            what, consequence = next((word, said) for word, said in _WITHOUT.items() if word in right)
-            scope = "" if "DATABASE STATE" in right else "in master, "  # where alone the server's rights are granted
-            grant = "" if what == "CREATE" else f": {scope}GRANT {right} TO it"
-            state: Availability = "missing" if what == "CREATE" else "limited"
-            yield Examined(right, state, f"this login has no {right}, so {consequence}{grant}.")
+            yield _missing_right(server, right)
     if low := compatibility.too_low(server):
         yield Examined("compatibility level", "missing", low)
     if updateability == "READ_ONLY":
         yield Examined("database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another.")
+
+
+def _missing_right(server: Server, right: str) -> Examined:
+    consequence = next((lost for each, lost in _WITHOUT.items() if each.name(server) == right), None)
+    if consequence is None:
+        return Examined(right, "missing", f"this login has no {right}, so {_CANNOT_BUILD}.")
+    place, grantor = "in master, ", server.service.grantor  # where alone rights on the server are granted
+    if " DATABASE " in right:
+        place, grantor = "", ""
+    said = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."
+    return Examined(right, "limited", said)
 
 
 def _granted(server: Server) -> dict[str, int]:
@@ -120,13 +143,17 @@ def _granted(server: Server) -> dict[str, int]:
     if server.is_azure_database:
         sql = sql_file.read(__package__, "rights_azure")
     else:
-        finer = server.has_version(SQL_SERVER_2022)
-        sql = sql_file.read(__package__, "rights").format(
-            state="VIEW SERVER PERFORMANCE STATE" if finer else "VIEW SERVER STATE"
-        )
+        names = dict.fromkeys(right.name(server) for right in _WITHOUT if right is not DEFINITION)
+        sql = sql_file.read(__package__, "rights").format(states=",\n       ".join(map(_question, names)))
     with server.cursor() as cursor:
         row = cursor.execute(sql).fetchone()
         return dict(zip((column[0] for column in cursor.description), row, strict=True))
+
+
+def _question(right: str) -> str:
+    """Return the expression that tells whether this login has a right on the server, or in the database."""
+    securable = "QUOTENAME(DB_NAME()), 'DATABASE'" if " DATABASE " in right else "NULL, NULL"
+    return f"HAS_PERMS_BY_NAME({securable}, '{right}') AS [{right}]"
 
 
 def limits(edition: int, major: int, name: str) -> str | None:

@@ -28,8 +28,8 @@ class MssqlMaintenance(Maintenance):
     def refusal(self) -> str | None:
         if self._server.is_babelfish:
             return f"{self._server.identity().product} has no such statement"
-        if self._backs_up and self._server.edition in AZURE:
-            return "Azure SQL makes its backups itself"
+        if self._backs_up and (why := self._server.service.why_no_backup):
+            return why
         [(may_back_up, owner)] = self._server.query(_PERMITTED)
         if not (may_back_up if self._backs_up else owner):
             return f"this login may not: {'GRANT BACKUP DATABASE TO it' if self._backs_up else 'make it a db_owner'}"

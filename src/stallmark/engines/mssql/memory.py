@@ -16,6 +16,7 @@ from stallmark.engines.abilities import Memory
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql.journal import Journal
 from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.view_rights import PERFORMANCE
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
 from stallmark.stopping import undisturbed
 
@@ -94,10 +95,10 @@ class MssqlMemory(Memory):
 
     def refusal(self) -> str | None:
         server = self._server
-        if server.is_azure_database:
-            return "Azure SQL Database has no `max server memory`: choose a service tier for every size instead"
         if server.is_babelfish:
             return f"{server.identity().product} has no `max server memory`"
+        if why := server.service.why_no_cap:
+            return why
         [(permitted,)] = server.query(_PERMITTED)
         if not permitted:
             return "this login may not change `max server memory`: GRANT ALTER SETTINGS TO it, or use sysadmin"
@@ -131,8 +132,8 @@ class MssqlMemory(Memory):
             total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
             if total is None or target is None:
                 raise StallmarkError(
-                    "The server does not tell how much memory it holds: GRANT VIEW SERVER STATE to this login, "
-                    "without which no cap can be trusted."
+                    "The server does not tell how much memory it holds: GRANT "
+                    f"{PERFORMANCE.name(self._server)} to this login, without which no cap can be trusted."
                 )
             if total <= CLOSE_ENOUGH * min(target, size_bytes):
                 return min(target, size_bytes)

@@ -32,8 +32,10 @@ class ResourcePool(VariantSetting):
 
     def refusal(self) -> str | None:
         server = self._server
-        if server.is_babelfish or server.is_azure_database:
+        if server.is_babelfish:
             return f"{server.identity().product} has no Resource Governor here"
+        if why := server.service.why_no_pool:
+            return why
         governed = (ENTERPRISE, MANAGED_INSTANCE, *([STANDARD] if server.has_version(SQL_SERVER_2025) else []))
         if server.edition not in governed:
             return "this edition has no Resource Governor: Enterprise and Developer do, and Standard from 2025 on"

@@ -12,6 +12,7 @@ from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed, handshake_remedy
 from stallmark.engines.mssql.odbc import api, find_driver
+from stallmark.engines.mssql.service import AZURE_DATABASE, BOX, MANAGED_INSTANCE, Service, recognise
 from stallmark.engines.mssql.sql import execute, rows, stay_open
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
@@ -22,7 +23,6 @@ SQL_SERVER_2019, SQL_SERVER_2022, SQL_SERVER_2025 = 15, 16, 17
 
 # Editions by their number (SERVERPROPERTY('EngineEdition')).
 STANDARD, ENTERPRISE, EXPRESS = 2, 3, 4
-AZURE_DATABASE, MANAGED_INSTANCE = 5, 8
 AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
 
 _WHY_NO_CONNECTION = {
@@ -135,6 +135,11 @@ class Server:
     def edition(self) -> int:
         return self._identity[1]
 
+    @cached_property
+    def service(self) -> Service:
+        """Return the managed service that runs the server, BOX if it is nobody's."""
+        return BOX if self.is_babelfish else recognise(self.edition, self.query)
+
     @property
     def is_azure_database(self) -> bool:
         return self.edition == AZURE_DATABASE
@@ -167,8 +172,8 @@ class Server:
 
     def why_no_placement(self) -> str | None:
         """Return why it cannot be said here where a database's files are to lie; None when it can."""
-        if self.edition in AZURE:
-            return "Azure SQL puts a database's files where it wants them"
+        if why := self.service.why_no_placement:
+            return why
         if self.is_babelfish:
             return f"{self.identity().product} ignores where a database's files are to lie"
         [(may,)] = self.query(_MAY_CREATE)

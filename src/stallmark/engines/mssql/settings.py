@@ -4,6 +4,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.base import ServerSettings
 from stallmark.engines.mssql import tempdb
 from stallmark.engines.mssql.server import AZURE, Server
+from stallmark.engines.mssql.service import BOX
 from stallmark.errors import CallFailed
 
 ONE_ROW = {
@@ -70,6 +71,8 @@ def read(server: Server) -> ServerSettings:
         found["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
     except CallFailed as error:
         unreadable["trace flags"] = error.message
+    if server.service is not BOX:
+        found["service"] = server.service.name
     if statements := tempdb.noted(server):
         found["tempdb, what gives back its files"] = "; ".join(statements)
     if server.identity().product == "SQL Server" and server.edition not in AZURE:

@@ -1,4 +1,5 @@
 -- Objects are called "SQLServer:Buffer Manager", in a named instance "MSSQL$NAME:Buffer Manager"; names are padded.
+-- RDS has a database of its own on every server, rdsadmin.
 -- The counters of the databases are added up: when one is dropped or comes, `sources` changes, and counting begins anew.
 SELECT known.counter,
        CAST(COUNT(*) AS bigint) AS sources,
@@ -25,7 +26,8 @@ SELECT known.counter,
                ('page_lookups', 'Buffer Manager', 'Page lookups/sec', 1)) AS known (counter, object, name, factor)
     ON known.object COLLATE Latin1_General_CI_AS = split.object AND known.name COLLATE Latin1_General_CI_AS = split.counter
  WHERE split.object <> 'Databases'
-       OR DB_ID() = 1 AND split.instance NOT IN ('_Total', 'master', 'tempdb', 'model', 'msdb', 'mssqlsystemresource')
+       OR DB_ID() = 1 AND split.instance NOT IN ('_Total', 'master', 'tempdb', 'model', 'msdb', 'mssqlsystemresource',
+                                                 'rdsadmin')
        OR DB_ID() <> 1 AND split.instance = DB_NAME() COLLATE Latin1_General_CI_AS
  GROUP BY known.counter
  UNION ALL

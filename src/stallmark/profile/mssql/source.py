@@ -4,11 +4,13 @@ from contextlib import suppress
 from typing import Any
 
 from stallmark.collectors.mssql.collector import FORBIDDEN, NO_SUCH_VIEW
+from stallmark.collectors.mssql.counters import name_instance
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.view_rights import refused_right
 from stallmark.errors import StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
 from stallmark.record.profile.manifest import ProfiledServer
@@ -18,12 +20,12 @@ _MANNERS = (
     f"SET LOCK_TIMEOUT {LOCK_TIMEOUT_MS}; SET DEADLOCK_PRIORITY LOW; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"
 )
 _PARTS = ("moment", "files", "counters", "waits")
-_BATCH = ";\n".join(sql_file.read(__package__, name).rstrip() for name in _PARTS)
 _STATES = {*("memory_target_bytes", "stolen_bytes", "database_pages_bytes", "page_life_expectancy_s", "connections")}
 _NO_COUNTERS = (
     "the server's performance counters are disabled (sys.dm_os_performance_counters has no rows); its error log says "
     "why at its start"
 )
+_NOT_OUR_COUNTERS = "sys.dm_os_performance_counters has no counters of this database (object Databases)"
 _NO_AZURE = (
     "Azure SQL Database shows a login its own database alone, and most of what a profile is made of not at all: "
     "profile SQL Server or Azure SQL Managed Instance."
@@ -45,6 +47,7 @@ class MssqlSource(Source):
         self.address = engine.where
         self._connection: Any = None
         self._cursor: Any = None
+        self._batch = ""
 
     def open(self) -> Opened:
         engine = MssqlEngine(self._spec)  # a new one: behind an address may be another server than before
@@ -52,6 +55,9 @@ class MssqlSource(Source):
             raise StallmarkError(_NO_AZURE)
         if engine.is_babelfish:
             raise StallmarkError(_NO_BABELFISH)
+        parts = {name: sql_file.read(__package__, name).rstrip() for name in _PARTS}
+        parts["counters"] = name_instance(parts["counters"], engine)
+        self._batch = ";\n".join(parts.values())
         self._connection = engine.connect(APPLICATION)
         self._connection.timeout = ANSWER_WITHIN_S
         try:
@@ -74,6 +80,8 @@ class MssqlSource(Source):
             database_bytes=sum(row[10] or 0 for row in reading.files),
         )
         missing = {} if len(reading.counters) > 1 else {"server": _NO_COUNTERS}
+        if not missing and "transactions" not in {name for name, *_ in reading.counters}:
+            missing = {"transactions": _NOT_OUR_COUNTERS}
         return Opened(server, name, missing)
 
     def read(self) -> Reading:
@@ -89,7 +97,7 @@ class MssqlSource(Source):
                 connection.close()
 
     def _read(self) -> Reading:
-        cursor = self._cursor.execute(_BATCH)
+        cursor = self._cursor.execute(self._batch)
         [(server_clock, start, own_cpu_ms)] = cursor.fetchall()
         cursor.nextset()
         files = [self._file(start, row) for row in cursor.fetchall()]
@@ -116,8 +124,8 @@ def _refused(error: Exception) -> str:
     failure = failed(error)
     if failure.code in FORBIDDEN:
         return (
-            f"This login may not see what a profile is made of ({failure.message}): run USE master; GRANT VIEW SERVER "
-            "STATE TO it. It needs no other right."
+            f"This login may not see what a profile is made of ({failure.message}): run USE master; GRANT "
+            f"{refused_right(failure.message) or 'VIEW SERVER STATE'} TO it. It needs no other right."
         )
     if failure.code == NO_SUCH_VIEW:
         return f"This server does not have a view that a profile needs ({failure.message})."

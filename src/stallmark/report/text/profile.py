@@ -55,6 +55,7 @@ _MISSING = {
     "log stalls": "The time of writes of the log is not known",
     "log write_bytes": "The bytes written to the log are not known",
     "size_bytes": "The sizes of its files are not known",
+    "transactions": "Its transactions and its log flushes are not known",
     "waits": "Its waits are not known",
     "disk counters": "Not all of what its disks do is known",
     "database counters": "Not all of what its database server counts is known",

@@ -1,0 +1,60 @@
+"""Profiles of managed services: our database's counters by the name they have there, and the service's own database."""
+
+import re
+
+import pytest
+from support.mssql_server import ENTERPRISE, MANAGED_INSTANCE, answering
+from support.production import COUNTERS, Production
+
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.summary import summarise_profile
+from stallmark.engines import sql_file
+from stallmark.errors import StallmarkError
+from stallmark.profile.collection import Collection
+from stallmark.profile.find import source_for
+
+
+def profiled(production: Production, folder, **says) -> None:
+    with answering(production.script(**says), encryption="none") as server:
+        url = f"mssql://watcher:secret@127.0.0.1:{server.port}/Sales?Encrypt=no"
+        Collection(source_for(url, anonymous=False), folder, 400.0, clock=production.clock()).run()
+
+
+@pytest.mark.parametrize(
+    ("says", "by_files"),
+    [({"edition": ENTERPRISE}, False), ({"edition": MANAGED_INSTANCE, "version": "12.0.2000.8"}, True)],
+)
+def test_counters_of_our_database_have_the_name_of_its_files_on_azure(tmp_path, says, by_files):
+    """There the instance of `Databases:` is a GUID, sys.databases.physical_database_name."""
+    production = Production()
+    profiled(production, tmp_path / "p", **says)
+    [text] = production.asked
+    assert ("split.instance = (SELECT own.physical_database_name" in text) is by_files
+    assert ("split.instance = DB_NAME()" in text) is not by_files
+    assert summarise_profile(tmp_path / "p").rates is not None
+
+
+@pytest.mark.parametrize("lost", [(), ("transactions", "log_flushes", "log_bytes")])
+def test_a_profile_without_counters_of_our_database_says_so(tmp_path, monkeypatch, lost):
+    monkeypatch.setattr("support.production.COUNTERS", {k: v for k, v in COUNTERS.items() if k not in lost})
+    profiled(Production(), tmp_path / "p")
+    found = summarise_profile(tmp_path / "p")
+    names = {one.facts["name"] for one in found.cautions if one.kind is ProfileKind.MISSING}
+    assert ("transactions" in names) is bool(lost)
+
+
+@pytest.mark.parametrize("part", ["files", "counters"])
+def test_the_database_of_rds_is_nobody_s(part):
+    text = sql_file.read("stallmark.profile.mssql", part)
+    assert re.search(r"'rdsadmin'", re.sub(r"--.*", "", text))
+
+
+def test_a_refusal_names_the_right_that_it_wants(tmp_path, monkeypatch):
+    from support import published_waits as published
+    from support.tds.answers import Error
+
+    denied = Error(300, published.DENIED_2022, severity=14)
+    monkeypatch.setattr("support.production.FORBIDDEN", denied)
+    with pytest.raises(StallmarkError, match="GRANT VIEW SERVER PERFORMANCE STATE TO it"):
+        profiled(Production(forbidden=True), tmp_path / "p")
+    assert not (tmp_path / "p").exists()
