@@ -119,6 +119,7 @@ class ErrorLog(MssqlCollector):
         """Return the statement with the procedure by which the service lets the log be read."""
         return text.replace(BOX.error_log, self.engine.service.error_log)
 
+
 def _counted(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
     """Return the lines of the log by time and text."""
     return Counter((str(row["LogDate"]), (row["Text"] or "").strip()) for row in rows)
