@@ -325,10 +325,6 @@ class Done(Message):
     """A message that all executors of a load machine have ended."""
 
 
-class UnknownHost(Message):
-    why: str
-
-
 class Connected(Message):
     pass
 

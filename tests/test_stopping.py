@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.command_line import signals_as_before
+from support.waiting import eventually
 
 from stallmark import stopping
 
@@ -40,6 +42,35 @@ def test_what_must_be_done_whole_may_hold_back_signals_inside_as_well(held_back)
                 signal.raise_signal(signal.SIGINT)
             done.append(part)
     assert done == [0, 1, 2]
+
+
+def test_a_call_that_blocks_is_not_waited_for_after_a_signal():
+    stopping.listen()
+    called, heard = threading.Event(), threading.Event()
+    waited = []
+
+    def block() -> None:
+        called.set()
+        waited.append(heard.wait(30))
+
+    def stop() -> None:
+        called.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=stop).start()
+    with pytest.raises(stopping.StopSignal):
+        stopping.hearing(block)
+    heard.set()
+    eventually(lambda: waited == [True])
+
+
+def test_a_call_in_which_signals_are_heard_returns_and_raises_as_it_does():
+    assert stopping.hearing(lambda: 5) == 5
+    with pytest.raises(ZeroDivisionError):
+        stopping.hearing(lambda: 1 / 0)
+    with ThreadPoolExecutor(1) as pool:
+        thread, caller = pool.submit(lambda: (stopping.hearing(threading.get_ident), threading.get_ident())).result()
+    assert thread == caller  # where no signal arrives there is nothing to hear
 
 
 def test_a_command_that_has_ended_hears_no_signal():

@@ -49,7 +49,6 @@ from stallmark.driver.messages import (
     Rate,
     Refused,
     Report,
-    UnknownHost,
     UsersElsewhere,
     UsersHere,
     WorkerOrder,
@@ -258,15 +257,11 @@ class LoadWorker:
 
 def _connect(parent: Channel, order: WorkerOrder) -> LoadWorker:
     """Wait until the master's name is known, and until it answers: both may come long after us."""
-    said = False
     while True:
         try:
             socket.getaddrinfo(order.host, order.port)
             return LoadWorker(parent, order)
-        except socket.gaierror as error:
-            if not said:
-                parent.send(UnknownHost(error.strerror or str(error)))
-                said = True
+        except socket.gaierror:
             gevent.sleep(1)
         except ConnectionError:  # no answer, for minutes: Locust gives up, we do not
             pass

@@ -5,8 +5,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _SIGNALS = {
     number: name
@@ -20,6 +23,9 @@ in order is not to be cut by the second."""
 
 AGAIN_AFTER_S = 0.01
 """A signal that arrived where Python ignores every exception is delivered again after so long."""
+
+LISTEN_EVERY_S = 0.2
+"""Windows interrupts no wait for a thread: there a signal is heard between two of these."""
 
 _asked_from: list[str] = []
 _last_s = float("-inf")
@@ -106,6 +112,31 @@ def undisturbed() -> Iterator[None]:
     finally:
         if masks:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def hearing(call: Callable[[], T]) -> T:
+    """Return the result of a call that blocks in C, and hear signals meanwhile. It runs in a thread: what a stopped
+    command no longer waits for ends with it, and its result is dropped."""
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        return call()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        if hasattr(signal, "pthread_sigmask"):  # a signal would interrupt the call, and not the wait for it
+            signal.pthread_sigmask(signal.SIG_BLOCK, _heard())
+        try:
+            results.append(call())
+        except BaseException as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=work, name=f"hearing {call}", daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(LISTEN_EVERY_S)
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def _heard() -> list[signal.Signals]:

@@ -303,7 +303,7 @@ def test_the_live_page_stops_the_load_of_all_machines(machines):
 
 def test_a_master_whose_name_is_not_known_is_said_and_waited_for(machines):
     worker = machines.add(host="no-such-host.invalid")
-    worker.wait_for("no-such-host.invalid is not known here yet")
+    worker.wait_for("the host name no-such-host.invalid is unknown here")
 
 
 def test_a_search_adds_levels_that_all_machines_share(machines):

@@ -46,9 +46,33 @@ def test_then_the_one_in_the_wheel(installed, monkeypatch):
     assert str(odbc.find_driver()) == "libmsodbcsql-18.6.so.2.1"
 
 
-def test_then_freetds(installed):
-    installed("FreeTDS")
-    assert odbc.find_driver().freetds
+def test_freetds_is_refused(installed):
+    """It accepts a certificate that nobody vouches for, and drops Encrypt, HostnameInCertificate, ApplicationIntent."""
+    installed("FreeTDS", "PostgreSQL Unicode")
+    with pytest.raises(
+        StallmarkError, match=r"FreeTDS is not used: .*pip install 'stallmark\[sqlserver\]'.*msodbcsql18"
+    ):
+        odbc.find_driver()
+
+
+class Connection:
+    def __init__(self, driver: str):
+        self._facts = ["", driver, "18.06.0002"]
+
+    def getinfo(self, kind: int) -> str:
+        return self._facts[kind]
+
+
+@pytest.mark.parametrize("file", ["libmsodbcsql-18.6.so.2.1", "libmsodbcsql.18.dylib", "msodbcsql18.dll"])
+def test_the_driver_is_named_with_its_version(monkeypatch, file):
+    monkeypatch.setattr(odbc, "api", lambda: types.SimpleNamespace(SQL_DRIVER_NAME=1, SQL_DRIVER_VER=2))
+    assert odbc.loaded_driver(Connection(file)) == f"{file} 18.06.0002"
+
+
+def test_another_driver_under_its_name_is_refused(monkeypatch):
+    monkeypatch.setattr(odbc, "api", lambda: types.SimpleNamespace(SQL_DRIVER_NAME=1, SQL_DRIVER_VER=2))
+    with pytest.raises(StallmarkError, match="libtdsodbc is installed under the name of Microsoft's ODBC driver"):
+        odbc.loaded_driver(Connection("libtdsodbc"))
 
 
 def test_no_driver_at_all(installed):

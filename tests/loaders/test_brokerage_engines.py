@@ -55,7 +55,7 @@ def writer_without_transactions(engine: MssqlEngine) -> Iterator[BulkWriter]:
             return
     connection = engine.connect(autocommit=False)
     try:
-        yield InPieces(connection, fast=not engine.driver.freetds, transactional=False)
+        yield InPieces(connection, transactional=False)
     finally:
         connection.close()
 

@@ -20,18 +20,18 @@ from stallmark.driver.messages import (
     NotUnderstood,
     Quit,
     Refused,
-    UnknownHost,
     WorkerOrder,
 )
 from stallmark.driver.reasons import not_understood
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
+from stallmark.engines.reach import why_unreachable
 from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
 from stallmark.processes import code_of, how_ended, kill
 from stallmark.record import machine
-from stallmark.stopping import later
+from stallmark.stopping import hearing, later
 
 EXIT_WITHIN_S = 5  # for a load driver whose channel has closed: it is ending
 FAREWELL_S = 20  # executors give their users 12 s
@@ -60,12 +60,13 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     engine = open_engine(server)
     engine.identity()  # an unreachable server is said now
     show.say(f"Waiting for runs of {host}:{port}. Ctrl-C ends this.")
-    unknown = False
+    if why := hearing(lambda: why_unreachable(host, port)):
+        show.say(f"No run is there yet: {why}. Trying on.")
     while True:
         process, channel = start_child("stallmark.driver.cluster.worker")
         try:
             channel.send(WorkerOrder(host, port, engine.spec()))
-            unknown = _serve_one(channel, engine, host, show, unknown)
+            _serve_one(channel, engine, show)
         except Closed:
             code = code_of(process, EXIT_WITHIN_S)
             above = "; its message stands above" if (code or 0) > 0 else ""
@@ -77,14 +78,11 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
                 channel.close()
 
 
-def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown: bool) -> bool:
-    """Serve one run to its end. Return whether the operator has been told that the master's name is unknown."""
+def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
+    """Serve one run to its end."""
     begun = False
     while True:
         match channel.receive():
-            case UnknownHost(why) if not unknown:
-                show.say(f"{host} is not known here yet ({why}); trying on.")
-                unknown = True
             case Connected():
                 channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine.facts()))))
             case Refused(_, why):
@@ -105,7 +103,7 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
             case Finished():
                 if begun:
                     show.say("The run is over; waiting for the next one.")
-                return unknown
+                return
 
 
 def _end(channel: Channel) -> None:

@@ -1,9 +1,12 @@
 """Where a server is and who we are there, from a URL to a connection string."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stallmark.engines import reach
 from stallmark.engines.mssql.address import Address
 from stallmark.engines.mssql.odbc import Driver
 from stallmark.errors import StallmarkError
@@ -63,6 +66,35 @@ def test_who_we_are_stands_before_the_host_and_nowhere_else(option):
     with pytest.raises(StallmarkError, match="SQLCMDPASSWORD") as refused:
         Address.parse(f"mssql://db/bank?Encrypt=yes&{option}")
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("option", ["driver=FreeTDS", "Driver=FreeTDS", "DRIVER=SQL+Server"])
+def test_no_driver_but_microsofts_is_taken(option):
+    with pytest.raises(StallmarkError, match="Microsoft's driver 18 or 17 alone"):
+        Address.parse(f"mssql://db/bank?{option}")
+
+
+def test_the_driver_that_sqlalchemy_names_is_the_one_of_this_machine():
+    address = Address.parse("mssql+pyodbc://me@db/bank?driver=ODBC+Driver+17+for+SQL+Server")
+    assert attributes(address.connection_string(Driver("x"), "app"))["Driver"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("mssql://db/bank", [("db", 1433)]),
+        ("mssql://db:1500/bank", [("db", 1500)]),
+        ("mssql://db\\prod:1500/bank", [("db", 1500)]),
+        ("mssql://db\\prod/bank", [("db", "prod")]),
+        ("mssql://db/bank?Failover_Partner=other", []),
+    ],
+)
+def test_where_a_connect_is_tried_before_a_login(monkeypatch, url, asked):
+    tried = []
+    for name in ("why_unreachable", "why_instance_unreachable"):
+        monkeypatch.setattr(reach, name, lambda *place: tried.append(place))
+    assert Address.parse(url).why_unreachable() is None
+    assert tried == ([] if sys.platform == "win32" else asked)
 
 
 def test_what_is_shown_of_an_address_holds_nothing_secret():

@@ -106,7 +106,7 @@ def test_without_bulk_copy_rows_are_inserted_into_the_batch_that_one_had_begun(e
     script.sql("INSERT INTO bank.tellers", Count(30))
     script.login(Cut(), library="mssql-python")
     with by_url(server, options).bulk_writer() as writer:
-        writer._fast = False  # which holds the lock of this process, in which the responder is
+        writer.fast_executemany = False  # which holds the lock of this process, in which the responder is
         assert load(writer)[0] == 30
     assert (writer.limited is None) == (options == "BulkCopy=no")
     assert ledger_words(server) == ["begin", "UPDATE"]

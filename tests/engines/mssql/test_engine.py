@@ -1,10 +1,14 @@
 """Connecting, and what the server says of itself."""
 
 import signal
+import socket
+import threading
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 from support.command_line import signals_as_before
+from support.mssql_server import answering
 from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
@@ -12,12 +16,14 @@ from support.tds.datatypes import BIGINT, INT, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
+from support.waiting import eventually
 
 from stallmark import stopping
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.engines.mssql.odbc import api
+from stallmark.errors import CallFailed, NoConnection, StallmarkError
 
 from .conftest import LEADS_TO, LOCK, PASSWORD
 
@@ -45,29 +51,63 @@ def test_the_database_that_was_refused_is_the_one_that_is_named(engine, script, 
         engine.identity()
 
 
-def test_nobody_there(monkeypatch):
+def test_nobody_there(closed_port: int, monkeypatch):
+    """The driver would try until its timeout."""
+    if reason := odbc.missing():
+        pytest.skip(reason)
+    monkeypatch.setattr(api(), "connect", None)
+    with pytest.raises(NoConnection, match=rf"{closed_port}/bank: port .* refuses connections\. Check"):
+        MssqlEngine(f"mssql://boss@127.0.0.1:{closed_port}/bank").identity()
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_a_server_that_went_away_after_a_login(script: Script, monkeypatch):
+    monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 1)
+    with answering(script) as server:
+        engine = MssqlEngine(f"mssql://boss:{quote(PASSWORD)}@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes")
+        engine.identity()
+    for _ in range(2):
+        with pytest.raises(NoConnection, match="refuses connections"):
+            engine.connect()
+
+
+def test_a_port_that_answers_no_login(monkeypatch):
     if reason := odbc.missing():
         pytest.skip(reason)
     monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 1)
-    with pytest.raises(StallmarkError, match=r"No connection to 127\.0\.0\.1:1/bank"):
-        MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        engine = MssqlEngine(f"mssql://boss@127.0.0.1:{silent.getsockname()[1]}/bank")
+        with pytest.raises(NoConnection, match=r"Check host and port.*The driver was (libmsodbcsql|ODBC Driver)"):
+            engine.connect()
 
 
-def test_a_signal_while_a_connection_is_opened_is_heard_when_it_is_open(monkeypatch):
-    """It runs some Python: what that raises would be a SystemError of pyodbc's."""
-    opened = []
+def test_a_signal_is_heard_while_a_login_waits(monkeypatch):
+    logging_in, heard = threading.Event(), threading.Event()
+    waited = []
 
     def connect(*_, **__):
-        signal.raise_signal(signal.SIGINT)
-        opened.append("whole")
+        logging_in.set()
+        waited.append(heard.wait(30))
 
-    api = SimpleNamespace(connect=connect, drivers=lambda: ["ODBC Driver 18 for SQL Server"], Error=ValueError)
+    def stop() -> None:
+        logging_in.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    fake = SimpleNamespace(connect=connect, drivers=lambda: ["ODBC Driver 18 for SQL Server"], Error=ValueError)
     for room in ("odbc", "server"):
-        monkeypatch.setattr(f"stallmark.engines.mssql.{room}.api", lambda: api)
-    with signals_as_before(), pytest.raises(stopping.StopSignal):
+        monkeypatch.setattr(f"stallmark.engines.mssql.{room}.api", lambda: fake)
+    with socket.create_server(("127.0.0.1", 0)) as server, signals_as_before():
         stopping.listen()
-        MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
-    assert opened == ["whole"]
+        threading.Thread(target=stop).start()
+        with pytest.raises(stopping.StopSignal):
+            MssqlEngine(f"mssql://boss@127.0.0.1:{server.getsockname()[1]}/bank").identity()
+        heard.set()
+    eventually(lambda: waited == [True])
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 
 LEVEL, RECOVERY, CLOSES = {"is": 160}, {"is": "SIMPLE"}, {"is": 0}
+DRIVER = r"(lib)?msodbcsql\S+ 1[78](\.\d+)+"
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
 
@@ -68,7 +69,9 @@ def found(engine: MssqlEngine) -> dict[str, tuple[str, str]]:
 def test_a_login_that_may_everything_hears_nothing_of_it(script, engine):
     says_it_is(script)
     may(script)
-    assert found(engine).keys() == {"ODBC driver", "bulk copy", "encryption"}
+    said = found(engine)
+    assert said.keys() == {"ODBC driver", "bulk copy", "encryption"}
+    assert re.fullmatch(DRIVER + r"\.", said["ODBC driver"][1])
 
 
 @pytest.mark.parametrize(
@@ -241,6 +244,11 @@ def test_what_no_statement_tells_is_said(script, engine, platform, hidden):
     unseen = [name for name, value in read.items() if value == settings.NOT_VISIBLE]
     assert len(unseen) == hidden and "sector size of the volumes" in unseen
     assert ("mssql.conf control.writethrough" in unseen) == (platform == "Linux")
+
+
+def test_the_driver_of_a_run_is_in_its_manifest(script, engine):
+    says_it_is(script)
+    assert re.fullmatch(DRIVER, settings.read(engine).momentary["ODBC driver"])
 
 
 def test_trace_flags_are_named_and_their_absence_too(script, engine):

@@ -1,5 +1,6 @@
 """Calls and transactions of a virtual user, counted in round trips, and what their errors mean."""
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -331,6 +332,30 @@ def transaction_of(session: MssqlSession) -> None:
         session.call("two", (2, 3))
 
 
+def test_a_cancel_that_returns_late_leaves_the_rollback_alone(framed, server, script, monkeypatch):
+    """The driver cancels whatever runs on the cursor until SQLCancel has returned."""
+    script.sql(r"^COMMIT", Hold())
+    script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(lambda: transaction_of(framed))
+        eventually(lambda: any(request.text.startswith("COMMIT") for request in server.requests))
+        cursor = framed._under_way
+        rolled_back_before = []
+
+        class Slow:
+            def cancel(self) -> None:
+                cursor.cancel()
+                eventually(lambda: "attention" in [request.kind for request in server.requests])
+                time.sleep(0.2)  # as long as the rollback could be under way in
+                rolled_back_before.extend(text for text in said(server) if text == ROLL_BACK)
+
+        monkeypatch.setattr(framed, "_under_way", Slow())
+        framed.cancel()
+        error = ended.exception()
+    assert rolled_back_before == [] and said(server)[-1] == ROLL_BACK
+    assert isinstance(error, CallFailed) and error.kind is ErrorClass.UNKNOWN_OUTCOME and not framed.is_lost
+
+
 def test_what_the_server_says_it_gave_up_has_not_committed(engine, script):
     script.procedure("bank.transfer", Error(8645, "A timeout occurred while waiting for memory resources."))
     session = engine.session(10)
@@ -363,6 +388,27 @@ def test_a_connection_that_was_closed_before_the_call_is_lost_and_nothing_was_co
     assert (raised.value.kind, raised.value.message) == (
         ErrorClass.CONNECTION_LOST, "The cursor's connection has been closed"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        ("HY000", "[HY000] [Other][Driver]Unknown error (0) (SQLExecDirectW)"),
+        ("01000", "[01000] [FreeTDS]Write to the server failed (20006) (SQLExecDirectW)"),
+        (
+            "08S01",
+            "[08S01] [Microsoft][ODBC Driver 18 for SQL Server]TCP Provider: Error code 0x68 (104) (SQLExecDirectW)",
+        ),
+    ],
+)
+def test_a_driver_that_does_not_say_what_became_of_a_commit(state, text):
+    assert failed(Exception(state, text), commits=True).kind is ErrorClass.UNKNOWN_OUTCOME
+    assert failed(Exception(state, text)).kind is not ErrorClass.UNKNOWN_OUTCOME
+
+
+def test_what_a_server_refuses_has_an_outcome_whatever_its_state():
+    text = f"[HY000] {THROUGH}Violation of a constraint. (2627) (SQLExecDirectW)"
+    assert failed(Exception("HY000", text), commits=True).kind is ErrorClass.OTHER
 
 
 def test_an_error_below_another_is_found():

@@ -10,13 +10,15 @@ What else stands after `?` goes to the driver as it is. Encryption is on unless 
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from stallmark.engines.mssql.odbc import Driver
+from stallmark.engines import reach
+from stallmark.engines.mssql.odbc import INSTALLED, Driver
 from stallmark.errors import StallmarkError
 
 DEFAULT_PORT = 1433
@@ -26,6 +28,7 @@ _ENTRA_WITHOUT_PASSWORD = ("activedirectoryintegrated", "activedirectorymsi", "a
 
 
 _LOGIN = ("uid", "user", "user id", "pwd", "password")
+_OTHER_WAYS = ("failover_partner", "failoverpartner")  # options by which another host may answer
 
 # What mssql-python takes of the ODBC driver's keywords that may stand in a URL; it refuses a string with any other.
 _COPIER_TAKES = {
@@ -74,7 +77,11 @@ class Address:
                 "User and password are not taken after `?`: write mssql://user@host:1433/database, with the password "
                 "in SQLCMDPASSWORD."
             )
-        options.pop("driver", None)
+        driver = next((options.pop(key) for key in list(options) if key.lower() == "driver"), INSTALLED[0])
+        if driver not in INSTALLED:
+            raise StallmarkError(
+                f"?driver={driver} is not taken: Stallmark uses Microsoft's driver 18 or 17 alone, so leave it out."
+            )
         switch = next((options.pop(key) for key in list(options) if key.lower() == "bulkcopy"), "yes").lower()
         if switch not in _SWITCH:
             raise StallmarkError(f"?BulkCopy={switch} is neither yes nor no: ?BulkCopy=no inserts rows instead.")
@@ -97,20 +104,25 @@ class Address:
         """Return the server whatever the database; two addresses of one server may differ in how they name it."""
         return self.where.rpartition("/")[0]
 
+    def why_unreachable(self) -> str | None:
+        """Return why a login would only time out, as a clause without a full stop; None if it may succeed."""
+        elsewhere = any(key.lower() in _OTHER_WAYS for key in self.options)
+        if elsewhere or sys.platform == "win32":  # whose driver also takes shared memory and named pipes
+            return None
+        if self.instance and not self.port:
+            return reach.why_instance_unreachable(self.host, self.instance)
+        return reach.why_unreachable(self.host, self.port or DEFAULT_PORT)
+
     def connection_string(self, driver: Driver, application: str) -> str:
         """Return the connection string. It holds the password: give it to the driver alone."""
-        parts = {"Driver": driver.name} | self._login(driver.freetds)
-        if driver.freetds:
-            parts |= {"TDS_Version": "7.4", "Encryption": "require", "ClientCharset": "UTF-8", "APP": application}
-        else:
-            parts |= {"Encrypt": "yes"} | self.options | {"APP": application, "ConnectRetryCount": "0"}
-        return _joined(parts)
+        parts = {"Driver": driver.name} | self._login() | {"Encrypt": "yes"} | self.options
+        return _joined(parts | {"APP": application, "ConnectRetryCount": "0"})
 
     def copier_string(self) -> str:
         """Return the connection string for mssql-python, which brings a driver of its own, names the application
         itself, and takes fewer options. It holds the password."""
         known = {key: value for key, value in self.options.items() if key.lower() in _COPIER_TAKES}
-        return _joined(self._login(freetds=False) | {"Encrypt": "yes"} | known)
+        return _joined(self._login() | {"Encrypt": "yes"} | known)
 
     def url(self) -> str:
         """Return the URL with the password: through a pipe only."""
@@ -124,8 +136,9 @@ class Address:
             self.options | ({} if self.bulk_copy else {"BulkCopy": "no"}),
         ).render_as_string(hide_password=False)
 
-    def _login(self, freetds: bool) -> dict[str, str]:
-        parts = {**self._place(freetds), "Database": self.database}
+    def _login(self) -> dict[str, str]:
+        host = f"{self.host}\\{self.instance}" if self.instance else self.host
+        parts = {"Server": f"{host},{self.port}" if self.port else host, "Database": self.database}
         entra = self.options.get("Authentication", "").lower()
         if self.user:
             parts["UID"] = self.user
@@ -134,12 +147,6 @@ class Address:
         elif not entra:
             parts["Trusted_Connection"] = "yes"
         return parts
-
-    def _place(self, freetds: bool) -> dict[str, str]:
-        host = f"{self.host}\\{self.instance}" if self.instance else self.host
-        if freetds:
-            return {"Server": host} | ({} if self.instance else {"Port": str(self.port or DEFAULT_PORT)})
-        return {"Server": f"{host},{self.port}" if self.port else host}
 
 
 def _joined(parts: Mapping[str, str]) -> str:

@@ -1,6 +1,5 @@
 """Bulk load of SQL Server: the bulk copy of `mssql-python`, and INSERT where that is not to be had."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from stallmark.engines.mssql.copier import Copier
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_AT_ONCE = 10_000
-PARAMETERS_AT_ONCE = 2_000  # the server takes 2,100
 
 
 class _Writer:
@@ -58,14 +56,14 @@ class BulkCopyWriter(_Writer):
 class InsertWriter(_Writer):
     """INSERT of many rows at once, in one transaction with everything else."""
 
-    def __init__(self, connection: Any, fast: bool, instead: str | None = None, *, transactional: bool = True):
-        """`fast`: the driver sends parameters as arrays (`fast_executemany`, which crashes a process on FreeTDS).
+    fast_executemany = True
+    """The driver sends the rows of a call together, and holds the interpreter meanwhile."""
 
-        Not `transactional` where bulk copy may have begun the same batches: then each is begun in the ledger as
+    def __init__(self, connection: Any, instead: str | None = None, *, transactional: bool = True):
+        """Not `transactional` where bulk copy may have begun the same batches: then each is begun in the ledger as
         bulk copy does it. `instead` says why rows are inserted.
         """
         super().__init__(connection)
-        self._fast = fast
         self.limited = instead
         self.transactional = transactional
 
@@ -74,18 +72,9 @@ class InsertWriter(_Writer):
         marks = "(" + ", ".join("?" * rows.num_columns) + ")"
         try:
             cursor = self._connection.cursor()
-            cursor.fast_executemany = self._fast
+            cursor.fast_executemany = self.fast_executemany
             for batch in rows.to_batches(ROWS_AT_ONCE):
                 values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                if self._fast:
-                    cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES {marks}", values)
-                else:
-                    self._insert_in_groups(cursor, f"INSERT INTO {table} ({columns}) VALUES ", marks, values)
+                cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES {marks}", values)
         except self._error as error:
             raise failed(error) from None
-
-    def _insert_in_groups(self, cursor: Any, insert: str, marks: str, values: Sequence[tuple]) -> None:
-        size = max(1, min(1000, PARAMETERS_AT_ONCE // len(values[0])))
-        for first in range(0, len(values), size):
-            group = values[first : first + size]
-            cursor.execute(insert + ", ".join([marks] * len(group)), [value for row in group for value in row])

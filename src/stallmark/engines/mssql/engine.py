@@ -81,8 +81,7 @@ class MssqlEngine(Server, Engine):
     def session(self, call_timeout_s: float, application: str = "stallmark-user") -> MssqlSession:
         connection = self._connect_user(application)
         connection.timeout = max(1, round(call_timeout_s))
-        is_microsofts = not self.driver.freetds and not self.is_babelfish
-        return MssqlSession(connection, is_microsofts, self._types if is_microsofts else None)
+        return MssqlSession(connection, not self.is_babelfish, None if self.is_babelfish else self._types)
 
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> MssqlQueries:
         return MssqlQueries(self._connect_user(application), timeout_s, self.connect, self.has_version(SQL_SERVER_2019))
@@ -101,13 +100,12 @@ class MssqlEngine(Server, Engine):
 
     @contextmanager
     def bulk_writer(self) -> Iterator[BulkCopyWriter | InsertWriter]:
-        fast = not self.driver.freetds
         with closing(self.connect("stallmark-loader", autocommit=False)) as connection:
             try:
                 copier = Copier(self)
             except NoBulkCopy as why:
                 said = None if self.is_babelfish or not self.address.bulk_copy else f"{why}, so {INSERTED_INSTEAD}."
-                yield InsertWriter(connection, fast, said, transactional=self.is_babelfish)
+                yield InsertWriter(connection, said, transactional=self.is_babelfish)
                 return
             with closing(copier):
                 yield BulkCopyWriter(connection, copier)
@@ -115,7 +113,7 @@ class MssqlEngine(Server, Engine):
     @contextmanager
     def transactional_writer(self) -> Iterator[InsertWriter]:
         with closing(self.connect("stallmark-loader", autocommit=False)) as connection:
-            yield InsertWriter(connection, not self.driver.freetds)
+            yield InsertWriter(connection)
 
     def settings(self) -> ServerSettings:
         read = settings.read(self)

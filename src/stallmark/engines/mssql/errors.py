@@ -67,6 +67,9 @@ _BY_STATE = {
     "08": ErrorClass.CONNECTION_LOST,
     "01002": ErrorClass.CONNECTION_LOST,
 }
+# A general error or warning of the driver: it does not say whether the server got the call.
+_DRIVERS_OWN = ("HY000", "01000")
+_BY_SERVER = "[SQL Server]"  # stands in front of each message of a server
 # Babelfish has one number for all that it has no number of SQL Server's for.
 _BABELFISH_ANY = 33557097
 # pyodbc's own, with neither number nor state: the connection was closed before the call, which was not sent.
@@ -79,9 +82,10 @@ _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     """Return a `pyodbc.Error` as ours.
 
-    Of a call that `commits` the outcome is unknown when the connection was lost under way; and when the driver gave it
-    up (HYT00 after the timeout, HY008 after a cancel): what it then sends to the server may come when the commit is on
-    disk already. An error with a number is the server's own word that the statement failed.
+    Of a call that `commits` the outcome is unknown when the connection was lost under way; when the driver gives only a
+    general error of its own; and when it gave the call up (HYT00 after the timeout, HY008 after a cancel): what it then
+    sends to the server may come when the commit is on disk already. An error with a number is the server's own word
+    that the statement failed.
     """
     state, text = (*map(str, error.args), "", "")[:2]
     numbers = [int(number) for number in _NUMBERED.findall(text)]
@@ -92,9 +96,10 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
         kind = next((known for words, known in _BY_WORDS.items() if words in text), kind)
     if _CLOSED_HERE in state:
         return CallFailed(ErrorClass.CONNECTION_LOST, "", sentence(state))
+    unanswered = kind is ErrorClass.OTHER and state in _DRIVERS_OWN and _BY_SERVER not in text
     given_up = kind is ErrorClass.TIMEOUT and not number
     lost = kind is ErrorClass.CONNECTION_LOST and number not in _REFUSED_HERE
-    if commits and (lost or given_up):
+    if commits and (lost or given_up or unanswered):
         kind = ErrorClass.UNKNOWN_OUTCOME
     return CallFailed(kind, str(number or state), sentence(text))
 

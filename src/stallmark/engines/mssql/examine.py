@@ -30,7 +30,8 @@ UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS n
 
 def examine(server: Server) -> Iterator[Examined]:
     """Yield what driver, edition, login and database allow."""
-    yield Examined("ODBC driver", "limited" if server.driver.freetds else "ok", _driver(server))
+    identity = server.identity()  # which connects
+    yield Examined("ODBC driver", "ok", f"{server.loaded_driver}.")
     yield bulk_probe.tried(server)
     if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
         yield Examined("encryption", "limited", "the server's certificate is not checked (TrustServerCertificate).")
@@ -38,7 +39,6 @@ def examine(server: Server) -> Iterator[Examined]:
         yield Examined(
             "encryption", "limited", f"what is sent may be read (Encrypt={server.address.options['Encrypt']})."
         )
-    identity = server.identity()
     yield from _service(server)
     if identity.product == "SQL Server" and (
         most := limits(server.edition, identity.version[0], identity.version_text)
@@ -103,12 +103,6 @@ def _isolation(server: Server) -> Iterator[Examined]:
                 f"this server refuses it ({error.message.rstrip('.')}), and the brokerage needs it: "
                 f"write {setting} into its postgresql.conf and reload it.",
             )
-
-
-def _driver(server: Server) -> str:
-    if server.driver.freetds:
-        return "FreeTDS works and is slower: pip install 'stallmark[sqlserver]' brings Microsoft's."
-    return f"{server.driver}."
 
 
 def _rights(server: Server) -> Iterator[Examined]:

@@ -1,6 +1,7 @@
-"""The ODBC driver: which one there is on this machine, and what is missing when there is none.
+"""The ODBC driver: the one of this machine, and what is missing when it has none.
 
-Microsoft's driver 18 (or 17) as installed, else the one inside the wheel `mssql-python-odbc`, else FreeTDS.
+Microsoft's driver 18 (or 17) as installed, else the one inside the wheel `mssql-python-odbc`. No other is used: FreeTDS
+takes any certificate, and drops options of the URL that it does not know without a word.
 """
 
 import ctypes
@@ -15,6 +16,8 @@ from typing import Any
 from stallmark.errors import StallmarkError
 
 INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
+INSTALL = "Microsoft's comes with pip install 'stallmark[sqlserver]', or with the package msodbcsql18."
+_MICROSOFTS_FILES = ("libmsodbcsql", "msodbcsql")
 
 # Where the wheel keeps the driver: by operating system, then by C library or distribution, then by machine.
 _IN_WHEEL = {
@@ -31,10 +34,19 @@ class Driver:
     """`name` as it stands in a connection string after `Driver=`."""
 
     name: str
-    freetds: bool = False
 
     def __str__(self) -> str:
         return Path(self.name).name if "/" in self.name or "\\" in self.name else self.name
+
+
+def loaded_driver(connection: Any) -> str:
+    """Return file and version of a connection's driver, as "libmsodbcsql-18.6.so.2.1 18.06.0002". Raise StallmarkError
+    if another driver is installed under the name of Microsoft's."""
+    odbc = api()
+    name = str(connection.getinfo(odbc.SQL_DRIVER_NAME))
+    if not name.startswith(_MICROSOFTS_FILES):
+        raise StallmarkError(f"{name} is installed under the name of Microsoft's ODBC driver and is not it. {INSTALL}")
+    return f"{name} {connection.getinfo(odbc.SQL_DRIVER_VER)}"
 
 
 @cache
@@ -57,7 +69,7 @@ def api() -> Any:
 
 @cache
 def find_driver() -> Driver:
-    """Return the best driver of this machine. Raise StallmarkError when there is none that can be loaded."""
+    """Return Microsoft's driver of this machine, the newest first. Raise StallmarkError if none can be loaded."""
     installed = api().drivers()
     for name in INSTALLED:
         if name in installed:
@@ -67,11 +79,8 @@ def find_driver() -> Driver:
             raise StallmarkError(f"Microsoft's ODBC driver is here and cannot be loaded: {' '.join(missing)}")
         return Driver(str(path))
     if "FreeTDS" in installed:
-        return Driver("FreeTDS", freetds=True)
-    raise StallmarkError(
-        "There is no ODBC driver for SQL Server: pip install 'stallmark[sqlserver]' brings Microsoft's, "
-        "or install the package msodbcsql18."
-    )
+        raise StallmarkError(f"FreeTDS is not used: it takes any certificate and drops options of the URL. {INSTALL}")
+    raise StallmarkError(f"There is no ODBC driver for SQL Server. {INSTALL}")
 
 
 def missing_libraries() -> list[str]:

@@ -11,12 +11,12 @@ from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed, handshake_remedy
-from stallmark.engines.mssql.odbc import api, find_driver
+from stallmark.engines.mssql.odbc import api, find_driver, loaded_driver
 from stallmark.engines.mssql.service import AZURE_DATABASE, BOX, MANAGED_INSTANCE, Service, recognise
 from stallmark.engines.mssql.sql import execute, rows, stay_open
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
-from stallmark.stopping import later
+from stallmark.stopping import hearing
 
 OLDEST_MAJOR = 14  # SQL Server 2017
 SQL_SERVER_2019, SQL_SERVER_2022, SQL_SERVER_2025 = 15, 16, 17
@@ -25,6 +25,7 @@ SQL_SERVER_2019, SQL_SERVER_2022, SQL_SERVER_2025 = 15, 16, 17
 STANDARD, ENTERPRISE, EXPRESS = 2, 3, 4
 AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
 
+_CHECK = "Check host and port, and that the server is running and takes TCP/IP"
 _WHY_NO_CONNECTION = {
     18456: "the login was refused: check user and password (SQLCMDPASSWORD)",
     4060: "the database cannot be opened: check its name and the user's right to it",
@@ -48,6 +49,8 @@ class Server:
     def __init__(self, url: str):
         self.address = Address.parse(url)
         self.driver = find_driver()
+        self.loaded_driver = ""  # file and version, from the first connection on
+        self._was_reached = False  # by the last login
 
     def on_database(self, name: str) -> Self:
         """Return the same server and login, in another database."""
@@ -85,12 +88,27 @@ class Server:
         return Login(self.address.host, self.address.user or "", self.address.password or "")
 
     def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
+        return hearing(lambda: self._log_in(application, autocommit))
+
+    def _log_in(self, application: str, autocommit: bool) -> Any:
+        was_reached = self._was_reached
+        if not was_reached and (why := self._why_unreachable()):
+            raise NoConnection(f"No connection to {self.where}: {why}.")
         text = self.address.connection_string(self.driver, application)
         try:
-            with later():  # it runs some Python, and makes a SystemError of a signal that comes meanwhile
-                return api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
+            connection = api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
+            self.loaded_driver = loaded_driver(connection)
         except api().Error as error:
-            raise NoConnection(f"No connection to {self.where}: {self.why_no_connection(error)}.") from None
+            self._was_reached = False
+            why = (was_reached and self._why_unreachable()) or self.why_no_connection(error)
+            raise NoConnection(f"No connection to {self.where}: {why}. The driver was {self.driver}.") from None
+        self._was_reached = True
+        return connection
+
+    def _why_unreachable(self) -> str | None:
+        if why := self.address.why_unreachable():
+            return f"{why}. {did_you_mean('mssql', self.address.port) or _CHECK}"
+        return None
 
     @contextmanager
     def cursor(self, application: str = "stallmark-collector") -> Iterator[Any]:
@@ -119,7 +137,7 @@ class Server:
         if hint := did_you_mean("mssql", self.address.port):
             return f"{failure.message}. {hint}"
         if failure.code in ("HYT00", "08001"):
-            return f"{failure.message}. Is the server running, and are host and port right?".rstrip("?")
+            return f"{failure.message}. {_CHECK}"
         return failure.message
 
     def name(self) -> str:

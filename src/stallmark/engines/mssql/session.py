@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import Any
 
 from stallmark.engines.base import Isolation, Session
@@ -41,6 +42,7 @@ class MssqlSession(Session):
         self._statements: dict[str, tuple[Any, str]] = {}
         self._in_transaction = False
         self._under_way: Any = None
+        self._cancelling = Lock()
         self._aside = self._cursor()
         self._aside.execute("SELECT @@SPID")
         [(self.server_pid,)] = rows(self._aside)
@@ -78,8 +80,8 @@ class MssqlSession(Session):
             self._end_what_is_open()
 
     def cancel(self) -> None:
-        if self._under_way is not None:
-            with suppress(self._error):
+        with self._cancelling, suppress(self._error):
+            if self._under_way is not None:
                 self._under_way.cancel()
 
     def close(self) -> None:
@@ -91,6 +93,8 @@ class MssqlSession(Session):
         try:
             return rows(cursor.execute(sql, *parameters))
         except self._error as error:
+            with self._cancelling:  # what ends the transaction must not be cancelled in place of the call
+                self._under_way = None
             failure = failed(error, commits=commits)
             if failed(error).kind is ErrorClass.CONNECTION_LOST:
                 self._in_transaction, self.is_lost = False, True

@@ -79,6 +79,7 @@ def read(server: Server) -> ServerSettings:
         unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
         found |= dict.fromkeys(unseen, NOT_VISIBLE)
     momentary = {name: found.pop(name) for name in MOMENTARY if name in found}
+    momentary["ODBC driver"] = server.loaded_driver
     return ServerSettings(found, placement, momentary, unreadable)
 
 

@@ -1,0 +1,157 @@
+"""A plain TCP connect says why a server takes no connection."""
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.command_line import signals_as_before
+
+from stallmark import stopping
+from stallmark.engines import open_engine, reach
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_a_port_that_takes_connections():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert reach.why_unreachable("127.0.0.1", server.getsockname()[1]) is None
+
+
+def test_a_port_that_refuses(closed_port: int):
+    why = reach.why_unreachable("127.0.0.1", closed_port)
+    assert why == f"port {closed_port} refuses connections"
+
+
+def test_a_port_that_is_silent(monkeypatch):
+    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 0.3)
+    with ExitStack() as sockets:
+        server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(8):  # more than its queue has room for: further ones get no answer
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        why = reach.why_unreachable("127.0.0.1", server.getsockname()[1])
+    assert why and "nothing answers" in why and "firewall" in why
+
+
+@pytest.mark.parametrize("ask", [lambda host: reach.why_unreachable(host, 1433),
+                                 lambda host: reach.why_instance_unreachable(host, "PROD")])  # fmt: skip
+def test_a_host_that_nobody_knows(monkeypatch, ask):
+    def unknown(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert ask("db.example") == "the host name db.example is unknown here (Name or service not known)"
+
+
+def test_a_host_name_that_cannot_be_one():
+    assert "is unknown here" in (reach.why_unreachable("a" * 64 + ".example", 1433) or "")
+
+
+# Named instances
+
+
+@contextmanager
+def browser(answer: bytes | None) -> Iterator[tuple[int, list[bytes]]]:
+    """A SQL Server Browser, which answers anything so; None: not at all. Its port, and what it was asked."""
+    asked: list[bytes] = []
+    with socket.socket(type=socket.SOCK_DGRAM) as its:
+        its.bind(("127.0.0.1", 0))
+
+        def serve() -> None:
+            while True:
+                question, sender = its.recvfrom(1 << 16)
+                if question == b"end":
+                    return
+                asked.append(question)
+                if answer is not None:
+                    its.sendto(answer, sender)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield its.getsockname()[1], asked
+        with socket.socket(type=socket.SOCK_DGRAM) as end:
+            end.sendto(b"end", its.getsockname())
+        thread.join()
+
+
+def svr_resp(port: int) -> bytes:
+    """As MC-SQLR has it."""
+    text = f"ServerName;DB;InstanceName;PROD;IsClustered;No;Version;16.0.1000.6;tcp;{port};np;\\\\DB\\pipe\\sql;;"
+    return b"\x05" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def test_the_port_of_an_instance_is_the_one_that_the_browser_gives(monkeypatch, closed_port: int):
+    with browser(svr_resp(closed_port)) as (port, asked):
+        monkeypatch.setattr(reach, "BROWSER_PORT", port)
+        why = reach.why_instance_unreachable("127.0.0.1", "PROD")
+    assert asked == [b"\x04PROD\0"]
+    assert why == f"port {closed_port} refuses connections"
+
+
+def test_an_instance_that_takes_connections(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server, browser(svr_resp(server.getsockname()[1])) as (port, _):
+        monkeypatch.setattr(reach, "BROWSER_PORT", port)
+        assert reach.why_instance_unreachable("127.0.0.1", "PROD") is None
+
+
+@pytest.mark.parametrize("answer", [None, b"\x05\0\0", svr_resp(0)], ids=["silent", "empty", "no TCP/IP"])
+def test_an_instance_whose_port_nobody_tells(monkeypatch, answer: bytes | None):
+    monkeypatch.setattr(reach, "BROWSER_ANSWERS_WITHIN_S", 0.05)
+    with browser(answer) as (port, asked):
+        monkeypatch.setattr(reach, "BROWSER_PORT", port)
+        why = reach.why_instance_unreachable("127.0.0.1", "PROD")
+    assert why and "does not tell the TCP port of PROD" in why
+    assert len(asked) == (reach.BROWSER_ASKED if answer is None else 1)
+
+
+def test_an_instance_where_no_browser_listens(monkeypatch):
+    with socket.socket(type=socket.SOCK_DGRAM) as its:
+        its.bind(("127.0.0.1", 0))
+        port = its.getsockname()[1]
+    monkeypatch.setattr(reach, "BROWSER_PORT", port)
+    assert "does not tell the TCP port of PROD" in (reach.why_instance_unreachable("127.0.0.1", "PROD") or "")
+
+
+@given(st.integers(1, 65535))
+def test_a_port_in_an_answer(port: int):
+    assert reach._port_in(svr_resp(port)) == port
+
+
+@given(st.binary() | st.binary().map(lambda rest: b"\x05\0\0tcp;" + rest))
+def test_any_answer_has_a_port_or_none(answer: bytes):
+    port = reach._port_in(answer)
+    assert port is None or 0 < port < 65536
+
+
+# PostgreSQL, whose driver waits for a login in Python
+
+
+def test_a_signal_is_heard_while_a_login_to_postgresql_waits():
+    heard, ended_in_time = threading.Event(), []
+    with socket.create_server(("127.0.0.1", 0)) as silent, signals_as_before():
+
+        def stop() -> None:
+            connection, _ = silent.accept()
+            with connection:
+                connection.recv(1)
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                ended_in_time.append(heard.wait(5))
+
+        stopping.listen()
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        with pytest.raises(stopping.StopSignal):
+            open_engine(f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/bank").connect()
+        heard.set()
+        stopper.join()
+    assert ended_in_time == [True]
