@@ -106,8 +106,8 @@ def _() -> str:
 def _(variants: dict[str, int]) -> str:
     counts = [f"{count} in {variant}" for variant, count in variants.items()]
     return (
-        f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their times "
-        "it would be higher. Compare times, or choose a larger scale factor."
+        f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their "
+        "times it would be higher. Compare times, or choose a larger scale factor."
     )
 
 
