@@ -38,7 +38,7 @@ _VIEWS = {
         "dm_io_virtual_file_stats dm_os_buffer_descriptors dm_os_buffer_pool_extension_configuration "
         "dm_os_enumerate_fixed_drives dm_os_file_exists dm_os_host_info dm_os_performance_counters dm_os_ring_buffers "
         "dm_os_schedulers dm_os_sys_info dm_os_volume_stats dm_os_wait_stats dm_resource_governor_configuration "
-        "dm_resource_governor_resource_pools dm_resource_governor_workload_groups dm_xe_session_targets "
+        "dm_resource_governor_resource_pools dm_resource_governor_workload_groups dm_tran_locks dm_xe_session_targets "
         "dm_xe_sessions fn_xe_file_target_read_file server_event_sessions"
     ),
     SECURITY: "dm_server_services",
