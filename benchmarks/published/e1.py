@@ -41,7 +41,9 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     writes = fmean(_means(steps, _write_share).values())
     cache, tier = tps[CACHE] / tps[DISKS] - 1, tps[TIER] / tps[DISKS] - 1
     quicker = {name: read_ms[DISKS] / read_ms[name] for name in hits}
-    latency = {name: f"{read_ms[DISKS]:.1f} → {read_ms[name]:.1f} ms, {hits[name] * 100:.0f} % from flash" for name in hits}
+    latency = {
+        name: f"{read_ms[DISKS]:.1f} → {read_ms[name]:.1f} ms, {hits[name] * 100:.0f} % from flash" for name in hits
+    }
     more = iops[TIER] / iops[DISKS]
     apart = max(reads.values()) / min(reads.values()) - 1
     warm = [f"{name} after {_warm_after(records['flash'], name)}" for name in (CACHE, TIER)]
