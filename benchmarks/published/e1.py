@@ -22,8 +22,8 @@ _SHARE = "flash is a quarter of the data here, and still warms; the size of thei
 _CHECKPOINTS = "PostgreSQL writes at checkpoints, which 30 s may miss"
 _WAITED = (
     "their users waited for storage a third of the time (Amdahl's law on +35 % at a fifth of the latency), ours nearly "
-    "always, so TPS follow the latency. Their figures do not close: 30 users at 650 TPS have 46 ms for a transaction, "
-    "and its 8.0 I/Os of 20 ms take 160 ms; so most of these kept no user waiting"
+    "always. So our TPS follow the latency. Their figures do not close: 30 users at 650 TPS have 46 ms for a "
+    "transaction. Its 8.0 I/Os of 20 ms take 160 ms. So most of these kept no user waiting"
 )
 _SAME_READS = (
     "the same transactions at the same pool make the same reads. Theirs rose from 8.0 to 22.6 I/Os in a transaction, "
