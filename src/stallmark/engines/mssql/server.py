@@ -88,19 +88,17 @@ class Server:
         return Login(self.address.host, self.address.user or "", self.address.password or "")
 
     def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
-        return hearing(lambda: self._log_in(application, autocommit))
-
-    def _log_in(self, application: str, autocommit: bool) -> Any:
         was_reached = self._was_reached
-        if not was_reached and (why := self._why_unreachable()):
+        if not was_reached and (why := hearing(self._why_unreachable)):
             raise NoConnection(f"No connection to {self.where}: {why}.")
         text = self.address.connection_string(self.driver, application)
         try:
-            connection = api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
+            connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
             self.loaded_driver = loaded_driver(connection)
         except api().Error as error:
             self._was_reached = False
-            why = (was_reached and self._why_unreachable()) or self.why_no_connection(error)
+            # In this thread, which may have the lock of a cached property that the reason asks for.
+            why = (was_reached and hearing(self._why_unreachable)) or self.why_no_connection(error)
             raise NoConnection(f"No connection to {self.where}: {why}. The driver was {self.driver}.") from None
         self._was_reached = True
         return connection
