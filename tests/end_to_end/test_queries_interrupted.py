@@ -47,7 +47,7 @@ def queries_of(folder: Path) -> list[str]:
 def started_until_it_waits(tool: Tool, **changes: str) -> tuple[Command, Path]:
     """RF1 has inserted then, and RF2 is far away."""
     before = set(tool.runs.glob("*/*/manifest.json"))
-    command = tool.start("run", scenario(tool, **changes))
+    command = tool.start("run", scenario(tool, **changes), "--shared")
 
     def first_query() -> Path | None:
         assert command.process.poll() is None, command.text
@@ -76,7 +76,7 @@ def test_killed_between_the_refresh_functions(tool, held_up):
 
 
 def test_the_run_after_a_kill_puts_right_what_it_left(tool):
-    code, said = tool.run("run", scenario(tool))
+    code, said = tool.run("run", scenario(tool), "--shared")
     assert code == 0 and "query power" in " ".join(said.split()), said
     assert says_that_it_put_right_a_refresh(tool)
     [manifest] = tool.manifests()
