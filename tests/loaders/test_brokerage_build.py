@@ -124,7 +124,7 @@ def test_the_scale_has_defaults():
 
 
 def test_a_build_ends_with_the_depth_of_the_history(whole):
-    command = ("build", "brokerage", "--scale", "customers=1000,days=0.02", "--server", whole.spec())
+    command = ("build", "brokerage", "--scale", "customers=1000,days=0.02", "--server", whole.spec(), "--shared")
     done = stallmark(*command)
     assert done.exit_code == 0, done.output
     assert "Its history: 0.02 initial trade days (0.230 trades per account)." in " ".join(done.stdout.split())
