@@ -11,7 +11,7 @@ disks differ by more: the shape of a publication is held against ours, not its n
 
 
 class Run(NamedTuple):
-    """What `stallmark run` is called with."""
+    """The arguments of a `stallmark run`."""
 
     scenario: str
     settings: tuple[str, ...] = ()
