@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -111,12 +111,17 @@ def _versions(found: Identity, wanted: Identity) -> str:
     return f"{theirs} of the {name}, and this Stallmark has {ours}"
 
 
+def things_of_others(used: Mapping[str, str], *own: sa.MetaData) -> list[str]:
+    """Return one thing of each schema in use that belongs neither to `own` nor to the ledger, as schema.name. `used`: as
+    `Engine.schemas_in_use` returns it."""
+    ours = {schema for metadata in (OWN_TABLES, *own) for schema in deploy.schemas_of(metadata)}
+    return sorted(f"{schema}.{thing}" for schema, thing in used.items() if schema not in ours)
+
+
 def of_others(engine: Engine, workload: Buildable) -> str | None:
     """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
     where there is none that this login may see."""
-    ours = {schema for metadata in (workload.metadata, OWN_TABLES) for schema in deploy.schemas_of(metadata)}
-    others = sorted(f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours)
-    return others[0] if others else None
+    return next(iter(things_of_others(engine.schemas_in_use(), workload.metadata)), None)
 
 
 def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:

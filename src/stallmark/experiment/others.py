@@ -1,10 +1,9 @@
 """Things and sessions of others in a server's databases: load beside them would disturb somebody."""
 
-from collections.abc import Iterator
-
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
+from stallmark.loaders.load import things_of_others
 from stallmark.schema.deploy import schemas_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions import find_workload, known_name
@@ -24,15 +23,10 @@ def others_in(engine: Engine) -> str | None:
     return ", ".join(found[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _things(engine: Engine) -> Iterator[str]:
+def _things(engine: Engine) -> list[str]:
     used = engine.schemas_in_use()
-    if not used:
-        return
-    ours = set(schemas_of(OWN_TABLES))
-    if ours & used.keys() and (entry := ledger.read(engine)):
-        ours |= set(schemas_of(find_workload(known_name(entry.identity.workload)).metadata))
-    for schema in sorted(used.keys() - ours):
-        yield f"{schema}.{used[schema]}"
+    entry = ledger.read(engine) if used.keys() & {*schemas_of(OWN_TABLES)} else None
+    return things_of_others(used, *([find_workload(known_name(entry.identity.workload)).metadata] if entry else []))
 
 
 def refuse_others(engine: Engine) -> None:
