@@ -1,6 +1,7 @@
 """The command `stallmark probe`."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,15 +98,7 @@ def run_probe_scenario(
     from stallmark.report.text import takes
 
     typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
-    if (
-        others
-        or typed
-        or target.data_dir
-        or target.wal_dir
-        or target.port
-        or target.may_drop_caches
-        or target.may_share
-    ):
+    if others or typed or replace(target, url=None) != type(target)():
         raise StallmarkError(
             f"{scenario.name} probes raw storage: of the options of `run` only --set, --out and --json are for it; "
             "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
