@@ -112,8 +112,8 @@ def _versions(found: Identity, wanted: Identity) -> str:
 
 
 def things_of_others(used: Mapping[str, str], *own: sa.MetaData) -> list[str]:
-    """Return one thing of each schema in use that belongs neither to `own` nor to the ledger, as schema.name. `used`: as
-    `Engine.schemas_in_use` returns it."""
+    """Return one thing of each schema in use that belongs neither to `own` nor to the ledger, as schema.name. `used`:
+    as `Engine.schemas_in_use` returns it."""
     ours = {schema for metadata in (OWN_TABLES, *own) for schema in deploy.schemas_of(metadata)}
     return sorted(f"{schema}.{thing}" for schema, thing in used.items() if schema not in ours)
 

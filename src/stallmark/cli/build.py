@@ -33,7 +33,6 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     share = BatchShare.parse(part) if part else None
     show = Show(err)
     with target.engine(choice, scenario) as engine:
-        target.refuse_writing(engine, choice)
         for sentence in locations(engine):
             show.say(sentence)
         with show_build(show, f"Building {choice}") as progress:

@@ -117,7 +117,6 @@ def run(
     runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            target.refuse_writing(engine, model.contents)
             runner = Runner(model, engine, out_dir, show, expected, begun)
             if web:
                 page = _show_live(runner.folder, model, web, show)

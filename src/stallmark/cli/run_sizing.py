@@ -45,7 +45,6 @@ def run_sizing(
     runner = None
     try:
         with target.engine(scenario.contents, scenario) as engine:
-            target.refuse_writing(engine, scenario.contents)
             runner = SizingRunner(scenario, demand, engine, out_dir, show, expected)
             because = runner.run()
     except (StopSignal, StallmarkError, CallFailed, OSError):

@@ -81,11 +81,9 @@ class Target:
         """Tell whether there is no embedded database in its place. False for a URL: only the server could tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
-    def refuse_writing(self, engine: Engine, choice: WorkloadChoice) -> None:
+    def _refuse_writing(self, engine: Engine, choice: WorkloadChoice) -> None:
         """Raise StallmarkError if a database cannot be written, or others have something in it and nothing was said of
-        that. The embedded one is nobody else's."""
-        if not self.url:
-            return
+        that."""
         schemas = schemas_of(find_workload(choice.name).metadata)
         for database in engine.databases():
             if why := database.why_not_writable(schemas):
@@ -99,8 +97,9 @@ class Target:
     ) -> Iterator[Engine]:
         """Open the engine for a database, or for one of each of several workloads, placed as the scenario says.
 
-        Without `make`, refuse where one of several is not there. An embedded server is stopped at the end, whatever
-        happens; one that was made for a command that is then refused is removed.
+        Without `make`, refuse where one of several is not there; with it, a database by URL that cannot be written or
+        holds what others have. An embedded server is stopped at the end, whatever happens; one that was made for a
+        command that is then refused is removed.
         """
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
         from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -119,6 +118,8 @@ class Target:
                 if not make and not all(map(engine.has_database, names)):
                     raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
                 make_databases(engine, names)
+                if make:
+                    self._refuse_writing(engine, choice)
                 yield engine
             return
         places = [variant.place for variant in scenario.variants if variant.place] if scenario else []

@@ -46,8 +46,8 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
     Afterwards everything but the run record is removed, unless it is to be kept; also after Ctrl-C. Raises
     StallmarkError when there is no connection, or the database holds anything else.
     """
-    with target.engine(BROKERAGE) as engine:
-        refuse_what_is_not_ours(engine)
+    with replace(target, may_share=True).engine(BROKERAGE) as engine:
+        refuse_what_is_not_ours(engine)  # and more than --shared would allow
         [(login,)] = engine.query(_LOGIN[engine.dialect])
         redact = _redactor(engine, login)
         shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)
