@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
+from stallmark.analysis.step_summary import StepSummary
+
 SAME = 2.0
 """A figure of theirs holds if ours is no less than its half and no more than its double. Scales, servers and
 disks differ by more: the shape of a publication is held against ours, not its numbers."""
@@ -15,6 +17,17 @@ class Run(NamedTuple):
 
     scenario: str
     settings: tuple[str, ...] = ()
+
+
+class Figures(NamedTuple):
+    """Transactions per second, of all types, and their mean time."""
+
+    rate: float
+    mean_ms: float
+
+    @classmethod
+    def of_step(cls, step: StepSummary) -> "Figures":
+        return cls(step.throughput.tps, step.latency.mean_ms or float("inf"))
 
 
 @dataclass(frozen=True)

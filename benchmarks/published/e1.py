@@ -9,6 +9,7 @@ from benchmarks.published.chart import lines
 from benchmarks.published.claims import Claim, Run, about, rising
 
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.points import group, mean_of
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 
@@ -16,8 +17,6 @@ RUNS = {"flash": Run("flash-emulated", ("repeats=2",))}
 DISKS, CACHE, TIER = NAMES = ("disks", "flash cache", "flash tier")
 WINDOW_S = 5
 """Seconds over which a share of reads is taken, to see when flash is warm."""
-
-
 _SHARE = "flash is a quarter of the data here, and still warms; the size of theirs was not published"
 _CHECKPOINTS = "PostgreSQL writes at checkpoints, which 30 s may miss"
 _WAITED = (
@@ -96,11 +95,9 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
 
 
 def _means(steps: Sequence[StepSummary], figure: Callable[[StepSummary], float | None]) -> dict[str, float]:
-    known: dict[str, list[float]] = {}
-    for step in steps:
-        if (value := figure(step)) is not None:
-            known.setdefault(step.variant, []).append(value)
-    return {variant: fmean(values) for variant, values in known.items()}
+    """Return the mean of each variant in which the figure is known."""
+    means = {same[0].variant: mean_of([*map(figure, same)]) for same in group(steps, lambda step: step.variant)}
+    return {variant: mean for variant, mean in means.items() if mean is not None}
 
 
 def _iops(step: StepSummary) -> float | None:

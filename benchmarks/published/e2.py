@@ -1,10 +1,9 @@
 """StorageIO for Seagate, 2014: a bank and a brokerage on one device of five, by 1 to 100 users."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Run, rising
+from benchmarks.published.claims import Claim, Figures, Run, rising
 
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.record.reader import Record
@@ -33,13 +32,6 @@ SSD, SSHD, FAST_DISK, *SLOW_DISKS = DEVICES = (
 )  # fmt: skip
 SATURATED = 1.25
 """Times as much as from 20 users that a device does with 100 at most, if 20 saturate it."""
-
-
-class Figures(NamedTuple):
-    """Transactions per second, and their mean time."""
-
-    rate: float
-    mean_ms: float
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -101,7 +93,7 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
 def _figures(records: Mapping[str, Sequence[Record]]) -> dict[tuple[str, str, int], Figures]:
     """Return the figures of all transactions, as few are of one type, by load, device and users."""
     return {
-        (load, step.variant, step.users): Figures(step.throughput.tps, step.latency.mean_ms or float("inf"))
+        (load, step.variant, step.users): Figures.of_step(step)
         for load in LOADS
         for step in summarise_loads(records[load]).loads[load].steps
     }

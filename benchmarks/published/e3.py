@@ -1,10 +1,9 @@
 """StorageIO, 2014, part two: mail, a bank and a brokerage on one disk, with and without a read cache in the host."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Run
+from benchmarks.published.claims import Claim, Figures, Run
 
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.record.reader import Record
@@ -14,13 +13,6 @@ DISKS, CACHED = "disks", "with a cache"
 LOADS = ("mail", "bank", "brokerage")
 LESS, LONGER, MORE = 0.9, 1.1, 1.1
 """Times as much, or as long, from which on a load does less, takes longer, or does more."""
-
-
-class Figures(NamedTuple):
-    """Transactions per second, of all types, and their mean time."""
-
-    rate: float
-    mean_ms: float
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -54,7 +46,7 @@ def chart(records: Mapping[str, Sequence[Record]]) -> str:
 def _figures(records: Sequence[Record]) -> dict[tuple[str, str, bool], Figures]:
     """Return the figures by variant, load, and if it ran alone."""
     return {
-        (step.variant, load, not step.beside): Figures(step.throughput.tps, step.latency.mean_ms or float("inf"))
+        (step.variant, load, not step.beside): Figures.of_step(step)
         for load, summary in summarise_loads(records).loads.items()
         for step in summary.steps
     }

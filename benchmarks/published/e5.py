@@ -17,8 +17,6 @@ LINEAR = 0.7
 """Share of the linear rate in four cells that is nearly linear, as that of their mailboxes."""
 LOADS = {"mail": "mailboxes", "oltp": "OLTP IOPS", "dss": "DSS MB/s", "web": "web IOPS", "scan": "scan MB/s"}
 THEIRS = {"mail": "7,050 to 19,992", "oltp": "to 3,362", "dss": "to 850", "web": "to 3,319", "scan": "to 407"}
-
-
 LIMITS_MS = {"mail": 20, "oltp": 20, "dss": 30}
 """The longest mean time of a read."""
 _QUEUES = (

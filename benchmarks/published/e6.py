@@ -1,7 +1,6 @@
 """HP and Samsung, 2010: four machines with two threads each on eight solid-state disks, or on eight of 15,000 rpm."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from benchmarks.published.chart import lines
 from benchmarks.published.claims import Claim, Run, about
@@ -23,7 +22,7 @@ RUNS = {
         ),
     )
 }
-_NO_CONTROLLER = "eight channels are all busy with 32 I/Os under way, and no controller is before them as in theirs"
+_NO_CONTROLLER = "eight channels are nearly all busy with 16 to 32 I/Os under way, and no controller is before them"
 _IN_ORDER = (
     "a disk takes one I/O after the other, so with more of them none of the eight idles. What made theirs lose (queues "
     "of a controller and a hypervisor) is not in the emulator"
@@ -35,7 +34,7 @@ SATURATED = 1.1
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     disks, flash = summarise_probes(records["saturation"]).runs
     hdd, ssd = _steps(disks, READS), _steps(flash, READS)
-    knee = _knee(ssd)
+    knee = _knee(flash)
     best = max(hdd, key=lambda depth: hdd[depth].iops)
     flat = ssd[32].iops / ssd[8].iops
     slower = hdd[32].mean_ms / hdd[2].mean_ms
@@ -90,12 +89,10 @@ def _steps(run: ProbeRun, pattern: str) -> dict[int, ProbeStep]:
     return {step.outstanding // THREADS: step for step in run.result.steps if step.pattern.name == pattern}
 
 
-def _knee(steps: Mapping[int, ProbeStep]) -> int:
-    """Return the fewest outstanding I/Os of which twice as many bring no more than SATURATED."""
-    return next(
-        (fewer for fewer, more in pairwise(OUTSTANDING) if steps[more].iops < SATURATED * steps[fewer].iops),
-        OUTSTANDING[-1],
-    )
+def _knee(run: ProbeRun) -> int | None:
+    """Return the I/Os of each thread from which more bring little, as a report of the probe has it."""
+    knee = next(found.knee for found in run.saturations if found.pattern.name == READS)
+    return knee and knee // THREADS
 
 
 def _ratio(iops: Mapping[str, float]) -> float:
