@@ -96,7 +96,8 @@ def test_the_others_go_on_without_a_load_of_which_an_executor_is_killed(bank, lo
     committed: dict[str, set[int]] = defaultdict(set)
     for row in record.table("transactions").to_pylist():
         committed[row["load"]].add(row["second"])
-    assert max(committed[dead]) <= after_s + 2 and after_s < STEP_S
+    # A load may be killed before its first transaction: the run calls back at the first of any load.
+    assert max(committed[dead], default=0) <= after_s + 2 and after_s < STEP_S
     assert committed[other] >= set(range(1, 2 * STEP_S))
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
