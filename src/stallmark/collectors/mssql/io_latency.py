@@ -77,7 +77,7 @@ class LogLatency(MssqlCollector):
         [(may,)] = self.engine.query(_MAY)
         if not may:
             return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
-        return self._why_not_made()
+        return self._creation_error()
 
     def not_here(self) -> str | None:
         if self.is_azure:
@@ -102,7 +102,7 @@ class LogLatency(MssqlCollector):
         text = sql_file.read(__package__, SESSIONS[kind][1])
         self.engine.execute(text.format(**names, memory_kib=self.engine.service.event_memory_kib))
 
-    def _why_not_made(self) -> str | None:
+    def _creation_error(self) -> str | None:
         """Return why the server makes no session of ours though the login may, as one that limits them does.
 
         The attempt is beside the sessions of a run that may be under way, and is gone at once.

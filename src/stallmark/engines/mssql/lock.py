@@ -75,11 +75,11 @@ def _check(connection: Any, server: Server, name: str) -> None:
     if why:
         raise StallmarkError(
             f"The lock on {server.address.server} that every run takes is gone ({why}): "
-            f"{_what_happened(server, name)}. Another run may have begun, so this one ends: run again."
+            f"{_explain_loss(server, name)}. Another run may have begun, so this one ends: run again."
         )
 
 
-def _what_happened(server: Server, name: str) -> str:
+def _explain_loss(server: Server, name: str) -> str:
     with suppress(CallFailed, StallmarkError):  # it may still be away
         if (now := server.name()) != name:
             return f"its address led to {name} and leads to {now} since, as after a failover"

@@ -1,6 +1,7 @@
-"""The right that each view wants of a login, by version, as the view's page in Microsoft's documentation has it.
+"""The right that each view wants of a login, by version.
 
-SQL Server 2022 split VIEW SERVER STATE and VIEW DATABASE STATE. Whoever has the old right has the new ones.
+Most views stand here by Microsoft's general rule: performance for what shows load, security for what shows logins.
+SQL Server 2022 split VIEW SERVER STATE and VIEW DATABASE STATE so. Whoever has the old right has the new ones.
 """
 
 import re

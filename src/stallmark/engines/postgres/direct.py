@@ -66,11 +66,11 @@ def _refuse_limits(engine: PostgresServer, cursor: psycopg.Cursor) -> None:
 def sentence(engine: PostgresServer, why: str) -> str:
     return (
         f"{engine.where} is the address of a connection pooler, such as pgbouncer: {why}. Locks and settings of a "
-        f"session are not kept there, so name the server's own address{_own_address(engine)}."
+        f"session are not kept there, so name the server's own address{_server_address(engine)}."
     )
 
 
-def _own_address(engine: PostgresServer) -> str:
+def _server_address(engine: PostgresServer) -> str:
     """Return the address that the server itself gives, as a clause, or nothing if it does not answer."""
     # The pooler keeps the session, and its name: without one it would be taken for somebody else's.
     plain = make_conninfo(engine.spec(), options="", connect_timeout=10, application_name="stallmark-collector")

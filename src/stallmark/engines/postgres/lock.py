@@ -32,7 +32,7 @@ def hold(engine: PostgresServer) -> Iterator[Callable[[], None]]:
     connection = engine.connect("stallmark-run")
     try:
         with as_call_failed():
-            is_ours, server = _answer(connection, "pg_try_advisory_lock"), _which(connection)
+            is_ours, server = _answer(connection, "pg_try_advisory_lock"), _identify_server(connection)
         if not is_ours:
             raise RunLockTaken(_taken(engine))
         try:
@@ -52,7 +52,7 @@ def _answer(connection: psycopg.Connection, function: str) -> bool:
     return row == (True,)
 
 
-def _which(connection: psycopg.Connection) -> _Server:
+def _identify_server(connection: psycopg.Connection) -> _Server:
     [row] = connection.execute(sql_file.read(__package__, "which_server")).fetchall()
     return _Server(*row)
 
@@ -96,11 +96,11 @@ def _check(engine: PostgresServer, connection: psycopg.Connection, server: _Serv
     except psycopg.OperationalError as error:
         raise StallmarkError(
             f"The lock on {engine.where} that every run takes is gone ({first_line(error)}): "
-            f"{_what_happened(engine, server)}, and another run may have begun, so this one ends: run again."
+            f"{_explain_loss(engine, server)}, and another run may have begun, so this one ends: run again."
         ) from None
 
 
-def _what_happened(engine: PostgresServer, before: _Server) -> str:
+def _explain_loss(engine: PostgresServer, before: _Server) -> str:
     """Return what became of the server, as a clause. One that is away may be starting again."""
     until = time.monotonic() + _BACK_WITHIN_S
     while True:
@@ -112,7 +112,7 @@ def _what_happened(engine: PostgresServer, before: _Server) -> str:
             time.sleep(_ASK_EVERY_S)
             continue
         try:
-            now = _which(connection)
+            now = _identify_server(connection)
         except psycopg.Error:
             return "the server is away"
         finally:
