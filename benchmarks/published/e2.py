@@ -21,7 +21,7 @@ RUNS = {
     "brokerage": Run(
         "device-ramp-emulated",
         (
-            "loads={brokerage: {workload: brokerage, scale: {customers: 3000, days: 40}, users: [10, 20, 50, 100]}}",
+            "loads={brokerage: {workload: brokerage, scale: {customers: 4000, days: 40}, users: [10, 20, 50, 100]}}",
             "buffer_pool=10 %",
             "warm_up=10s",
             "measure=40s",
