@@ -56,8 +56,8 @@ def _claims(load: str, figures: Mapping[tuple[str, str, int], Figures]) -> list[
         for count in users for device in DEVICES[1:]
     )  # fmt: skip
     enough = {
-        device: next(count for count, rate in zip(users, rates[device], strict=True) if rate * SATURATED > max(rates[device]))
-        for device in DEVICES
+        device: next(count for count, rate in zip(users, same, strict=True) if rate * SATURATED > max(same))
+        for device, same in rates.items()
     }
     slow = [figures[load, device, users[-1]].rate for device in SLOW_DISKS]
     return [

@@ -40,13 +40,18 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     return [
         *made,
         Claim(
-            "all at once do less than in turns: their shares of alone sum to less than 1", "aggregation hurts",
+            "all at once do less than in turns: their shares of alone sum to less than 1",
+            "aggregation hurts",
             " + ".join(f"{share:.2f}" for share in kept_of.values()) + f" = {sum(kept_of.values()):.2f}",
-            sum(kept_of.values()) < 1, _IDLE,
+            sum(kept_of.values()) < 1,
+            _IDLE,
         ),
         Claim(
-            "the brokerage, which reads, gains more from the cache than the bank, which writes", "not at hand",
-            f"{gains['brokerage']:.2f} × and {gains['bank']:.2f} ×", None, _BOTH_READ,
+            "the brokerage, which reads, gains more from the cache than the bank, which writes",
+            "not at hand",
+            f"{gains['brokerage']:.2f} × and {gains['bank']:.2f} ×",
+            None,
+            _BOTH_READ,
         ),
     ]
 

@@ -22,8 +22,8 @@ THEIRS = {"mail": "7,050 to 19,992", "oltp": "to 3,362", "dss": "to 850", "web":
 LIMITS_MS = {"mail": 20, "oltp": 20, "dss": 30}
 """The longest mean time of a read."""
 _QUEUES = (
-    "four cells keep four times as many I/Os under way, and each takes longer, since they meet others on disks that are "
-    "half busy. How many theirs kept under way for mail, web and scan was not published"
+    "four cells keep four times as many I/Os under way, and each takes longer, since they meet others on disks that "
+    "are half busy. How many theirs kept under way for mail, web and scan was not published"
 )
 _CORES = "loads, database and the emulated array share two cores"
 _SET = "the scenario sets their rate: shown is that the array carried it"
@@ -46,10 +46,13 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
             all(value <= LIMITS_MS[load] for load, value in read_ms.items()), _QUEUES,
         ),
         Claim(
-            "I/Os per second of a disk", "210", f"{iops:.0f}, {iops / busy:.0f} of a busy one" if iops and busy else "–",
+            "I/Os per second of a disk", "210",
+            f"{iops:.0f}, {iops / busy:.0f} of a busy one" if iops and busy else "–",
             about(iops, 210) if iops else None, "disks are idle for half of the time: four cells ask for no more",
         ),
-        Claim("the server's CPUs are less than a tenth busy", "yes", _percent(cpu), cpu is not None and cpu < 0.1, _CORES),
+        Claim(
+            "the server's CPUs are less than a tenth busy", "yes", _percent(cpu), cpu is not None and cpu < 0.1, _CORES
+        ),
         Claim(
             "reads of 1 MiB in order, 32 at once: MB/s of a disk", f"{PEAK:.0f}", f"{peak:.0f}", about(peak, PEAK),
             "disks that nothing else asks",

@@ -23,8 +23,8 @@ RUNS = {
     )
 }
 _NO_CONTROLLER = (
-    "of N I/Os under way on eight channels 8·N / (N + 7) are served at once: with 8 of them already half of the channels "
-    "work, with 16 seven tenths. Controller, hypervisor and mirrors, which theirs had, are not in the emulator"
+    "of N I/Os under way on eight channels 8·N / (N + 7) are served at once: with 8 of them already half of the "
+    "channels work, with 16 seven tenths. Controller, hypervisor and mirrors, which theirs had, are not in the emulator"
 )
 _IN_ORDER = (
     "a disk takes one I/O after the other, so with more of them none of the eight idles. What made theirs lose (queues "
