@@ -63,7 +63,7 @@ def _claims(load: str, figures: Mapping[tuple[str, str, int], Figures]) -> list[
     return [
         Claim(
             f"{load}: SSD, SSHD, 15K, 7.2K in this order, with any number of users", "the order of its title",
-            " > ".join(f"{rates[device][-1]:.1f}" for device in DEVICES) + f" with {users[-1]}", all(ordered), _SSHD,
+            ", ".join(f"{rates[device][-1]:.1f}" for device in DEVICES) + f" with {users[-1]}", all(ordered), _SSHD,
         ),
         Claim(
             f"{load}: the SSD does more, at lower latency, with any number of users", "yes",
