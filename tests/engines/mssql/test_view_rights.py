@@ -193,4 +193,4 @@ def test_in_tiers_that_want_a_role_the_doctor_names_it(new_server, refusal, told
     server.script.sql(r"COUNT_BIG\(\*\) FROM sys.dm_os_sys_info", refusal)
     said = [each for each in _rights(server.engine()) if each.what == "##MS_ServerStateReader##"]
     assert bool(said) == told
-    assert all("ALTER SERVER ROLE ##MS_ServerStateReader## ADD MEMBER it" in each.sentence for each in said)
+    assert all("ALTER SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login." in each.sentence for each in said)

@@ -138,7 +138,7 @@ def _role(server: Server) -> Iterator[Examined]:
             "limited",
             f"in this service tier only the role {_ROLE} sees the server's state, so counters, memory and statements "
             f"cannot be measured: let the server's administrator run, in master, ALTER SERVER ROLE {_ROLE} ADD MEMBER "
-            "it.",
+            "its login.",
         )
 
 
