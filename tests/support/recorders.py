@@ -73,17 +73,26 @@ def iostat_json(moments: Sequence[Moment], cores: int = 2) -> str:
     return json.dumps({"sysstat": {"hosts": [host]}}, indent=1)
 
 
-def sadf_rows(moments: Sequence[Moment]) -> str:
-    """Return what `sadf -d FILE -- -d -p` prints."""
-    lines = ["# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util"]
+def sadf(samples: Sequence[dict], cores: int = 2) -> str:
+    """Return what `sadf -j FILE` prints of these samples."""
+    host = {"nodename": "sql01", "number-of-cpus": cores, "file-date": "2026-03-02", "statistics": list(samples)}
+    return json.dumps({"sysstat": {"hosts": [host]}})
+
+
+def sadf_json(moments: Sequence[Moment], cores: int = 2) -> str:
+    """Return what `sadf -j FILE -- -d -p` prints."""
+    samples = []
     for before, after in pairwise(moments):
+        when = f"{datetime.fromtimestamp(after.at, UTC):%Y-%m-%d %H:%M:%S}".split()
+        disks = []
         for name in after.devices:
             rate = rates(before, after, name)
-            stamp = f"{datetime.fromtimestamp(after.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            kib = f"{rate['read_bytes'] / 1024:.2f};{rate['write_bytes'] / 1024:.2f}"
-            ios = f"{rate['reads'] + rate['writes']:.2f}"
-            lines.append(f"sql01;{after.at - before.at:.0f};{stamp};{name};{ios};{kib};0.00;8.00;0.10;0.30;1.00")
-    return "\n".join(lines) + "\n"
+            kib = {side: round(rate[f"{side}_bytes"] / 1024, 2) for side in ("read", "write")}
+            ios = round(rate["reads"] + rate["writes"], 2)
+            disks.append({"disk-device": name, "tps": ios, "rkB": kib["read"], "wkB": kib["write"], "await": 0.3})
+        stamp = {"date": when[0], "time": when[1], "utc": 1, "interval": round(after.at - before.at)}
+        samples.append({"timestamp": stamp, "disk": disks})
+    return sadf(samples, cores)
 
 
 def perfmon_csv(moments: Sequence[Moment], cores: int = 2, host: str = "SQL01", instance: str = "SQLServer") -> str:

@@ -31,7 +31,7 @@ def opened(path: Path) -> Iterator[TextIO]:
         encoding = "utf-16"
     elif b"\0" in head:
         raise StallmarkError(
-            f"{path} is no text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -d FILE`."
+            f"{path} is no text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -j FILE`."
         )
     if not head.decode(encoding, errors="replace").strip():
         raise StallmarkError(f"{path} is empty.")

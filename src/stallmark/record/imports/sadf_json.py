@@ -13,12 +13,28 @@ from stallmark.record.imports.clock import Clock, order_of
 from stallmark.record.imports.devices import Devices, Io
 from stallmark.record.imports.iostat_json import ARRAY, note_host_of_json
 from stallmark.record.imports.recording import Recording, Wanted
-from stallmark.record.imports.sadf import Stated
 from stallmark.record.imports.sar_tables import Machine, Values, device_io
 from stallmark.record.text_stream import JsonArray
 
 LOOKS = re.compile(r'"timestamp"\s*:\s*\{|"sysdata-version"|"file-date"')
+_SINCE_START_S = 10**8  # more than three years: what old versions write for an interval they do not know
+_ROUNDED_S = 2.0
 _BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"\s*(?:,\s*"utc"\s*:\s*(\d))?')
+
+
+class Stated:
+    """The spans of samples that state their seconds. They are whole seconds: a span that ends within 2 s of the sample
+    before begins with it."""
+
+    def __init__(self) -> None:
+        self._before: float | None = None
+
+    def span(self, end: float, seconds: float) -> tuple[float, float] | None:
+        before, self._before = self._before, end
+        if not 0 < seconds < _SINCE_START_S:
+            return None
+        near = before is not None and before < end and abs(end - before - seconds) <= _ROUNDED_S
+        return (before, end) if near and before is not None else (end - seconds, end)
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:

@@ -1,4 +1,4 @@
-"""The activities of sar that a profile has a use for, by the columns of their tables; `sar` and `sadf` share the names.
+"""The activities of sar that a profile has a use for, by their names in JSON.
 
 Of a device sar counts reads and writes together (`tps`), and their `await` together: apart are their bytes alone
 (man sar, -d). `sar -b` counts the reads and the writes of all physical disks together, in blocks of 512 bytes.
@@ -14,32 +14,25 @@ from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted,
 from stallmark.record.profile.intervals import FileClass
 
 _KIB, _SECTOR = 1024.0, 512.0
-_BYTES = {
-    "rkB/s": ("read_bytes", _KIB), "wkB/s": ("write_bytes", _KIB),
-    "rkB": ("read_bytes", _KIB), "wkB": ("write_bytes", _KIB),
-    "rd_sec/s": ("read_bytes", _SECTOR), "wr_sec/s": ("write_bytes", _SECTOR),
-}  # fmt: skip
 Values = Mapping[str, float | None]
 
 
 def device_io(values: Values) -> Io:
-    """Return the rates of a device, from its row of `sar -d`."""
-    found = {ours: product(values[theirs], factor) for theirs, (ours, factor) in _BYTES.items() if theirs in values}
-    if "rd_sec" in values and "rkB" not in values:  # the JSON of old versions
-        found |= {
-            "read_bytes": product(values["rd_sec"], _SECTOR),
-            "write_bytes": product(values.get("wr_sec"), _SECTOR),
-        }
-    return found
+    """Return the rates of a device, from its object of `disk`. Old versions count sectors."""
+    theirs, factor = ("rkB", "wkB"), _KIB
+    if "rd_sec" in values and "rkB" not in values:
+        theirs, factor = ("rd_sec", "wr_sec"), _SECTOR
+    read, written = (product(values.get(name), factor) for name in theirs)
+    return {"read_bytes": read, "write_bytes": written}
 
 
 def all_disks_io(values: Values) -> Io:
-    """Return the rates of all disks, from a row of `sar -b`."""
+    """Return the rates of all disks, from `io`."""
     return {
         "reads": values.get("rtps"),
         "writes": values.get("wtps"),
-        "read_bytes": product(values.get("bread/s", values.get("bread")), _SECTOR),
-        "write_bytes": product(values.get("bwrtn/s", values.get("bwrtn")), _SECTOR),
+        "read_bytes": product(values.get("bread"), _SECTOR),
+        "write_bytes": product(values.get("bwrtn"), _SECTOR),
     }
 
 
