@@ -13,7 +13,7 @@ from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach import formats
+from stallmark.record.attach import measurements as formats
 from stallmark.record.attach.align import Span, align
 from stallmark.record.attach.attach import Request, attach
 from stallmark.record.attach.measurements import Measurements, Wanted

@@ -18,7 +18,7 @@ WHOLE = [
     writer(MOMENTS).encode()
     for writer in (
         recorders.iostat_text, recorders.iostat_json, recorders.sadf_json, recorders.perfmon_csv,
-        recorders.prometheus_json, recorders.prometheus_rows, recorders.grafana_columns,
+        recorders.prometheus_json, recorders.open_csv,
     )
 ] + [(SAMPLES / "sadf.json").read_bytes()]  # fmt: skip
 
@@ -29,11 +29,11 @@ WHOLE = [
         (b"", "is empty"),
         (b" \r\n\r\n", "is empty"),
         (b"MZ\0\0\0binary", "is no text"),
-        (b"hello\nworld\n", "no format known"),
+        (b"hello\nworld\n", "No column of .* holds times: it takes"),
         (b"{}", "no format known"),
-        (b'{"sysstat": {"hosts": []}}', "no times"),
+        (b'{"sysstat": {"hosts": []}}', "no samples"),
         (b"Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n\nDevice r/s\nsda 1.00\n", "-t"),
-        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "`sadf -j .* -- -d -p -u -b > sa02.json`"),
+        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "`sadf -j .* > sa02.json`"),
         (b'"(PDH-CSV 4.0) (UTC)(0)"\r\n"03/02/2026 10:00:00.000"\r\n', "no counter"),
         (b'"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\r\n"03/02/2026 10:00:00.000","1"\r\n', "no counter"),
         (WHOLE[0][:500], "Two samples"),
@@ -92,10 +92,7 @@ REPORT = "03/02/2026 10:00:01 AM\nDevice r/s\nsda 1.00\n\n"
         ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + ONE_LINE, "a line of more than 16,777,216"),
         ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "2026-03-02T10:00:00Z", ' + ONE_LINE, "is damaged"),
         ("Device r/s\n" + "".join(f"sd{number} 1.00\n" for number in range(2001)), "over 2,000 devices"),
-        (
-            "\n".join(["__name__,device,timestamp,value", *(f"a,{n},1772445600,1" for n in range(20_002))]),
-            "20,000 series",
-        ),
+        (recorders.prometheus_series(20_002), "20,000 series"),
     ],
     ids=["line", "object", "devices", "series"],
 )

@@ -76,7 +76,7 @@ def rounding(moments: list[Moment], column: str) -> float:
 Writer = Callable[[list[Moment]], str]
 ROUNDED: list[Writer] = [recorders.iostat_text, recorders.iostat_json, recorders.sadf_json]
 EXACT: list[Writer] = [
-    recorders.perfmon_csv, recorders.prometheus_json, recorders.prometheus_rows, recorders.grafana_columns,
+    recorders.perfmon_csv, recorders.prometheus_json, recorders.open_csv,
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.attach.measurements import Measurements, Wanted
-from stallmark.record.attach.times import Instants, Reading, find_zone, instants, is_local, read_times, write_utc
+from stallmark.record.formats.dates import Instants, Reading, find_zone, instants, is_local, read_times, write_utc
 
 STEP_BACK_S = 60.0
 """Seconds: a clock that is corrected goes back by less; one that is set, or leaves summer time, by more."""

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
-from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
+from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted, read
 from stallmark.record.manifest.course import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
@@ -48,11 +47,11 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
 
     Raise StallmarkError before anything is written.
     """
-    format, measured = formats.read(wanted, request.format, NOTHING)
+    format, measured = read(wanted, request.format, NOTHING)
     name = request.name or measured.host or wanted.file.stem
     spans = [_span(record) for record in records]
     aligned = align(measured, wanted, request.zone, request.offset_s, spans)
-    _, measured = formats.read(wanted, format, Kept(_near(aligned, spans)))
+    _, measured = read(wanted, format, Kept(_near(aligned, spans)))
     shares = []
     for record, span in zip(records, spans, strict=True):
         if aligned.span.overlaps(span):

@@ -1,4 +1,4 @@
-"""The common form of all formats: series of one counter each, over the times as the file writes them."""
+"""The measurements of a file as series of one counter each, over the times as the file writes them."""
 
 import fnmatch
 from array import array
@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.open import READERS, detect_format
+from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.table import Table
 
 MOST_COUNTERS = 50_000
 _NAMED = 6  # counters named in a refusal
@@ -37,7 +40,7 @@ class Measurements:
     zone: tzinfo | None = None
     zone_said: str = ""  # how the file names it
     host: str = ""
-    notes: list[str] = field(default_factory=list)  # what was left out, a sentence each
+    notes: list[str] = field(default_factory=list)  # what was left out, a phrase each
 
 
 @dataclass(frozen=True)
@@ -81,37 +84,63 @@ class Kept:
     def has(self, place: int) -> bool:
         return self.places is None or (place < len(self.places) and bool(self.places[place]))
 
-    def of(self, at: np.ndarray) -> np.ndarray:
-        """Return which of the places are kept."""
-        if self.places is None:
-            return np.ones(len(at), bool)
-        known = at < len(self.places)
-        known[known] = self.places[at[known]]
-        return known
+    def has_any(self) -> bool:
+        return self.places is None or bool(self.places.any())
 
 
 NOTHING = Kept(np.zeros(0, bool))
 """For a first reading, which finds out when the samples were taken."""
 
 
-class Columns:
-    """Series collected sample by sample, where a file holds one object per sample."""
+def read(wanted: Wanted, format: str | None = None, kept: Kept = Kept()) -> tuple[str, Measurements]:
+    """Return the file's format, told by its content unless it is given, and its measurements.
 
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
-        self._found: dict[tuple[str, str, str], tuple[array, array]] = {}
+    Raise StallmarkError for a file that cannot be read, OSError for one that cannot be opened.
+    """
+    format = format or detect_format(wanted.file)
+    if format == "prometheus":
+        raise StallmarkError(
+            f"{wanted.file} holds totals of Prometheus: ask for rate() of them, and attach a CSV of it, as Grafana "
+            "exports it."
+        )
+    file = READERS[format](wanted.file) if format in READERS else Table(wanted.file, wanted.time_column)
+    stamps: list[str] = []
+    names: dict[str, None] = {}
+    columns: dict[Counter, tuple[array, array]] = {}
 
-    def __bool__(self) -> bool:
-        """Tell whether there was any value, kept or not."""
-        return bool(self._found)
+    def takes(counter: Counter) -> bool:
+        names[counter.name] = None
+        return wanted.has(counter.name)
 
-    def add(self, place: int, counter: str, instance: str, unit: str, value: float) -> None:
-        at, values = self._found.setdefault((counter, instance, unit), (array("q"), array("d")))
-        if len(self._found) > MOST_COUNTERS:
-            raise StallmarkError(f"There are more than {MOST_COUNTERS:,} counters: name those you want with --counter.")
-        if self._kept.has(place):
-            at.append(place)
-            values.append(value)
+    for sample in file.samples(takes):
+        if sample.begins and file.first_since_start:
+            continue
+        place = len(stamps)
+        stamps.append(sample.stamp)
+        if place and not kept.has(place):
+            continue
+        for counter, value in sample.values:
+            at, values = columns.setdefault(counter, (array("q"), array("d")))
+            if len(columns) > MOST_COUNTERS:
+                raise StallmarkError(
+                    f"There are more than {MOST_COUNTERS:,} counters: name those you want with --counter."
+                )
+            if kept.has(place):
+                at.append(place)
+                values.append(value)
+    if kept.has_any():
+        wanted.refuse_nothing(bool(columns), names)
+    first = ["the first report, which may cover the time since the machine was started"] * file.first_since_start
+    return format, Measurements(
+        stamps,
+        [_series(counter, *arrays) for counter, arrays in columns.items() if arrays[0]],
+        file.zone,
+        file.zone_words,
+        file.host,
+        first + file.notes,
+    )
 
-    def series(self) -> list[ExternalSeries]:
-        return [ExternalSeries(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items() if at]
+
+def _series(counter: Counter, at: array, values: array) -> ExternalSeries:
+    label = f"{counter.object} {counter.counter}".strip()
+    return ExternalSeries(label, counter.instance, counter.unit, np.array(at), np.array(values), counter.host)
