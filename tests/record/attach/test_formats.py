@@ -7,20 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import measured as formats
+from support.measured import Measured
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach import measurements as formats
 from stallmark.record.attach.align import Span, align
-from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
+from stallmark.record.attach.measurements import Wanted
 
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def read(name: str, *counters: str, time_column: str | None = None) -> tuple[str, Measurements]:
+def read(name: str, *counters: str, time_column: str | None = None) -> tuple[str, Measured]:
     return formats.read(Wanted(SAMPLES / name, counters, time_column))
 
 
-def values(measured: Measurements) -> dict[tuple[str, str], list[float]]:
+def values(measured: Measured) -> dict[tuple[str, str], list[float]]:
     return {(one.counter, one.instance): one.values.tolist() for one in measured.series}
 
 
@@ -251,28 +252,10 @@ def test_a_format_that_is_said_is_not_guessed():
         formats.read(Wanted(SAMPLES / "svc_volumes.csv"), "iostat")
 
 
-def test_values_are_kept_of_the_samples_that_are_asked_for_alone():
-    for name in ("iostat.json", "sadf.json", "typeperf_disk.csv"):
-        _, whole = formats.read(Wanted(SAMPLES / name))
-        _, times = formats.read(Wanted(SAMPLES / name), None, NOTHING)
-        assert times.stamps == whole.stamps and times.series == []
-        places = np.arange(len(whole.stamps)) == len(whole.stamps) - 1
-        _, last = formats.read(Wanted(SAMPLES / name), None, Kept(places))
-        wanted = {(one.counter, one.instance): one.values[-1] for one in whole.series if one.at[-1] == places.argmax()}
-        assert {(one.counter, one.instance): float(one.values[0]) for one in last.series} == wanted != {}
-        assert all(one.at.tolist() == [places.argmax()] for one in last.series)
-
-
 def test_a_csv_that_is_too_large_to_be_held_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("stallmark.record.formats.table._LARGEST", 10)
     with pytest.raises(StallmarkError, match="more than 10 characters"):
         formats.read(Wanted(SAMPLES / "svc_volumes.csv"))
-
-
-def test_more_counters_than_there_can_be_are_refused(monkeypatch):
-    monkeypatch.setattr("stallmark.record.attach.measurements.MOST_COUNTERS", 2)
-    with pytest.raises(StallmarkError, match="more than 2 counters"):
-        formats.read(Wanted(SAMPLES / "iostat.json"))
 
 
 def test_a_row_that_is_cut_within_a_quote_is_left_out(tmp_path):
@@ -320,7 +303,7 @@ def test_what_is_cut_or_damaged_is_read_or_refused_in_a_sentence(tmp_path_factor
     file.write_bytes(damaged[:place] + noise + damaged[place + gone :])
     try:
         measured = formats.read(Wanted(file))[1]
-        align(measured, Wanted(file), "UTC", 0.0, [Span(0, 4e9)])
+        align(measured.stamps, measured.file, "UTC", 0.0, [Span(0, 4e9)])
     except StallmarkError as error:
         assert "\n" not in str(error)
 
