@@ -242,6 +242,18 @@ def test_more_counters_than_there_can_be_are_refused(run, tmp_path, monkeypatch)
     assert attached.entry.counters == 1 and set(Record(run).table("external_a")["counter"].to_pylist()) == {"a"}
 
 
+def test_a_file_that_grows_while_it_is_read_is_attached_as_it_was(run, tmp_path, monkeypatch):
+    file = csv(tmp_path / "a.csv", stamps(START, 61))
+
+    def grown(*arguments):
+        csv(file, stamps(START, 90))
+        return align(*arguments)
+
+    monkeypatch.setattr("stallmark.record.attach.attach.align", grown)
+    (attached,) = attach([Record(run)], Wanted(file), Request())
+    assert attached.entry.samples == 61 and Record(run).table("external_a").num_rows == 61
+
+
 def test_a_full_disk_leaves_the_record_as_it_was(run, tmp_path, monkeypatch):
     file = csv(tmp_path / "a.csv", stamps(START, 61))
     monkeypatch.setattr(

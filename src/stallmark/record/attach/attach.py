@@ -61,7 +61,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
     shares = [share for share in shares if aligned.span.overlaps(share.run)]
     for share in shares:
         _refuse(share.record, name, request.replace)
-    _fill(shares, file, wanted)
+    _fill(shares, file, wanted, len(stamps))
     shares = [share for share in shares if share.measured]
     if not shares:
         raise StallmarkError(f"{wanted.file} has no sample in the run, though its span ({aligned.span}) goes over it.")
@@ -121,8 +121,11 @@ class _Share:
         return pa.table(columns, schema=EXTERNAL)
 
 
-def _fill(shares: Sequence[_Share], file: Recorded, wanted: Wanted) -> None:
-    """Give each run the values near it. Raise StallmarkError if the file has none of the counters asked for."""
+def _fill(shares: Sequence[_Share], file: Recorded, wanted: Wanted, count: int) -> None:
+    """Give each run the values near it, of the first `count` samples: the file may have grown since.
+
+    Raise StallmarkError if the file has none of the counters asked for.
+    """
     names: dict[str, None] = {}
     measured: set[Counter] = set()
 
@@ -130,7 +133,7 @@ def _fill(shares: Sequence[_Share], file: Recorded, wanted: Wanted) -> None:
         names[counter.name] = None
         return wanted.has(counter.name)
 
-    for place, sample in enumerate(samples(file, takes)):
+    for place, sample in zip(range(count), samples(file, takes), strict=False):
         near = [share for share in shares if share.near[place]]
         for counter, value in sample.values if near or not place else ():
             measured.add(counter)
