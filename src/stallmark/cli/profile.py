@@ -34,7 +34,7 @@ _SAY_EVERY_S = 900.0  # into a file or a pipe
 )  # fmt: skip
 @click.option(
     "--from", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded. Several times for several files.",
+    help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded, or any CSV. May come several times.",
 )  # fmt: skip
 @click.option("--class", "classes", multiple=True, metavar="DEVICE=CLASS", help="With --from: D:=data, sdb=log.")
 @click.option(

@@ -117,8 +117,8 @@ class Plan:
         if not (self._disks or self._sums or self._single or self._cpu):
             first = ", ".join(f"{counter.object} {counter.counter}".strip() for counter in header[:3])
             raise StallmarkError(
-                f"{path} has no counter that a profile knows{f' (it has {first})' if first else ''}: names are known "
-                "in English alone."
+                f"{path} has no counter that a profile knows{f' (it has {first})' if first else ''}: record those "
+                "of docs/import-a-profile.md, whose names are known in English alone."
             )
         recording.engine = "mssql" if servers else recording.engine
 
