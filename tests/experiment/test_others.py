@@ -153,6 +153,8 @@ def test_a_standby_is_refused_with_its_primary(standby: Remote, remote: Remote, 
     eventually(lambda: f"name its primary, 127.0.0.1:{remote.port}." in said_by(*BUILD))
     assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*BUILD)
     assert "is a standby, which only reads" in stallmark("doctor").stdout.replace("\n", " ")
+    several = ("build", "bank,mail", "--scale", "branches=1,mailboxes=10,messages=10")
+    assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*several)
 
 
 @pytest.mark.parametrize("whose", ["ROLE plain", "DATABASE work", "ROLE plain IN DATABASE work"])

@@ -223,6 +223,8 @@ class PostgresEngine(Engine):
         try:
             self.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
         except CallFailed as error:
+            if why := writable.why_reads_only(self):
+                raise StallmarkError(why) from None
             raise StallmarkError(
                 f"The database {name} is not on {self.where} and could not be made ({error.message}): create it, or "
                 f"ALTER ROLE {self.user} CREATEDB."
