@@ -315,11 +315,17 @@ class PostgresEngine(Engine):
         return writable.why_reads_only(self) or writable.why_no_right(self, schemas)
 
     def examine(self) -> Iterator[Examined]:
-        if why := writable.why_reads_only(self):
-            yield Examined("writing", "missing", why)
-        elif why := writable.why_no_right(self, ()):
-            yield Examined("rights", "limited", why)
-        for name, value, statement in self.role_settings():
+        try:
+            reads_only, no_right = writable.why_reads_only(self), writable.why_no_right(self, ())
+            role_settings = self.role_settings()
+        except CallFailed as error:
+            yield Examined("rights", "limited", f"the server does not tell what this role may do ({error.message}).")
+            return
+        if reads_only:
+            yield Examined("writing", "missing", reads_only)
+        elif no_right:
+            yield Examined("rights", "limited", no_right)
+        for name, value, statement in role_settings:
             ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.server import PostgresServer
+from stallmark.errors import CallFailed
 
 READ_ONLY = "default_transaction_read_only"
 
 
 def why_reads_only(engine: PostgresServer) -> str | None:
     """Return why no session can write, as a sentence, or None."""
-    standby, primary, reads_only, role, *_ = _read(engine, ())
-    if standby:
-        return f"{engine.where} is a standby, which only reads: name its primary{f', {primary}' if primary else ''}."
+    is_standby, reads_only, role, *_ = _read(engine, ())
+    if is_standby:
+        return f"{engine.where} is a standby, which only reads: name its primary{_primary(engine)}."
     if reads_only:
         given = (statement for name, _, statement in engine.role_settings() if name == READ_ONLY)
         whose = next(given, None)
@@ -33,6 +34,15 @@ def why_no_right(engine: PostgresServer, schemas: Sequence[str]) -> str | None:
     if not (creates or is_built):
         return f"{role} may create nothing on {engine.where}: GRANT CREATE ON DATABASE {database} TO {role}."
     return None
+
+
+def _primary(engine: PostgresServer) -> str:
+    """Return the address of the primary as a clause, or nothing if this role does not learn it."""
+    try:
+        rows = engine.query(sql_file.read(__package__, "primary"))
+    except CallFailed:
+        return ""
+    return "".join(f", {address}" for (address,) in rows if address)
 
 
 def _read(engine: PostgresServer, schemas: Sequence[str]) -> tuple:
