@@ -53,6 +53,9 @@ def test_what_a_server_refuses_otherwise_is_no_pooler(remote: Remote):
     [
         ("FATAL:  unsupported startup parameter: options", True),
         ("FATAL:  unsupported startup parameter in options: statement_timeout", True),
+        ("FATAL:  Feature not supported: RDS Proxy currently doesn't support command-line options.", True),
+        ("FATAL:  Feature not supported: RDS Proxy currently doesn’t support command-line options.", True),
+        ("FATAL:  invalid command-line argument for server process: -x", False),
         ("FATAL:  unsupported startup parameter: client_flags", False),
         ('FATAL:  unrecognized configuration parameter "x"', False),
         ("password authentication failed", False),

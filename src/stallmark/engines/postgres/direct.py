@@ -17,11 +17,13 @@ from stallmark.errors import StallmarkError
 
 _ROUNDS = 2
 _ADDRESS = "SELECT host(inet_server_addr()), current_setting('port')"
+_RDS_PROXY = "support command-line options"  # "RDS Proxy currently doesn't …", with either apostrophe
 
 
 def refused_by_pooler(error: object) -> bool:
     """Return whether a connection was refused for its `options`, which every PostgreSQL server takes."""
-    return "startup parameter" in str(error) and "options" in str(error)
+    text = str(error)
+    return ("startup parameter" in text and "options" in text) or _RDS_PROXY in text
 
 
 def refuse_indirect(engine: PostgresServer) -> None:
