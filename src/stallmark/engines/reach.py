@@ -1,6 +1,17 @@
-"""A plain TCP connect to a server: it fails at once, with the reason, where a login would only time out."""
+"""A plain TCP connect to a server: it fails at once, with the reason, where a login would only time out.
 
+All addresses of a host are tried together: of a listener of an availability group only one takes connections, and a
+host may have an IPv6 address that leads nowhere.
+"""
+
+import errno
+import os
+import selectors
 import socket
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Any
 
 CONNECT_WITHIN_S = 5  # the SYN is sent three times in it
 BROWSER_PORT = 1434
@@ -13,16 +24,17 @@ _ASK_FOR_INSTANCE, _ANSWER = 4, 5  # MC-SQLR, CLNT_UCAST_INST and SVR_RESP
 def why_unreachable(host: str, port: int) -> str | None:
     """Return why a port takes no connection, as a clause without a full stop; None if it does."""
     try:
-        socket.create_connection((host, port), CONNECT_WITHIN_S).close()
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         return _unknown(host, error)
-    except ConnectionRefusedError:
+    errors = _connect(addresses)
+    if errors is None:
+        return None
+    if errno.ECONNREFUSED in errors:
         return f"port {port} refuses connections"
-    except TimeoutError:
+    if errno.ETIMEDOUT in errors:
         return f"nothing answers on port {port} within {CONNECT_WITHIN_S} s (is a firewall between, or the host off?)"
-    except OSError as error:
-        return f"port {port} cannot be reached ({error.strerror or error})"
-    return None
+    return f"port {port} cannot be reached ({os.strerror(errors[0])})"
 
 
 def why_instance_unreachable(host: str, instance: str) -> str | None:
@@ -38,6 +50,35 @@ def why_instance_unreachable(host: str, instance: str) -> str | None:
             f"or write {host}:1433 with the instance's port"
         )
     return why_unreachable(host, port)
+
+
+def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
+    """Connect to all addresses together, for CONNECT_WITHIN_S at most. Return None as soon as one takes it, else the
+    number of the error of each."""
+    errors: list[int] = []
+    until = time.monotonic() + CONNECT_WITHIN_S
+    with ExitStack() as sockets:
+        waiting = sockets.enter_context(selectors.DefaultSelector())
+        for family, kind, protocol, _, address in addresses:
+            try:
+                trial = sockets.enter_context(socket.socket(family, kind, protocol))
+            except OSError as error:  # as of IPv6 on a machine without it
+                errors.append(error.errno or 0)
+                continue
+            trial.setblocking(False)
+            number = trial.connect_ex(address)
+            if number in (0, errno.EINPROGRESS):
+                waiting.register(trial, selectors.EVENT_WRITE, trial)
+            else:
+                errors.append(number)
+        while waiting.get_map() and (left := until - time.monotonic()) > 0:
+            for key, _ in waiting.select(left):
+                number = key.data.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if number == 0:
+                    return None
+                waiting.unregister(key.data)
+                errors.append(number)
+        return errors + [errno.ETIMEDOUT] * len(waiting.get_map())
 
 
 def _unknown(host: str, error: Exception) -> str:

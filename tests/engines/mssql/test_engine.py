@@ -19,11 +19,12 @@ from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark import stopping
+from stallmark.engines import reach
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import api
-from stallmark.errors import CallFailed, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
 
 from .conftest import LEADS_TO, LOCK, PASSWORD
 
@@ -74,6 +75,36 @@ def test_a_server_that_went_away_after_a_login(script: Script, monkeypatch):
     for _ in range(2):
         with pytest.raises(NoConnection, match="refuses connections"):
             engine.connect()
+
+
+def test_a_server_that_was_reached_is_reached_in_its_other_databases(engine: MssqlEngine, monkeypatch):
+    tried = []
+    monkeypatch.setattr(reach, "why_unreachable", lambda *address: tried.append(address))
+    master = engine.on_database("master")
+    engine.identity()
+    master.name()
+    master.on_database("bank").name()
+    engine.name()
+    assert len(tried) == 1
+
+
+def test_a_server_that_died_under_a_session_is_not_waited_for(script: Script, monkeypatch):
+    """The driver would try until its timeout, at every login and for whoever asks what became of the server."""
+    with answering(script) as server:
+        engine = MssqlEngine(f"mssql://boss:{quote(PASSWORD)}@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes")
+        session = engine.session(30)
+        master = engine.on_database("master")
+        master.name()
+        session.prepare("ask", "SELECT anything")
+        server.cut_all()
+    with pytest.raises(CallFailed) as lost:
+        session.call("ask", ())
+    assert lost.value.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
+    session.close()
+    monkeypatch.setattr(api(), "connect", None)
+    for each in (engine, master):
+        with pytest.raises(NoConnection, match="refuses connections"):
+            each.connect()
 
 
 def test_a_port_that_answers_no_login(monkeypatch):

@@ -79,6 +79,15 @@ _BY_WORDS = {"could not serialize access": ErrorClass.SERIALIZATION, "due to loc
 _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 
 
+class _Lost:
+    connections = 0
+
+
+def lost_connections() -> int:
+    """Return the number of errors of this process that meant a lost connection."""
+    return _Lost.connections
+
+
 def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     """Return a `pyodbc.Error` as ours.
 
@@ -99,6 +108,8 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     unanswered = kind is ErrorClass.OTHER and state in _DRIVERS_OWN and _BY_SERVER not in text
     given_up = kind is ErrorClass.TIMEOUT and not number
     lost = kind is ErrorClass.CONNECTION_LOST and number not in _REFUSED_HERE
+    if lost:
+        _Lost.connections += 1
     if commits and (lost or given_up or unanswered):
         kind = ErrorClass.UNKNOWN_OUTCOME
     return CallFailed(kind, str(number or state), sentence(text))
