@@ -157,6 +157,22 @@ def test_an_instance_whose_port_nobody_tells(monkeypatch, answer: bytes | None):
     assert len(asked) == (reach.BROWSER_ASKED if answer is None else 1)
 
 
+@pytest.mark.parametrize("is_silent", [False, True], ids=["refuses", "is silent"])
+def test_a_browser_that_listens_at_one_address(monkeypatch, is_silent: bool):
+    """As on IPv4 alone, when the host's IPv6 address comes first."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        browser(svr_resp(server.getsockname()[1])) as (port, asked),
+        ExitStack() as sockets,
+    ):
+        if is_silent:
+            sockets.enter_context(socket.socket(type=socket.SOCK_DGRAM)).bind(("127.0.0.2", port))
+        monkeypatch.setattr(reach, "BROWSER_PORT", port)
+        has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
+        assert reach.why_instance_unreachable("localhost", "PROD") is None
+    assert asked == [b"\x04PROD\0"]
+
+
 def test_an_instance_where_no_browser_listens(monkeypatch):
     with socket.socket(type=socket.SOCK_DGRAM) as its:
         its.bind(("127.0.0.1", 0))

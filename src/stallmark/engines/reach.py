@@ -10,7 +10,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 CONNECT_WITHIN_S = 5  # the SYN is sent three times in it
@@ -87,18 +87,28 @@ def _unknown(host: str, error: Exception) -> str:
 
 
 def _instance_port(host: str, instance: str) -> int | None:
-    """Return the TCP port that SQL Server Browser gives for an instance; None without an answer that has one."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind, protocol) as browser:
-        browser.settimeout(BROWSER_ANSWERS_WITHIN_S)
-        for _ in range(BROWSER_ASKED):
-            try:
+    """Return the TCP port that SQL Server Browser gives for an instance; None without an answer that has one. It is
+    asked at every address of the host: it may listen at one."""
+    question = bytes([_ASK_FOR_INSTANCE]) + instance.encode(errors="replace") + b"\0"
+    with ExitStack() as sockets:
+        asked = sockets.enter_context(selectors.DefaultSelector())
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM):
+            with suppress(OSError):  # as of IPv6 on a machine without it
+                browser = sockets.enter_context(socket.socket(family, kind, protocol))
                 browser.connect(address)  # so that a refusal is heard
-                browser.send(bytes([_ASK_FOR_INSTANCE]) + instance.encode(errors="replace") + b"\0")
-                answer = browser.recv(1 << 16)
-            except OSError:
-                continue
-            return _port_in(answer)
+                browser.setblocking(False)
+                asked.register(browser, selectors.EVENT_READ, browser)
+        for _ in range(BROWSER_ASKED):
+            for key in asked.get_map().values():
+                with suppress(OSError):  # a refusal, which is heard below
+                    key.data.send(question)
+            until = time.monotonic() + BROWSER_ANSWERS_WITHIN_S
+            while asked.get_map() and (left := until - time.monotonic()) > 0:
+                for key, _ in asked.select(left):
+                    asked.unregister(key.data)
+                    with suppress(OSError):
+                        if port := _port_in(key.data.recv(1 << 16)):
+                            return port
     return None
 
 
