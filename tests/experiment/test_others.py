@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from support.clusters import Cluster
 from support.command_line import stallmark
-from support.mssql_server import answering, engine_at, rows, says_it_is
+from support.mssql_server import STANDARD, answering, engine_at, rows, says_it_is
 from support.remote import PREFIX, Remote, free_port, programs, remote
 from support.tds.answers import Error
 from support.tds.script import Script
@@ -131,6 +131,45 @@ def test_a_sql_server_that_only_reads(answer, is_refused):
     with answering(script) as server:
         why = engine_at(server).why_not_writable(())
     assert bool(why) is is_refused and (not why or "is read-only, as a readable secondary is" in why)
+
+
+RIGHTS = ["creates_tables", "creates_schemas", "is_built", "only_read"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((1, 1, 0, None), None),
+        ((1, 1, 1, None), None),
+        ((0, 0, 1, None), None),  # it may drive what somebody else has built
+        ((None, None, 0, None), None),  # not known
+        ((0, 0, 0, None), "This login may not create tables or schemas on"),
+        ((1, 0, 0, None), "This login may not create schemas on"),
+        ((1, 1, 1, "bank.accounts"), "This login may not read and change bank.accounts on"),
+        (None, None),  # the server does not answer
+    ],
+)
+def test_a_login_without_rights_on_a_sql_server(answer, said):
+    """As a member of db_datareader, which only reads."""
+    script = Script(databases=["bank"])
+    says_it_is(script)
+    script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
+    if answer:
+        script.sql("AS creates_tables", rows(RIGHTS, answer))
+    with answering(script) as server:
+        why = engine_at(server).why_not_writable(["bank"])
+        asked = [request for request in server.requests if "creates_tables" in (request.text or "")]
+    assert (why is None) if said is None else (said in why and why.endswith("make it a member of db_owner."))
+    assert len(asked) == 1
+
+
+def test_a_babelfish_is_not_asked_for_rights():
+    script = Script(databases=["bank"])
+    says_it_is(script, "12.0.2000.8", STANDARD, "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
+    script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
+    script.sql("AS creates_tables", rows(RIGHTS, (0, 0, 0, None)))
+    with answering(script) as server:
+        assert engine_at(server).why_not_writable(["bank"]) is None
 
 
 # What only reads
