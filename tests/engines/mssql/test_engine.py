@@ -3,6 +3,7 @@
 import signal
 import socket
 import threading
+from datetime import datetime
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from support.mssql_server import answering
 from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
-from support.tds.datatypes import BIGINT, INT, nvarchar
+from support.tds.datatypes import BIGINT, INT, datetime2, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -181,6 +182,45 @@ def test_a_lock_that_stayed_on_the_server_that_was_the_primary(engine, server, m
         monkeypatch.setitem(LEADS_TO, "name", "SECOND")
         server.cut_all()
         with pytest.raises(StallmarkError, match=r"led to DB\\PROD and leads to SECOND since, as after a failover"):
+            look()
+
+
+STARTED = datetime(2026, 11, 28, 6, 30)
+LATER = datetime(2026, 11, 28, 9, 15)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (STARTED, LATER, "the server was restarted. Another run"),
+        (STARTED, STARTED, "somebody ended our session, or the network was interrupted. Another run"),
+        (None, None, "the server was restarted, or somebody ended our session. Another run"),
+        (None, LATER, "the server was restarted, or somebody ended our session. Another run"),
+    ],
+)
+def test_what_became_of_a_server_is_known_by_its_start(engine, server, script, before, after, said):
+    """The time of the start is for those with VIEW SERVER STATE."""
+    told = [before, after]
+
+    def tell(_) -> list:
+        started = told.pop(0)
+        if started is None:
+            return [Error(300, "VIEW SERVER STATE permission was denied.", severity=14)]
+        return [Rows([Column("sqlserver_start_time", datetime2(3))], [(started,)])]
+
+    script.sql("sqlserver_start_time", tell)
+    with engine.hold() as look:
+        server.cut_all()
+        with pytest.raises(StallmarkError) as lost:
+            look()
+    assert f"): {said}" in str(lost.value)
+
+
+def test_a_server_that_is_away_is_said_to_be(engine, server, monkeypatch):
+    with engine.hold() as look:
+        server.cut_all()
+        with monkeypatch.context() as patched, pytest.raises(StallmarkError, match=r"\): the server is away\. Another"):
+            patched.setattr(reach, "why_unreachable", lambda *_: "port 1433 refuses connections")
             look()
 
 
