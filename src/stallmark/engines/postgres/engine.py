@@ -158,7 +158,7 @@ class PostgresEngine(Engine):
             return self.open(lambda text: psycopg.connect(text, autocommit=True), application)
         except psycopg.OperationalError as error:
             if direct.refused_by_pooler(error):
-                raise NoConnection(direct.sentence(self, first_line(error))) from None
+                raise NoConnection(direct.without_options(self, first_line(error))) from None
             ports = str(self._parameters.get("port", ""))
             hint = did_you_mean("postgresql", int(ports) if ports.isdigit() else None)
             raise NoConnection(
