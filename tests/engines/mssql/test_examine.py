@@ -384,6 +384,17 @@ def test_what_decides_whether_runs_compare_is_in_the_settings(script, engine, se
         assert any(name in (request.text or "") for request in server.requests)
 
 
+def test_options_that_came_with_2025_are_asked_for(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    settings.read(engine)
+    [asked] = [request.text for request in server.requests if "sys.configurations" in (request.text or "")]
+    for option in (
+        "ADR cleaner lock timeout (s)", "SLOG memory quota (%)", "availability group commit time (ms)",
+        "tiered memory enabled", "max server tiered memory (MB)", "max lock manager cache memory (%)",
+    ):  # fmt: skip
+        assert f"'{option}'" in asked
+
+
 def test_a_database_in_no_group_says_so(script, engine):
     says_it_is(script)
     columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
