@@ -210,6 +210,21 @@ def test_a_role_whose_sessions_only_read_is_named_with_the_setting(remote: Remot
     assert f"ALTER {whose} SET default_transaction_read_only = off" in said
 
 
+def test_a_role_whose_sessions_check_no_foreign_keys_is_named_with_the_setting(remote: Remote):
+    """Its load would do less than that of another role."""
+    plain = PostgresEngine(remote.url("plain"))
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("ALTER ROLE plain SET session_replication_role = replica")
+        try:
+            why = plain.why_not_writable(["bank"])
+            told = [one.sentence for one in plain.examine() if one.state == "limited"]
+        finally:
+            boss.execute("ALTER ROLE plain RESET ALL")
+    assert why and "check no foreign keys (session_replication_role is replica)" in why
+    assert why.endswith("ALTER ROLE plain SET session_replication_role = origin, or name another role.")
+    assert told == [why] and plain.why_not_writable(["bank"]) is None
+
+
 def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monkeypatch):
     with psycopg.connect(remote.url(), autocommit=True) as boss:
         boss.execute("CREATE ROLE reader LOGIN PASSWORD 'corr3ct-h0rse'")

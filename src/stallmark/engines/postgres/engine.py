@@ -312,19 +312,20 @@ class PostgresEngine(Engine):
         return str(self._parameters.get("user") or "the user")
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return writable.why_reads_only(self) or writable.why_no_right(self, schemas)
+        return writable.why_reads_only(self) or writable.why_no_right(self, schemas) or writable.why_unchecked(self)
 
     def examine(self) -> Iterator[Examined]:
         try:
-            reads_only, no_right = writable.why_reads_only(self), writable.why_no_right(self, ())
+            reads_only = writable.why_reads_only(self)
+            limits = [why for why in (writable.why_no_right(self, ()), writable.why_unchecked(self)) if why]
             role_settings = self.role_settings()
         except CallFailed as error:
             yield Examined("rights", "limited", f"the server does not tell what this role may do ({error.message}).")
             return
         if reads_only:
             yield Examined("writing", "missing", reads_only)
-        elif no_right:
-            yield Examined("rights", "limited", no_right)
+        else:
+            yield from (Examined("rights", "limited", why) for why in limits)
         for name, value, statement in role_settings:
             ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
