@@ -70,6 +70,9 @@ _BY_NUMBER = {
     10929: ErrorClass.RESOURCE_LIMIT,
     10936: ErrorClass.RESOURCE_LIMIT,  # of the elastic pool
     40550: ErrorClass.RESOURCE_LIMIT,  # Azure: the session ends for its locks
+    49918: ErrorClass.RESOURCE_LIMIT,  # Azure: too few resources for the request, as the next
+    49919: ErrorClass.RESOURCE_LIMIT,
+    49920: ErrorClass.RESOURCE_LIMIT,
     64: ErrorClass.CONNECTION_LOST,  # Windows: the network name is gone
     121: ErrorClass.CONNECTION_LOST,  # Windows: the semaphore timeout
     233: ErrorClass.CONNECTION_LOST,
@@ -94,6 +97,7 @@ _REFUSED_HERE = {
     983: ErrorClass.CONNECTION_LOST,  # neither primary nor secondary: it is failing over
     988: ErrorClass.CONNECTION_LOST,  # no quorum
     3906: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary
+    4221: ErrorClass.CONNECTION_LOST,  # a secondary that has no row versions yet
     40501: ErrorClass.CONNECTION_LOST,  # Azure: too busy
 }
 _BY_NUMBER |= _REFUSED_HERE
