@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -110,6 +111,22 @@ def test_a_database_that_holds_anything_is_refused_and_stays(run, database, kind
     with pytest.raises(StallmarkError, match="The database is not empty"):
         run()
     assert database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank'") == before != [(0,)]
+
+
+def test_a_database_that_others_are_in_is_refused_unless_it_is_shared(run, database, tmp_path, monkeypatch):
+    def go_on(_) -> dict[str, str]:
+        raise StallmarkError("it goes on")
+
+    monkeypatch.setattr(selftest, "_facts", go_on)
+    with psycopg.connect(database.spec(), application_name="till") as other:
+        with pytest.raises(StallmarkError, match=rf"Others are .*session {other.info.backend_pid} \(till"):
+            run()
+        assert database.query(SCHEMAS) == []
+        with pytest.raises(StallmarkError, match="it goes on"):
+            selftest.selftest(
+                Target(database.spec(), may_share=True), tmp_path, Show(Console(file=io.StringIO())),
+                seconds=1, keep=False, may_cap_memory=False,
+            )  # fmt: skip
 
 
 def test_a_transaction_that_fails_and_data_that_is_wrong_which_is_the_gravest(run, database, monkeypatch):

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from support.clusters import Cluster
 from support.command_line import stallmark
-from support.mssql_server import answering, engine_at, rows, says_it_is
+from support.mssql_server import STANDARD, answering, engine_at, rows, says_it_is
 from support.remote import PREFIX, Remote, free_port, programs, remote
 from support.tds.answers import Error
 from support.tds.script import Script
@@ -133,6 +133,45 @@ def test_a_sql_server_that_only_reads(answer, is_refused):
     assert bool(why) is is_refused and (not why or "is read-only, as a readable secondary is" in why)
 
 
+RIGHTS = ["creates_tables", "creates_schemas", "is_built", "only_read"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((1, 1, 0, None), None),
+        ((1, 1, 1, None), None),
+        ((0, 0, 1, None), None),  # it may drive what somebody else has built
+        ((None, None, 0, None), None),  # not known
+        ((0, 0, 0, None), "This login may not create tables or schemas on"),
+        ((1, 0, 0, None), "This login may not create schemas on"),
+        ((1, 1, 1, "bank.accounts"), "This login may not read and change bank.accounts on"),
+        (None, None),  # the server does not answer
+    ],
+)
+def test_a_login_without_rights_on_a_sql_server(answer, said):
+    """As a member of db_datareader, which only reads."""
+    script = Script(databases=["bank"])
+    says_it_is(script)
+    script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
+    if answer:
+        script.sql("AS creates_tables", rows(RIGHTS, answer))
+    with answering(script) as server:
+        why = engine_at(server).why_not_writable(["bank"])
+        asked = [request for request in server.requests if "creates_tables" in (request.text or "")]
+    assert (why is None) if said is None else (said in why and why.endswith("make it a member of db_owner."))
+    assert len(asked) == 1
+
+
+def test_a_babelfish_is_not_asked_for_rights():
+    script = Script(databases=["bank"])
+    says_it_is(script, "12.0.2000.8", STANDARD, "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
+    script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
+    script.sql("AS creates_tables", rows(RIGHTS, (0, 0, 0, None)))
+    with answering(script) as server:
+        assert engine_at(server).why_not_writable(["bank"]) is None
+
+
 # What only reads
 
 
@@ -153,6 +192,8 @@ def test_a_standby_is_refused_with_its_primary(standby: Remote, remote: Remote, 
     eventually(lambda: f"name its primary, 127.0.0.1:{remote.port}." in said_by(*BUILD))
     assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*BUILD)
     assert "is a standby, which only reads" in stallmark("doctor").stdout.replace("\n", " ")
+    several = ("build", "bank,mail", "--scale", "branches=1,mailboxes=10,messages=10")
+    assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*several)
 
 
 @pytest.mark.parametrize("whose", ["ROLE plain", "DATABASE work", "ROLE plain IN DATABASE work"])
@@ -167,6 +208,21 @@ def test_a_role_whose_sessions_only_read_is_named_with_the_setting(remote: Remot
             boss.execute(f"ALTER {whose} RESET ALL")
     assert f"Sessions of plain on 127.0.0.1:{remote.port}/work only read (default_transaction_read_only is on)" in said
     assert f"ALTER {whose} SET default_transaction_read_only = off" in said
+
+
+def test_a_role_whose_sessions_check_no_foreign_keys_is_named_with_the_setting(remote: Remote):
+    """Its load would do less than that of another role."""
+    plain = PostgresEngine(remote.url("plain"))
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("ALTER ROLE plain SET session_replication_role = replica")
+        try:
+            why = plain.why_not_writable(["bank"])
+            told = [one.sentence for one in plain.examine() if one.state == "limited"]
+        finally:
+            boss.execute("ALTER ROLE plain RESET ALL")
+    assert why and "check no foreign keys (session_replication_role is replica)" in why
+    assert why.endswith("ALTER ROLE plain SET session_replication_role = origin, or name another role.")
+    assert told == [why] and plain.why_not_writable(["bank"]) is None
 
 
 def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monkeypatch):

@@ -22,6 +22,7 @@ from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark.cli import doctor
+from stallmark.engines import several
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql import settings
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -383,6 +384,17 @@ def test_what_decides_whether_runs_compare_is_in_the_settings(script, engine, se
         assert any(name in (request.text or "") for request in server.requests)
 
 
+def test_options_that_came_with_2025_are_asked_for(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    settings.read(engine)
+    [asked] = [request.text for request in server.requests if "sys.configurations" in (request.text or "")]
+    for option in (
+        "ADR cleaner lock timeout (s)", "SLOG memory quota (%)", "availability group commit time (ms)",
+        "tiered memory enabled", "max server tiered memory (MB)", "max lock manager cache memory (%)",
+    ):  # fmt: skip
+        assert f"'{option}'" in asked
+
+
 def test_a_database_in_no_group_says_so(script, engine):
     says_it_is(script)
     columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
@@ -453,6 +465,26 @@ def test_the_settings_do_not_log_in_for_each_part(script, engine, server):
         unreadable = settings.read(engine).unreadable
     together = len(server.logins) - first
     assert together <= 4 + len(unreadable) < first, "ours, a user's, the note in master; a new one after each error"
+
+
+def test_the_settings_of_several_databases_do_not_log_in_for_each_part(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    script.databases.add("mail")
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", nvarchar(128))], [("mail",)]))
+    for words, (columns, answers, _) in COMPARABLE.items():
+        script.sql(words, Rows([Column(name, kind) for name, kind in columns.items()], answers))
+    engine.by_workload = {name: engine.on_database(name) for name in ("bank", "mail")}
+
+    def logins_to_the_second() -> int:
+        return sum(login.database == "mail" for login in server.logins)
+
+    several.settings(engine)
+    first = logins_to_the_second()
+    with engine.few_logins():
+        unreadable = several.settings(engine).unreadable
+    together = logins_to_the_second() - first
+    assert together <= 4 + len(unreadable) < first, "a collector's, a user's; a new one after each error"
+    eventually(lambda: server.open_connections == 0)
 
 
 @pytest.mark.parametrize(("version", "refused"), [("16.0.1000.6", True), ("17.0.1000.7", False)])

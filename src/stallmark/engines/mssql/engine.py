@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,15 @@ class MssqlEngine(Server, Engine):
         closed = failed(error).code in _CLOSED and self.address.database != "master"
         return (closed and self.backup.why_closed()) or super().why_no_connection(error)
 
+    @contextmanager
+    def few_logins(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(super().few_logins())
+            for database in self.databases():
+                if database is not self:
+                    stack.enter_context(database.few_logins())
+            yield
+
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)
 
@@ -137,6 +146,9 @@ class MssqlEngine(Server, Engine):
         return server_sessions.blockers(self)
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
+        return self._why_reads_only() or self._why_no_right([*schemas, "stallmark"])
+
+    def _why_reads_only(self) -> str | None:
         try:
             [(updateability,)] = self.query(UPDATEABILITY)
         except CallFailed:  # not known
@@ -147,6 +159,29 @@ class MssqlEngine(Server, Engine):
             f"{self.where} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
             "ALTER DATABASE … SET READ_WRITE."
         )
+
+    def _why_no_right(self, schemas: Sequence[str]) -> str | None:
+        """Return the right that the login lacks in the database, as a sentence; None if it has all, or that is not
+        known."""
+        if self.is_babelfish:  # whose rights are those of PostgreSQL
+            return None
+        text = sql_file.read(__package__, "writable").format(marks=f"({', '.join('?' * len(schemas))})")
+        try:
+            [(creates_tables, creates_schemas, is_built, only_read)] = self.query(text, schemas)
+        except (CallFailed, ValueError):
+            return None
+        if only_read:
+            return (
+                f"This login may not read and change {only_read} on {self.where}: name the login that built the "
+                "database, or make it a member of db_owner."
+            )
+        things = {"tables": creates_tables, "schemas": creates_schemas}
+        if (lacking := [thing for thing, may in things.items() if may == 0]) and not is_built:
+            return (
+                f"This login may not create {' or '.join(lacking)} on {self.where}, so no database can be built: make "
+                "it a member of db_owner."
+            )
+        return None
 
     def bytes_used(self) -> int:
         """Return the bytes allocated to tables and indexes; 0 where that is not known. The files may be larger."""

@@ -19,8 +19,9 @@ _BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # for a server that starts again
 
 class _Server(NamedTuple):
     started: float
-    timeline: str | None  # None of a standby
+    is_standby: bool
     address: str
+    timeline: str | None = None  # not known of a standby, nor of Aurora
 
 
 @contextmanager
@@ -54,7 +55,11 @@ def _answer(connection: psycopg.Connection, function: str) -> bool:
 
 def _identify_server(connection: psycopg.Connection) -> _Server:
     [row] = connection.execute(sql_file.read(__package__, "which_server")).fetchall()
-    return _Server(*row)
+    server = _Server(*row)
+    with suppress(psycopg.Error):
+        [(timeline,)] = connection.execute(sql_file.read(__package__, "timeline")).fetchall()
+        server = server._replace(timeline=timeline)
+    return server
 
 
 def holders(engine: PostgresServer) -> list[ServerSession]:
@@ -123,9 +128,9 @@ def _explain_loss(engine: PostgresServer, before: _Server) -> str:
 def _difference(before: _Server, now: _Server) -> str:
     if now.address != before.address:
         return f"the address led to {before.address} and leads to {now.address} since, as after a failover"
-    if now.timeline is None:
+    if now.is_standby:
         return "the address leads to a standby since, as after a failover"
-    if now.timeline != before.timeline:
+    if now.timeline and before.timeline and now.timeline != before.timeline:
         return "the address leads to a server that was a standby until then, as after a failover"
     if now.started != before.started:
         return "the server was restarted"
