@@ -10,6 +10,8 @@ from stallmark.collectors.base import TEXT, Polled, Row, polled_columns
 from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.sql import one_row
+from stallmark.errors import StallmarkError
 from stallmark.record.schema import column
 from stallmark.redact import without_secrets
 
@@ -98,9 +100,11 @@ class Deadlocks(MssqlCollector):
     def files(self) -> dict[str, str]:
         return self._graphs
 
-    def _moment(self) -> tuple[str | None, str | None]:
+    def _moment(self) -> tuple[str, str | None]:
         """Return the server's time, and the path of the file that it writes to, or None if unknown."""
-        [row] = self.connection.rows(sql_file.read(__package__, "deadlocks.moment"))
+        row = one_row(self.connection.rows(sql_file.read(__package__, "deadlocks.moment")), 2)
+        if row["now"] is None:
+            raise StallmarkError("the server did not tell its time")
         return row["now"], _file_name(row["written"] or "")
 
     def _read(self, event: Row) -> Row | None:

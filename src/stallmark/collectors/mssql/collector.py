@@ -23,9 +23,10 @@ from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
+from stallmark.engines.mssql.sql import one_row
 from stallmark.engines.mssql.sql import text as constant
 from stallmark.engines.mssql.view_rights import DEFINITION, PERFORMANCE, refused_right, rights_for
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
 from stallmark.record.rows import Rows
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
@@ -169,11 +170,36 @@ class MssqlCollector(Collector):
     def unavailable(self) -> str | None:
         if why := self.not_here():
             return why
+        try:
+            return self.refusal()
+        except NoConnection:
+            raise
+        except CallFailed as failure:
+            return self._refused(failure, self.engine)
+        except StallmarkError as error:
+            return f"Whether it can be measured is not known ({as_reason(error)})."
+
+    def refusal(self) -> str | None:
+        """Return why this server refuses it to this login; None if it does not. Its errors, and StallmarkError, are
+        reasons too."""
         for where, engine in self.asked.items():
             try:
                 engine.query(self.sql)
             except CallFailed as failure:
                 return where + self._refused(failure, engine)
+        return None
+
+    def limited(self) -> str | None:
+        try:
+            return self.limits()
+        except NoConnection:
+            raise
+        except (CallFailed, StallmarkError) as error:
+            reason = error.message if isinstance(error, CallFailed) else as_reason(error)
+            return f"Whether all of it can be measured is not known ({reason})."
+
+    def limits(self) -> str | None:
+        """Return what `limited` does. An error is a reason too."""
         return None
 
     def not_here(self) -> str | None:
@@ -211,16 +237,25 @@ class MssqlCollector(Collector):
         is_role = self.is_azure and "SERVER" in permission  # in an elastic pool, and of Basic, S0 and S1
         of_database = "DATABASE" in permission or self.is_azure
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
-        [(login,)] = (engine or self.engine).query(f"SELECT QUOTENAME({name})")
+        login = self._login(engine or self.engine, name)
+        whose, to = (f"The {who} {login}", login) if login else (f"This {who}", "it")
         if is_role:
             return (
-                f"The {who} {login} may not see this ({why}): have the server's administrator run, in master, ALTER "
+                f"{whose} may not see this ({why}): have the server's administrator run, in master, ALTER "
                 "SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
             )
         place = "" if of_database else "USE master; "  # where alone rights on the server are granted
-        group = " (or TO the Windows group that lets it in)" if "\\" in login else ""
+        group = " (or TO the Windows group that lets it in)" if "\\" in to else ""
         grantor = "" if of_database else self.engine.service.grantor
-        return f"The {who} {login} may not see this ({why}): run {place}GRANT {permission} TO {login}{grantor};{group}"
+        return f"{whose} may not see this ({why}): run {place}GRANT {permission} TO {to}{grantor};{group}"
+
+    def _login(self, engine: MssqlEngine, name: str) -> str | None:
+        """Return the quoted name of the login, or None if the server does not tell it."""
+        try:
+            [login] = one_row(engine.query(f"SELECT QUOTENAME({name})"), 1)
+        except (CallFailed, StallmarkError):  # no reason to keep the rest of a sentence back
+            return None
+        return cast(str | None, login)
 
     def _refused(self, failure: CallFailed, engine: MssqlEngine) -> str:
         if failure.code in FORBIDDEN:

@@ -70,15 +70,15 @@ class ErrorLog(MssqlCollector):
     def permission(self) -> str:
         return ERROR_LOG.name(self.engine)
 
-    def unavailable(self) -> str | None:
-        why = super().unavailable()
+    def refusal(self) -> str | None:
+        why = super().refusal()
         if why is None:
             began = time.monotonic()
             self.sample_alone()  # what stands there before the run is not the run's
             self._read_s = time.monotonic() - began
         return why
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         if self._read_s > LONG_READ_S:
             return (
                 f"The server takes {self._read_s:.0f} s to read its error log, and does so every "

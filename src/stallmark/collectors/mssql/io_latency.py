@@ -18,6 +18,7 @@ from stallmark.collectors.databases import name_of
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.sql import one_row
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
@@ -71,10 +72,10 @@ class LogLatency(MssqlCollector):
         ]
     )
 
-    def unavailable(self) -> str | None:
-        if why := super().unavailable():
+    def refusal(self) -> str | None:
+        if why := super().refusal():
             return why
-        [(may,)] = self.engine.query(_MAY)
+        [may] = one_row(self.engine.query(_MAY), 1)
         if not may:
             return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
         return self._creation_error()
@@ -97,7 +98,7 @@ class LogLatency(MssqlCollector):
 
     def _make(self, kind: str, number: int, files: list[tuple]) -> None:
         """Make the session of this kind and number; `files`: the database and its log, by number."""
-        [(database, log_file)] = files
+        database, log_file = one_row(files, 2)
         names = {"session": session_name(kind, number), "database": database, "log_file": log_file}
         text = sql_file.read(__package__, SESSIONS[kind][1])
         self.engine.execute(text.format(**names, memory_kib=self.engine.service.event_memory_kib))
@@ -156,7 +157,7 @@ def drop_left_behind(engine: MssqlEngine) -> None:
 def drop_sessions(engine: MssqlEngine) -> None:
     """Drop the sessions that have our names alone: the name of another program's may begin as ours do."""
     for (name,) in engine.query(_PRESENT):
-        if _OURS.fullmatch(name):
+        if _OURS.fullmatch(name or ""):
             engine.execute(f"DROP EVENT SESSION {name} ON SERVER")
 
 

@@ -53,7 +53,7 @@ class Volumes(MssqlCollector):
         self._lines: deque[str] = deque()
         self._volumes: list[str] = []
 
-    def unavailable(self) -> str | None:
+    def refusal(self) -> str | None:
         if why := self.not_here():
             return why
         try:

@@ -5,6 +5,7 @@ from collections import Counter
 from stallmark.collectors.base import WAITS, Polled, Row, polled_columns
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.sql import one_row
 
 # Before 2022 the finer permission is not known and asking for it gives NULL.
 _MAY_SEE_ALL = """\
@@ -170,8 +171,8 @@ class UserWaits(MssqlCollector):
         super().__init__(engine)
         self._polled = Polled(*WAITS)
 
-    def unavailable(self) -> str | None:
-        return super().unavailable() or self._hidden_users()
+    def refusal(self) -> str | None:
+        return super().refusal() or self._hidden_users()
 
     def sample(self, now: float) -> list[Row]:
         sessions = self.connection.rows(self.sql)
@@ -188,5 +189,5 @@ class UserWaits(MssqlCollector):
 
         A login without permission gets no error: it sees its own session only, which looks like no users.
         """
-        [(may,)] = self.engine.query(_MAY_SEE_DATABASE if self.is_azure else _MAY_SEE_ALL)
+        [may] = one_row(self.engine.query(_MAY_SEE_DATABASE if self.is_azure else _MAY_SEE_ALL), 1)
         return None if may == 1 else self.forbidden("the sessions of the virtual users are hidden from it")

@@ -189,7 +189,7 @@ class MssqlEngine(Server, Engine):
             )
         except CallFailed:  # needs VIEW SERVER STATE
             return None
-        if not rows:  # a view that is filtered by rights is empty
+        if not rows or rows[0][0] is None:  # a view that is filtered by rights is empty
             return None
         return find_server(("sqlservr", "sqlservr.exe"), time.time() - rows[0][0], apart_s=SLOW_START_S)
 
