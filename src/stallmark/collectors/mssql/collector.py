@@ -25,7 +25,7 @@ from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.sql import one_row
 from stallmark.engines.mssql.sql import text as constant
-from stallmark.engines.mssql.view_rights import DEFINITION, PERFORMANCE, refused_right, rights_for
+from stallmark.engines.mssql.view_rights import DEFINITION, PERFORMANCE, refused_right, rights_for, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
 from stallmark.record.rows import Rows
 
@@ -33,6 +33,7 @@ FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
 denied by its old and by its new (2022) name, the error log denied."""
 NO_SUCH_VIEW = "208"
+_HIDDEN_USERS = "the sessions of the virtual users are hidden from it"
 
 ANSWER_WITHIN_S = 30
 
@@ -201,6 +202,10 @@ class MssqlCollector(Collector):
     def limits(self) -> str | None:
         """Return what `limited` does. An error is a reason too."""
         return None
+
+    def hidden_users(self) -> str | None:
+        """Return why the users' sessions are hidden; None where they are seen."""
+        return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS)
 
     def not_here(self) -> str | None:
         """Return why such a server has nothing of the kind, whatever the login."""

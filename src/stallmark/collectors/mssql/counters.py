@@ -114,6 +114,9 @@ class SessionWaits(_WaitTypes):
         ]
     )
 
+    def refusal(self) -> str | None:
+        return super().refusal() or self.hidden_users()
+
 
 class LoadIO(MssqlCollector):
     name = "load_io"
@@ -137,6 +140,9 @@ class LoadIO(MssqlCollector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self._sessions = EndedSessions()
+
+    def refusal(self) -> str | None:
+        return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> Sequence[Row]:
         return self._sessions.noted(super().sample(now))

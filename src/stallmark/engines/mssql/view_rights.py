@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stallmark.engines.mssql.server import SQL_SERVER_2022, Server
+from stallmark.engines.mssql.sql import one_row
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,17 @@ def refused_right(message: str) -> str | None:
     """
     found = _STATE.search(message)
     return found[0] if found else None
+
+
+# Before 2022 the finer permission is not known and asking for it gives NULL.
+_MAY_SEE_ALL = """\
+SELECT COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'),
+                HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'))
+"""
+_MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE')"
+
+
+def sees_all_sessions(server: Server) -> bool:
+    """Return whether the login sees the sessions of others: one without the right sees its own, and gets no error."""
+    [may] = one_row(server.query(_MAY_SEE_DATABASE if server.is_azure_database else _MAY_SEE_ALL), 1)
+    return bool(may == 1)
