@@ -142,10 +142,11 @@ LOG_FILES = r"FROM sys\.database_files AS log"
 MEMORY, COMMITTED = "Target Server Memory", "FROM sys.dm_os_sys_info\\s*$"
 ANY_COUNTER = r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters"
 STORE_OPTIONS, STORE_COLUMNS = "query_capture_mode_desc, options", r"COL_LENGTH\('sys.query_store_replicas"
-NUMBERED, HIDDEN_REPLICAS = "sp_readerrorlog 0, 1, N': 8'", "dm_hadr_database_replica_states AS hidden"
+NUMBERED, HIDDEN_REPLICAS = "sp_readerrorlog 0, 1, N': ", "dm_hadr_database_replica_states AS hidden"
 _OF_EVENT_SESSIONS, _OF_STORE = (MAY, SESSIONS, LOG_FILES, MADE_OR_DROPPED), (STORE_OPTIONS, STORE_COLUMNS)
 BESIDE: dict[type[MssqlCollector], tuple[str, ...]] = {
-    UserWaits: (MAY,), Performance: (ANY_COUNTER,), Statements: (PLAN,), Deadlocks: (MOMENT,),
+    UserWaits: (MAY,), LoadIO: (MAY,), SessionWaits: (MAY,), Performance: (ANY_COUNTER,),
+    Statements: (PLAN,), Deadlocks: (MOMENT,),
     BufferPool: (MEMORY, COMMITTED), ErrorLog: (NUMBERED, LANGUAGE), Replicas: (HIDDEN_REPLICAS,),
     LogLatency: _OF_EVENT_SESSIONS, IoLatency: _OF_EVENT_SESSIONS,
     QueryStore: _OF_STORE, QueryStoreWaits: _OF_STORE, QueryStoreState: _OF_STORE,
@@ -158,9 +159,7 @@ SETTLED = {
     "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
     COMMITTED: (rows(["target", "committed"], [8 << 20, 4 << 20]),),
     ANY_COUNTER: (rows(["count"], [1500]),),
-    STORE_OPTIONS: (
-        rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),
-    ),
+    STORE_OPTIONS: (rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),),
     STORE_COLUMNS: (rows(["role", "counts", "waits"], [1, 8, 8]),),
     NUMBERED: (rows(["LogDate", "ProcessInfo", "Text"]),),
     LANGUAGE: (rows(["name"]),),

@@ -15,6 +15,7 @@ from stallmark.collectors.base import TEXT, Row
 from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.errors import PAGE_ERRORS
 from stallmark.engines.mssql.service import BOX
 from stallmark.engines.mssql.view_rights import ERROR_LOG
 from stallmark.errors import CallFailed
@@ -29,8 +30,12 @@ _MESSAGES = {
     "logical consistency-based I/O error": 824,
     "The operating system returned error": 823,
 }
+_WATCHED = (*PAGE_ERRORS, 833)
+_NUMBERS = ", ".join(map(str, sorted(PAGE_ERRORS)))
+_SEARCHED = (": 8", ": 605", ": 524")
+"""The beginnings of the watched numbers, as the line in front of a message has them."""
 # "Error: 823, Severity: 24, State: 2.", which stands in front of a message, has the numbers in every language.
-_NUMBERED = re.compile(r"\D+?[:：] ?(823|824|825|829|832|833)[,，] ?\D+?[:：] ?\d+[,，] ?\D+?[:：] ?\d+\D*")
+_NUMBERED = re.compile(rf"\D+?[:：] ?({'|'.join(map(str, _WATCHED))})[,，、] ?\D+?[:：] ?\d+[,，、] ?\D+?[:：] ?\d+\D*")
 
 
 def storage_error(text: str) -> int | None:
@@ -44,15 +49,16 @@ class ErrorLog(MssqlCollector):
     name = "error_log"
     title = "Error log"
     help = (
-        "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825, 829, 832 and 833 "
-        "(sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not understood."
+        f"Lines of the server's error log on failed, repaired or very slow I/O and damaged pages: errors {_NUMBERS} "
+        "and 833 (sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not "
+        "understood."
     )
     interval_s = 60.0  # the server reads the whole file each time
     polling = True
     columns = pa.schema(
         [
             column("log_time", TEXT, "the server's own time of the line"),
-            column("number", pa.int32(), "823, 824, 825, 829, 832 or 833"),
+            column("number", pa.int32(), f"{_NUMBERS} or 833"),
             column("text", TEXT, "the line"),
         ]
     )
@@ -88,16 +94,18 @@ class ErrorLog(MssqlCollector):
             languages = self.engine.query(sql_file.read(__package__, "error_log.language"))
         except CallFailed:  # no reason to do without the log
             return None
-        if not languages:
+        if not languages or languages[0][0] is None:
             return None
         return (
-            f"The server's language is {languages[0][0]}: its lines on I/O of more than 15 s (error 833) are "
-            "understood in English alone; those of errors 823, 824, 825, 829 and 832 are known by their number."
+            f"The default language of logins is {languages[0][0]}. If the error log is written in it, lines on I/O of "
+            f"more than 15 s (error 833) are not understood; errors {_NUMBERS} are known by their number."
         )
 
     def sample(self, now: float) -> list[Row]:
+        lines = _counted(self.connection.rows(self.sql))
         numbered = self._by_its_procedure(sql_file.read(__package__, "error_log.numbers"))
-        lines = _counted(self.connection.rows(self.sql)) | _counted(self.connection.rows(numbered))
+        for words in _SEARCHED:
+            lines |= _counted(self.connection.rows(numbered.format(words=words)))
         new = Counter() if self._known is None else lines - self._known
         self._known = lines  # kept through an outage: what is logged meanwhile counts
         rows: list[Row] = [

@@ -4,6 +4,14 @@ import re
 
 from stallmark.errors import CallFailed, ErrorClass
 
+PAGE_ERRORS = (
+    *(823, 824, 825),
+    605,  # a page of another object was read
+    829,  # a page that a restore is to bring
+    832,  # a page changed in memory
+    *(5242, 5243),  # an inconsistency
+)
+"""The server's own tasks meet them too, and it writes them into its error log."""
 _BY_NUMBER = {
     1205: ErrorClass.DEADLOCK,
     1222: ErrorClass.LOCK_TIMEOUT,
@@ -18,14 +26,7 @@ _BY_NUMBER = {
     1105: ErrorClass.OUT_OF_SPACE,
     1138: ErrorClass.OUT_OF_SPACE,  # the workload group may have no more of tempdb
     9002: ErrorClass.OUT_OF_SPACE,
-    823: ErrorClass.STORAGE,
-    824: ErrorClass.STORAGE,
-    605: ErrorClass.STORAGE,  # a page of another object was read
-    825: ErrorClass.STORAGE,
-    829: ErrorClass.STORAGE,  # a page that a restore is to bring
-    832: ErrorClass.STORAGE,  # a page changed in memory
-    5242: ErrorClass.STORAGE,  # an inconsistency, as the next
-    5243: ErrorClass.STORAGE,
+    **dict.fromkeys(PAGE_ERRORS, ErrorClass.STORAGE),
     9001: ErrorClass.STORAGE,
     701: ErrorClass.OUT_OF_MEMORY,
     802: ErrorClass.OUT_OF_MEMORY,  # no page of the buffer pool
