@@ -13,7 +13,15 @@ from support.tds.tokens import Column
 from stallmark.collectors import collectors_for
 from stallmark.collectors.mssql.blocking import Blocking
 from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import Procedures, Replicas, RowLocks, ServerIO, TempDb
+from stallmark.collectors.mssql.counters import (
+    LoadIO,
+    Procedures,
+    Replicas,
+    RowLocks,
+    ServerIO,
+    SessionWaits,
+    TempDb,
+)
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.query_store import QueryStore
@@ -101,10 +109,14 @@ def test_another_error_is_told_as_it_is(server: Server) -> None:
     assert sentence == "The server refused its query (Divide by zero error encountered, error 8134)."
 
 
+@pytest.mark.parametrize("kind", [UserWaits, LoadIO, SessionWaits])
 @pytest.mark.parametrize("may", [0, None])
-def test_users_hidden_from_the_login_turn_their_waits_off(server: Server, may: int | None) -> None:
+def test_users_hidden_from_the_login_turn_their_figures_off(
+    server: Server, kind: type[MssqlCollector], may: int | None
+) -> None:
+    """The views of sessions show a login without the right its own session, and give no error."""
     server.script.sql("HAS_PERMS_BY_NAME", Rows([Column("may", TYPES[int])], [(may,)]))
-    sentence = answered(server, UserWaits).unavailable()
+    sentence = answered(server, kind).unavailable()
     assert sentence == (
         "The login [watcher] may not see this (the sessions of the virtual users are hidden from it): run USE master; "
         "GRANT VIEW SERVER PERFORMANCE STATE TO [watcher];"

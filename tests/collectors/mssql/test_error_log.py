@@ -126,8 +126,8 @@ def numbered(server: Server, *lines: tuple) -> None:
     """Answer each search for a number with the lines that hold it, from the second look on."""
     for words in _SEARCHED:
         server.script.sql(f"sp_readerrorlog 0, 1, N'{words}'", rows(LOG), times=1)
-        held = [line for line in lines if words in line[2]]
-        server.script.sql(f"sp_readerrorlog 0, 1, N'{words}'", rows(LOG, *held))
+        matching = [line for line in lines if words in line[2]]
+        server.script.sql(f"sp_readerrorlog 0, 1, N'{words}'", rows(LOG, *matching))
 
 
 @pytest.mark.parametrize("number", _WATCHED)

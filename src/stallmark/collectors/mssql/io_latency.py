@@ -17,6 +17,7 @@ from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row
 from stallmark.collectors.databases import name_of
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines import sql_file
+from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.sql import one_row
 from stallmark.errors import CallFailed, StallmarkError
@@ -71,6 +72,10 @@ class LogLatency(MssqlCollector):
             column("database", TEXT, OF_SEVERAL),
         ]
     )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._unreadable = 0  # histograms
 
     def refusal(self) -> str | None:
         if why := super().refusal():
@@ -127,7 +132,14 @@ class LogLatency(MssqlCollector):
         }
         if missing := names.keys() - found.keys():
             raise StallmarkError(f"somebody stopped the event session {min(missing)}")
-        return Rows(self.columns.names, [row for session, of in names.items() for row in _rows(found[session], *of)])
+        rows: list[tuple] = []
+        for session, of in names.items():
+            try:
+                rows += list(_rows(found[session], *of))
+            except (ElementTree.ParseError, KeyError, ValueError):  # no reason to lose the others
+                self._unreadable += 1
+                self.incomplete = f"{self._unreadable} of its histograms could not be read"
+        return Rows(self.columns.names, rows)
 
     def close(self) -> None:
         super().close()
