@@ -7,22 +7,15 @@ from support import published_waits as published
 from support.collecting import read
 from support.mssql_server import TYPES, Server, rows, runs_on
 from support.scripted_views import ANSWERS, REQUESTS, answer_all, answered
-from support.tds.answers import Error, Rows
+from support.tds.answers import Error, Hold, Rows
 from support.tds.tokens import Column
 
 from stallmark.collectors import collectors_for
-from stallmark.collectors.mssql.blocking import Blocking
-from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import (
-    LoadIO,
-    Procedures,
-    Replicas,
-    RowLocks,
-    ServerIO,
-    SessionWaits,
-    TempDb,
-)
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
+from stallmark.collectors.mssql.collector import MssqlCollector, ask
+from stallmark.collectors.mssql.counters import LoadIO, Procedures, Replicas, RowLocks, ServerIO, SessionWaits, TempDb
 from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.query_store import QueryStore
 from stallmark.collectors.mssql.waits import UserWaits
@@ -169,3 +162,23 @@ def test_replicas_that_are_hidden_are_not_taken_for_none(server: Server, replica
     """Zabbix ZBX-26626: sys.availability_replicas is empty without VIEW ANY DEFINITION, the states are not."""
     server.script.sql("dm_hadr_database_replica_states AS hidden", rows(["replicas"], [replicas]))
     assert said in str(answered(server, Replicas, rows(Replicas.columns.names)).unavailable())
+
+
+@pytest.mark.parametrize("kind", [Deadlocks, ServerIO, LogLatency])
+def test_a_server_that_does_not_answer_is_not_waited_for(
+    server: Server, kind: type[MssqlCollector], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stallmark.collectors.mssql.collector.ANSWER_WITHIN_S", 1)
+    hold = Hold()
+    assert answered(server, kind, hold).unavailable() == "The server did not answer its query within 1 s."
+    hold.release()
+
+
+def test_the_time_limit_of_a_question_is_not_left_to_others(server: Server) -> None:
+    """A connection that is used again may be asked for what takes long, as a restore does."""
+    engine = server.engine()
+    with engine.few_logins():
+        assert ask(engine, "SELECT QUOTENAME(SUSER_SNAME())") == [("[watcher]",)]
+        with engine.cursor() as cursor:
+            assert cursor.connection.timeout == 0
+    assert len(server.responder.logins) == 1

@@ -12,6 +12,7 @@ from support.mssql_server import (
     STANDARD,
     answering,
     engine_at,
+    rows,
     says_it_is,
 )
 from support.tds.answers import Count, Error, Rows

@@ -23,7 +23,7 @@ from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
-from stallmark.engines.mssql.sql import one_row
+from stallmark.engines.mssql.sql import one_row, rows
 from stallmark.engines.mssql.sql import text as constant
 from stallmark.engines.mssql.view_rights import DEFINITION, PERFORMANCE, refused_right, rights_for, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
@@ -80,6 +80,18 @@ def known_as(major: int, edition: int) -> int:
     return _EVERGREEN if edition in AZURE else major
 
 
+def ask(engine: MssqlEngine, sql: str, within_s: int | None = None) -> list[tuple]:
+    """Return the rows of a statement of its own login. Raise CallFailed, also if it takes longer than `within_s`."""
+    with engine.cursor() as cursor:
+        connection = cursor.connection
+        connection.timeout = within_s or ANSWER_WITHIN_S  # of cursors that are made from now on
+        try:
+            with closing(connection.cursor()) as limited:
+                return rows(limited.execute(sql))
+        finally:
+            connection.timeout = 0  # others may go on with it
+
+
 class CollectorConnection(ServerConnection):
     """A connection that gives way to all others, and waits for no answer longer than ANSWER_WITHIN_S."""
 
@@ -130,6 +142,7 @@ class MssqlCollector(Collector):
     """Azure SQL Database has the views as well, though it has no query of its own."""
 
     engine: MssqlEngine
+    databases: tuple[MssqlEngine, ...]
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
@@ -159,7 +172,7 @@ class MssqlCollector(Collector):
         """Return whom it asks, by what a sentence on one of several databases begins with."""
         if not self.of_each_database or not self.several:
             return {"": self.engine}
-        return {f"In {name_of(one)}: ": cast(MssqlEngine, one) for one in self.databases}
+        return {f"In {name_of(one)}: ": one for one in self.databases}
 
     @property
     def permission(self) -> str:
@@ -185,7 +198,7 @@ class MssqlCollector(Collector):
         reasons too."""
         for where, engine in self.asked.items():
             try:
-                engine.query(self.sql)
+                ask(engine, self.sql)
             except CallFailed as failure:
                 return where + self._refused(failure, engine)
         return None
@@ -257,7 +270,7 @@ class MssqlCollector(Collector):
     def _login(self, engine: MssqlEngine, name: str) -> str | None:
         """Return the quoted name of the login, or None if the server does not tell it."""
         try:
-            [login] = one_row(engine.query(f"SELECT QUOTENAME({name})"), 1)
+            [login] = one_row(ask(engine, f"SELECT QUOTENAME({name})"), 1)
         except (CallFailed, StallmarkError):  # no reason to keep the rest of a sentence back
             return None
         return cast(str | None, login)
@@ -265,6 +278,8 @@ class MssqlCollector(Collector):
     def _refused(self, failure: CallFailed, engine: MssqlEngine) -> str:
         if failure.code in FORBIDDEN:
             return self.forbidden(failure.message, refused_right(failure.message), engine)
+        if failure.kind is ErrorClass.TIMEOUT:
+            return f"The server did not answer its query within {ANSWER_WITHIN_S} s."
         if failure.code == NO_SUCH_VIEW:
             return f"This server does not have the view it needs ({failure.message})."
         return f"The server refused its query ({failure.message}, error {failure.code})."

@@ -8,7 +8,7 @@ import pyarrow as pa
 from stallmark.collectors.base import COUNT, EPOCH, MS, OF_SEVERAL, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
 from stallmark.collectors.databases import name_of
 from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
-from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, of_databases, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.collectors.server_cpu import CPU_TIMES
 from stallmark.engines import sql_file
@@ -198,7 +198,7 @@ class Performance(MssqlCollector):
         names = {one: name_of(one) for one in self.databases}
         if self.engine.edition not in AZURE:
             return {name: name for name in names.values()}
-        return {one_row(one.query(f"SELECT {_PHYSICAL}"), 1)[0] or name: name for one, name in names.items()}
+        return {one_row(ask(one, f"SELECT {_PHYSICAL}"), 1)[0] or name: name for one, name in names.items()}
 
     def sample(self, now: float) -> Sequence[Row]:
         rows = super().sample(now)
@@ -222,7 +222,7 @@ class Performance(MssqlCollector):
     def _disabled(self) -> str | None:
         """Return why there is nothing to read though it was allowed; None where there is. As Microsoft has it, a view
         without rows means that the counters are disabled."""
-        [count] = one_row(self.engine.query(_ANY_COUNTER), 1)
+        [count] = one_row(ask(self.engine, _ANY_COUNTER), 1)
         if count != 0:
             return None
         return (
@@ -373,12 +373,12 @@ class Replicas(MssqlCollector):
     def refusal(self) -> str | None:
         if why := super().refusal():
             return why
-        if self.engine.query(self.sql):
+        if ask(self.engine, self.sql):
             return None
         hidden = sql_file.read(__package__, "replicas.hidden")
         if self.several:
             hidden = of_databases(hidden, [name_of(one) for one in self.databases])
-        if any(count for (count,) in self.engine.query(hidden)):
+        if any(count for (count,) in ask(self.engine, hidden)):
             return self.forbidden("the other replicas are hidden from it", "VIEW ANY DEFINITION")
         return "Our database has no other replicas, or this server is not the primary of its availability group."
 

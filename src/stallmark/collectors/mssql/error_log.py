@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.errors import PAGE_ERRORS
@@ -91,7 +91,7 @@ class ErrorLog(MssqlCollector):
                 f"{self.interval_s:.0f} s: EXEC sp_cycle_errorlog begins a new one."
             )
         try:
-            languages = self.engine.query(sql_file.read(__package__, "error_log.language"))
+            languages = ask(self.engine, sql_file.read(__package__, "error_log.language"))
         except CallFailed:  # no reason to do without the log
             return None
         if not languages or languages[0][0] is None:

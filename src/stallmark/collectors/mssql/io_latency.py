@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row
 from stallmark.collectors.databases import name_of
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -80,7 +80,7 @@ class LogLatency(MssqlCollector):
     def refusal(self) -> str | None:
         if why := super().refusal():
             return why
-        [may] = one_row(self.engine.query(_MAY), 1)
+        [may] = one_row(ask(self.engine, _MAY), 1)
         if not may:
             return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
         return self._creation_error()
@@ -94,7 +94,7 @@ class LogLatency(MssqlCollector):
         try:
             drop_sessions(self.engine)
             for number, one in enumerate(self.databases, 1):
-                files = one.query(_FILES)
+                files = ask(one, _FILES)
                 for kind in self.sessions:
                     self._make(kind, number, files)
         except CallFailed as failure:
@@ -106,7 +106,7 @@ class LogLatency(MssqlCollector):
         database, log_file = one_row(files, 2)
         names = {"session": session_name(kind, number), "database": database, "log_file": log_file}
         text = sql_file.read(__package__, SESSIONS[kind][1])
-        self.engine.execute(text.format(**names, memory_kib=self.engine.service.event_memory_kib))
+        ask(self.engine, text.format(**names, memory_kib=self.engine.service.event_memory_kib))
 
     def _creation_error(self) -> str | None:
         """Return why the server makes no session of ours though the login may, as one that limits them does.
@@ -115,12 +115,12 @@ class LogLatency(MssqlCollector):
         """
         kind, number = next(iter(self.sessions)), randrange(1_000, 10_000)
         try:
-            self._make(kind, number, self.databases[0].query(_FILES))
+            self._make(kind, number, ask(self.databases[0], _FILES))
         except CallFailed as failure:
             return f"The server made no event session ({failure.message}, error {failure.code})."
         finally:
             with suppress(CallFailed):  # it was not made
-                self.engine.execute(f"DROP EVENT SESSION {session_name(kind, number)} ON SERVER")
+                ask(self.engine, f"DROP EVENT SESSION {session_name(kind, number)} ON SERVER")
         return None
 
     def sample(self, now: float) -> Rows:
@@ -168,9 +168,9 @@ def drop_left_behind(engine: MssqlEngine) -> None:
 
 def drop_sessions(engine: MssqlEngine) -> None:
     """Drop the sessions that have our names alone: the name of another program's may begin as ours do."""
-    for (name,) in engine.query(_PRESENT):
+    for (name,) in ask(engine, _PRESENT):
         if _OURS.fullmatch(name or ""):
-            engine.execute(f"DROP EVENT SESSION {name} ON SERVER")
+            ask(engine, f"DROP EVENT SESSION {name} ON SERVER")
 
 
 def _rows(session: Row, operation: str, database: str | None) -> Iterator[tuple]:

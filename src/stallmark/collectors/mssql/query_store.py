@@ -7,7 +7,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
-from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.engines.mssql.sql import one_row
@@ -58,7 +58,7 @@ class QueryStore(MssqlCollector):
     def sql(self) -> str:
         # Of 2022 and of Managed Instance the update decides whether these columns are there, not the version.
         try:
-            lengths = one_row(self.engine.query(_REPLICAS), 3)
+            lengths = one_row(ask(self.engine, _REPLICAS), 3)
         except CallFailed as failure:
             raise StallmarkError(f"the server refused the query ({failure.message})") from failure
         return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
@@ -143,7 +143,7 @@ class QueryStoreState(QueryStore):
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:
     """Return the state of Query Store, which statements it captures, whether it counts waits, and why it is
     read-only."""
-    options = engine.query(_OPTIONS)
+    options = ask(engine, _OPTIONS)
     if not options:
         return "OFF", "NONE", "OFF", None  # system databases have none
     state, capture, waits, reason = one_row(options, 4)

@@ -10,7 +10,7 @@ from collections import deque
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.processes import kill
@@ -55,7 +55,7 @@ class Volumes(MssqlCollector):
         self._misfits = 0  # lines
 
     def refusal(self) -> str | None:
-        places = self.engine.query(self.sql)
+        places = ask(self.engine, self.sql)
         if not places or any(None in place for place in places):
             return f"The server does not show this login its machine and its volumes: {_ELSEWHERE}."
         if {str(machine).casefold() for machine, *_ in places} != {platform.node().casefold()}:
