@@ -36,4 +36,10 @@ CHECKPOINTS = ("checkpoint pages/sec", "background writer pages/sec")
 """Counters of the buffer manager: their sum is what checkpoints write, direct and indirect ones."""
 DATABASES = {"log flushes/sec": "log_flushes", "log bytes flushed/sec": "log_bytes", "transactions/sec": "transactions"}
 """Counters that every database has, each with its column."""
-SYSTEM_DATABASES = frozenset({"master", "tempdb", "model", "msdb", "mssqlsystemresource"})
+SYSTEM_DATABASES = frozenset(
+    {
+        *("master", "tempdb", "model", "msdb", "mssqlsystemresource"),
+        *("model_msdb", "model_replicatedmaster"),  # from 2022 on
+        "rdsadmin",  # of RDS, on every server
+    }
+)
