@@ -133,6 +133,9 @@ class MssqlEngine(Server, Engine):
     def other_sessions(self) -> list[ServerSession]:
         return server_sessions.other_sessions(self)
 
+    def why_sessions_are_hidden(self) -> str | None:
+        return server_sessions.why_hidden(self)
+
     def blockers(self) -> list[ServerSession]:
         return server_sessions.blockers(self)
 
