@@ -5,7 +5,11 @@
 # stopped server look like a slow one or a firewall, and who waits longer, waits longer for the same answer.
 #
 # Run with pyodbc 5.5.0 and mssql-python-odbc 18.6.2.2 (libmsodbcsql-18.6.so.2.1), on Debian 12, 2026-11-28:
-OUTPUT
+#   a plain connection: refused True, within 10 ms
+#   timeout 3 s: 3 s, HYT00, Login timeout expired
+#   timeout 3 s;ConnectRetryCount=0: 3 s, HYT00, Login timeout expired
+#   timeout 9 s: 9 s, HYT00, Login timeout expired
+#   timeout 9 s;ConnectRetryCount=0: 9 s, HYT00, Login timeout expired
 # Source: Microsoft, "Connection resiliency in the ODBC driver" (ConnectRetryCount is about idle connections).
 # Needs libodbc2 and libgssapi-krb5-2.
 set -euo pipefail

@@ -15,7 +15,7 @@ from stallmark.collectors.base import TEXT, Row
 from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
-from stallmark.engines.mssql.errors import PAGE_ERRORS
+from stallmark.engines.mssql.errors import STORAGE_ERRORS
 from stallmark.engines.mssql.service import BOX
 from stallmark.engines.mssql.view_rights import ERROR_LOG
 from stallmark.errors import CallFailed
@@ -30,10 +30,11 @@ _MESSAGES = {
     "logical consistency-based I/O error": 824,
     "The operating system returned error": 823,
 }
-_WATCHED = (*PAGE_ERRORS, 833)
-_NUMBERS = ", ".join(map(str, sorted(PAGE_ERRORS)))
-_SEARCHED = (": 8", ": 605", ": 524")
-"""The beginnings of the watched numbers, as the line in front of a message has them."""
+_OF_A_STATE = {926, 3908, 9001}  # met by whoever is in a database that somebody may have taken offline, too
+_WATCHED = sorted({*STORAGE_ERRORS, 833} - _OF_A_STATE)
+_NUMBERS = ", ".join(str(number) for number in _WATCHED if number != 833)
+_SEARCHED = (": 8", ": 2", ": 610")
+"""Part of the line in front of a message: an 8 that a number begins with, a severity from 20 on, and one number."""
 # "Error: 823, Severity: 24, State: 2.", which stands in front of a message, has the numbers in every language.
 _NUMBERED = re.compile(rf"\D+?[:：] ?({'|'.join(map(str, _WATCHED))})[,，、] ?\D+?[:：] ?\d+[,，、] ?\D+?[:：] ?\d+\D*")
 
@@ -49,7 +50,7 @@ class ErrorLog(MssqlCollector):
     name = "error_log"
     title = "Error log"
     help = (
-        f"Lines of the server's error log on failed, repaired or very slow I/O and damaged pages: errors {_NUMBERS} "
+        f"Lines of the server's error log on failed, repaired or very slow I/O and on damage: errors {_NUMBERS} "
         "and 833 (sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not "
         "understood."
     )
@@ -58,7 +59,7 @@ class ErrorLog(MssqlCollector):
     columns = pa.schema(
         [
             column("log_time", TEXT, "the server's own time of the line"),
-            column("number", pa.int32(), f"{_NUMBERS} or 833"),
+            column("number", pa.int32(), "SQL Server's number of the error"),
             column("text", TEXT, "the line"),
         ]
     )

@@ -5,7 +5,7 @@ from stallmark.engines.base import ServerSettings
 from stallmark.engines.mssql import tempdb
 from stallmark.engines.mssql.server import AZURE, Server
 from stallmark.engines.mssql.service import BOX
-from stallmark.engines.mssql.view_rights import DEFINITION, rights_for
+from stallmark.engines.mssql.view_rights import hiding_right
 from stallmark.errors import CallFailed
 
 ONE_ROW = {
@@ -63,8 +63,8 @@ def read(server: Server) -> ServerSettings:
         except CallFailed as error:
             unreadable[part] = error.message
             continue
-        if not values and DEFINITION in rights_for(sql_file.read(__package__, part)):
-            unreadable[part] = f"it is hidden from this login, which needs {DEFINITION.new}"
+        if not values and (right := hiding_right(sql_file.read(__package__, part))):
+            unreadable[part] = f"it is hidden from this login, which needs {right}"
         (placement if part in PLACEMENT else found).update(values)
     if found.get("availability group commit mode") == "None":  # NULL, where the replicas are hidden
         for name in ("commit mode", "synchronous secondaries"):
