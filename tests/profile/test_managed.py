@@ -14,7 +14,7 @@ from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.profile.find import source_for
-from stallmark.record.imports.perfmon_counters import SYSTEM_DATABASES
+from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 
 
 def profiled(production: Production, folder, **says) -> None:

@@ -8,7 +8,7 @@ and sql_exporter's mssql_standard.collector.yml. A metric of another name is not
 from dataclasses import dataclass
 from typing import Literal
 
-from stallmark.record.imports.perfmon_counters import SYSTEM_DATABASES
+from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 
 _PAGE, _TO_MS = 8192.0, 1000.0
 
