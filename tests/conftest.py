@@ -17,7 +17,8 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["clusters", "embedded_server", "template"]
 
-# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples, and
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples (1,000
+# answers of each statement in mssql/test_answers.py), and
 # `quick` a fifth of the usual ones.
 _USUAL = hypothesis.settings(
     deadline=None,

@@ -14,10 +14,11 @@ from support.tds.answers import Error
 from support.tds.script import Script
 from support.waiting import eventually
 
+from stallmark.cli import doctor
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.others import others_in, refuse_others
+from stallmark.experiment.others import advice_on_unseen, others_in, refuse_others
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 
@@ -121,6 +122,32 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
         refuse_others(engine_at(server))
     session = ", session 53 (Till, of shop, from TILL7)" if may_see else ""
     assert f"The database bank holds what is not Stallmark's: dbo.thesis{session}. Name" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("may", "why"),
+    [
+        (rows(["may"], [1]), None),
+        (rows(["may"], [0]), "this login has no VIEW SERVER PERFORMANCE STATE"),
+        (rows(["may"], [None]), "this login has no VIEW SERVER PERFORMANCE STATE"),
+        (Error(8134, "Divide by zero error encountered."), "Divide by zero error encountered"),
+    ],
+)
+def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
+    """A login without the right gets its own session and no error."""
+    script = Script(databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("HAS_PERMS_BY_NAME", may)
+    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
+    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
+    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
+    with answering(script) as server:
+        engine = engine_at(server)
+        assert others_in(engine) is None
+        sentence = f"hether others have sessions in the database{{}} is not known: {why}."
+        assert advice_on_unseen(engine) == ([f"W{sentence.format(' bank')}"] if why else [])
+        told = [one.sentence for one in doctor._others(engine)]
+    assert told == ([f"w{sentence.format('')}"] if why else [])
 
 
 @pytest.mark.parametrize(("answer", "is_refused"), [("READ_ONLY", True), ("READ_WRITE", False), (None, False)])

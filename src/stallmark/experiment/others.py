@@ -42,3 +42,12 @@ def refuse_others(engine: Engine) -> None:
                 f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
                 "its own, or add --shared to build and drive load beside it."
             )
+
+
+def advice_on_unseen(engine: Engine) -> list[str]:
+    """Return a sentence on each database in which sessions of others would not be seen."""
+    return [
+        f"Whether others have sessions in the database {database.database_name()} is not known: {why}."
+        for database in engine.databases()
+        if (why := database.why_sessions_are_hidden())
+    ]

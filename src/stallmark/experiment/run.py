@@ -307,10 +307,11 @@ def _since(began: float) -> float:
 
 
 def _write_down(sampler: Sampler, writer: RecordWriter) -> None:
-    """Put into the manifest when collectors measured nothing, and how many samples were passed over."""
+    """Put into the manifest when collectors measured nothing or in part, and how many samples were passed over."""
     writer.update(
         collectors={
             name: collector.changed(
+                incomplete=sampler.incomplete.get(name),
                 missed=sampler.missed[name],
                 outages=[
                     Outage(since_s=one.since, until_s=one.until, reason=one.reason)

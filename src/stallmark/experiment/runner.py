@@ -19,6 +19,7 @@ from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
 from stallmark.experiment.manifest import Place, PreparedStorage
+from stallmark.experiment.others import advice_on_unseen
 from stallmark.experiment.pace import pace
 from stallmark.experiment.placing import arrangement
 from stallmark.experiment.preflight import (
@@ -116,7 +117,7 @@ class Runner:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
-        said = advice(self._scenario, machines)
+        said = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
         for sentence in (
             *locations(self._engine, self._scenario), *said, *advice_on_history(self._scenario, self._engine),
         ):  # fmt: skip

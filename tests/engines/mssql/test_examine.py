@@ -12,6 +12,7 @@ from support.mssql_server import (
     STANDARD,
     answering,
     engine_at,
+    rows,
     says_it_is,
 )
 from support.tds.answers import Count, Error, Rows
@@ -412,6 +413,38 @@ def test_replicas_that_are_hidden_are_not_recorded_as_none(script, engine):
     assert read.configuration["availability group role"] == "PRIMARY"
     assert not {name for name in read.configuration if "commit mode" in name or "secondaries" in name}
     assert "VIEW ANY DEFINITION" in read.unreadable["settings_replica"]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (r"FROM sys\.resource_governor_configuration", "settings_governor"),
+        (r"JOIN sys\.resource_governor_workload_groups", "settings_tempdb_limit.17"),
+        ("database_files AS temp", "settings_files"),
+    ],
+)
+def test_what_a_login_without_a_right_finds_empty_is_recorded_as_hidden(script, engine, words, part):
+    """A row that is hidden is no missing limit: that would be NULL, and no missing Resource Governor."""
+    says_it_is(script, version="17.0.1000.7")
+    script.sql(words, rows(["one", "two"]))
+    read = settings.read(engine)
+    assert "hidden from this login, which needs VIEW ANY DEFINITION" in read.unreadable[part]
+    assert not {name for name in read.configuration if "tempdb limit" in name or "governor" in name}
+
+
+def test_files_are_known_to_a_login_without_a_right(script, engine):
+    """sys.master_files is empty for it: our files have their sizes all the same, and that of tempdb is not guessed."""
+    says_it_is(script)
+    names = ["database_name", "name", "type_desc", "physical_name", "pages", "growth", "is_percent_growth"]
+    ours, temp = (
+        ("bank", "data", "ROWS", "D:\\bank.mdf", 131072, 8192, False),
+        ("tempdb", "tempdev", "ROWS", "T:\\t.mdf"),
+    )
+    script.sql("LEFT JOIN sys.master_files AS named", rows(names, ours, (*temp, None, 10, True)))
+    assert settings.read(engine).placement == {
+        "file bank.data": "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB",
+        "file tempdb.tempdev": "ROWS, T:\\t.mdf, size unknown, grows by 10 %",
+    }
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,9 @@ class MssqlEngine(Server, Engine):
     def other_sessions(self) -> list[ServerSession]:
         return server_sessions.other_sessions(self)
 
+    def why_sessions_are_hidden(self) -> str | None:
+        return server_sessions.why_hidden(self)
+
     def blockers(self) -> list[ServerSession]:
         return server_sessions.blockers(self)
 
@@ -224,7 +227,7 @@ class MssqlEngine(Server, Engine):
             )
         except CallFailed:  # needs VIEW SERVER STATE
             return None
-        if not rows:  # a view that is filtered by rights is empty
+        if not rows or rows[0][0] is None:  # a view that is filtered by rights is empty
             return None
         return find_server(("sqlservr", "sqlservr.exe"), time.time() - rows[0][0], apart_s=SLOW_START_S)
 

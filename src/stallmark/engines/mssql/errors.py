@@ -86,6 +86,7 @@ _BY_NUMBER = {
     40549: ErrorClass.CONNECTION_LOST,  # Azure: the session ends for its long transaction
     40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
 }
+STORAGE_ERRORS = frozenset(number for number, kind in _BY_NUMBER.items() if kind is ErrorClass.STORAGE)
 # Refused before anything was done, as by a replica that is not the primary any more: another login finds the primary.
 _REFUSED_HERE = {
     921: ErrorClass.CONNECTION_LOST,  # not recovered yet, as the next
