@@ -10,14 +10,14 @@ READ_ONLY = "default_transaction_read_only"
 
 def why_reads_only(engine: PostgresServer) -> str | None:
     """Return why no session can write, as a sentence, or None."""
-    standby, primary, reads_only, role, *_ = _read(engine, ())
+    standby, primary, reads_only, login, *_ = _read(engine, ())
     if standby:
         return f"{engine.where} is a standby, which only reads: name its primary{f', {primary}' if primary else ''}."
     if reads_only:
         given = (statement for name, _, statement in engine.role_settings() if name == READ_ONLY)
         whose = next(given, None)
         remedy = f"{whose} SET {READ_ONLY} = off, or name another role" if whose else "set it off, or name another role"
-        return f"Sessions of {role} on {engine.where} only read ({READ_ONLY} is on): {remedy}."
+        return f"Sessions of {login} on {engine.where} only read ({READ_ONLY} is on): {remedy}."
     return None
 
 
