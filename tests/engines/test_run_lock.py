@@ -110,7 +110,9 @@ def test_a_server_that_hangs_is_not_waited_for(remote: Remote, monkeypatch):
         monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 60)
         look()
         look()
-        engine.query("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'stallmark-run'")
+        engine.query(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'stallmark-run'"
+        )
         with pytest.raises(StallmarkError, match="somebody ended our session"):
             look()
 

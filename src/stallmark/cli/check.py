@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from stallmark.cli.common import (
     CONDITION_BROKEN,
@@ -23,6 +24,7 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
+    from stallmark.loaders.ledger import Entry
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions.checks import ConditionResult
 
@@ -31,7 +33,7 @@ _REFUSED = "[red]REFUSED [/]"
 
 
 @click.command(cls=Command)
-@workload_options
+@workload_options(as_built=True)
 @target_options
 @click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
 @click.option(
@@ -52,8 +54,10 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     if target.is_absent(choice):
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
     with target.engine(choice, scenario, make=False) as engine:
-        state = databases.recognise(engine, workload, choice.scale, choice.seed)
         entry = ledger.read(engine)
+        if not choice.scale:
+            choice = _as_built(choice, entry)
+        state = databases.recognise(engine, workload, choice.scale, choice.seed)
         if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
@@ -68,6 +72,17 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         sys.exit(CONDITION_BROKEN)
     if refused := [finding.name for finding in findings if finding.refused]:
         raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
+
+
+def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoice":
+    """Return the choice with the scale that the database has, and with its seed unless one is asked for."""
+    if entry is None:
+        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+    if entry.identity.workload != choice.name:
+        raise StallmarkError(f"The database holds {entry.identity.workload}, not {choice}: check that.")
+    is_asked = click.get_current_context().get_parameter_source("seed") is ParameterSource.COMMANDLINE
+    seed = choice.seed if is_asked else entry.identity.seed
+    return choice.model_copy(update={"scale": dict(entry.identity.scale), "seed": seed})
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:

@@ -84,7 +84,7 @@ def _taken(engine: PostgresServer) -> str:
 def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | None:
     """Let go of the lock; return a sentence if it was not this session's any more. A session that is closed lets go of
     it when its process comes to its end: too late for who asks at once."""
-    if connection.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:  # the server hangs: it goes with its session
+    if connection.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:  # the server hangs
         return None
     with suppress(psycopg.OperationalError):  # then it went with its session
         if not _answer(connection, "pg_advisory_unlock"):
