@@ -133,7 +133,7 @@ BEFORE = _Server(1000.0, "00000001", "10.0.0.5:5432")
 @pytest.mark.parametrize(
     ("now", "says"),
     [
-        (BEFORE, "somebody ended our session, or the network was interrupted"),
+        (BEFORE, "ended our session, a process of the server crashed, or the network was interrupted"),
         (BEFORE._replace(started=2000.0), "the server was restarted"),
         (BEFORE._replace(started=900.0, timeline="00000002"), "a server that was a standby until then"),
         (BEFORE._replace(started=900.0, timeline=None), "leads to a standby since, as after a failover"),

@@ -150,4 +150,4 @@ def _difference(before: _Server, now: _Server) -> str:
         return "the address leads to a server that was a standby until then, as after a failover"
     if now.started != before.started:
         return "the server was restarted"
-    return "somebody ended our session, or the network was interrupted"
+    return "somebody ended our session, a process of the server crashed, or the network was interrupted"
