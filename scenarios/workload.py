@@ -116,4 +116,6 @@ class WorkloadChoice(Section):
         return WorkloadChoice(name=workload, scale=loader_for(workload).own(self.scale), seed=self.seed)
 
     def __str__(self) -> str:
+        if not self.scale:
+            return self.name
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"

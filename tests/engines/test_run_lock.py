@@ -1,12 +1,16 @@
 """The lock of a run on PostgreSQL: who has it is named, and what became of a server with which it went."""
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
 from support.clusters import ClusterEngine
 from support.remote import Remote, remote
 
+from stallmark.engines.postgres import lock
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.lock import RUN_LOCK, _difference, _Server, holders
@@ -86,13 +90,51 @@ def test_a_server_that_was_restarted_is_told_from_one_that_is_away(own: Remote):
             look()
 
 
+@contextmanager
+def session_hangs(engine: PostgresEngine) -> Iterator[None]:
+    """Stop the session that has the lock, as a network that drops every packet does for us."""
+    [(pid,)] = engine.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'stallmark-run'")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_that_hangs_is_not_waited_for(remote: Remote, monkeypatch):
+    monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 0.1)
+    engine = PostgresEngine(remote.url())
+    with engine.hold() as look:
+        with session_hangs(engine):
+            look()
+            look()
+        monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 60)
+        look()
+        look()
+        engine.query(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'stallmark-run'"
+        )
+        with pytest.raises(StallmarkError, match="somebody ended our session"):
+            look()
+
+
+def test_a_run_ends_though_the_server_hangs(remote: Remote, monkeypatch):
+    monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 0.1)
+    engine = PostgresEngine(remote.url())
+    held = engine.hold()
+    look = held.__enter__()
+    with session_hangs(engine):
+        look()
+        held.__exit__(None, None, None)
+
+
 BEFORE = _Server(1000.0, False, "10.0.0.5:5432", "00000001")
 
 
 @pytest.mark.parametrize(
     ("now", "says"),
     [
-        (BEFORE, "somebody ended our session, or the network was interrupted"),
+        (BEFORE, "ended our session, a process of the server crashed, or the network was interrupted"),
         (BEFORE._replace(started=2000.0), "the server was restarted"),
         (BEFORE._replace(started=900.0, timeline="00000002"), "a server that was a standby until then"),
         (BEFORE._replace(started=900.0, timeline=None), "the server was restarted"),

@@ -223,6 +223,16 @@ def test_a_standby_is_refused_with_its_primary(standby: Remote, remote: Remote, 
     assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*several)
 
 
+def test_nothing_is_dropped_where_nothing_can_be_written(standby: Remote, remote: Remote, monkeypatch):
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("DROP SCHEMA IF EXISTS bank, stallmark CASCADE")
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url())
+    said_by(*BUILD, code=0)
+    monkeypatch.setenv("STALLMARK_SERVER", standby.url())
+    eventually(lambda: stallmark("check", *BUILD[1:4]).exit_code == 0)
+    assert "is a standby, which only reads: name its primary" in said_by("db", "remove", "--yes")
+
+
 @pytest.mark.parametrize("whose", ["ROLE plain", "DATABASE work", "ROLE plain IN DATABASE work"])
 def test_a_role_whose_sessions_only_read_is_named_with_the_setting(remote: Remote, monkeypatch, whose):
     monkeypatch.setenv("STALLMARK_SERVER", remote.url("plain"))
@@ -264,6 +274,23 @@ def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monke
     assert "reader may not read and change bank.accounts" in said_by(*BUILD)
     monkeypatch.setenv("STALLMARK_SERVER", remote.url())
     assert "reused" in stallmark(*BUILD).stdout
+
+
+def test_a_right_is_asked_for_the_role_that_sessions_take_on(remote: Remote, monkeypatch):
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("DROP SCHEMA IF EXISTS bank, stallmark CASCADE")
+        boss.execute("CREATE ROLE owners")
+        boss.execute("GRANT owners TO plain")
+        boss.execute("ALTER ROLE plain IN DATABASE work SET role = owners")
+        monkeypatch.setenv("STALLMARK_SERVER", remote.url("plain"))
+        try:
+            assert "owners may create nothing on" in (said := said_by(*BUILD))
+            assert "GRANT CREATE ON DATABASE work TO owners." in said
+            with pytest.raises(StallmarkError, match="GRANT pg_checkpoint TO owners"):
+                PostgresEngine(remote.url("plain")).checkpoint()
+        finally:
+            boss.execute("ALTER ROLE plain IN DATABASE work RESET ALL")
+            boss.execute("DROP ROLE owners")
 
 
 def test_a_cluster_that_is_ours_can_be_written(clusters):

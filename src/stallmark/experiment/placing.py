@@ -31,8 +31,9 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
 
 def is_to_be_made(engine: Engine, scenario: AnyScenario) -> bool:
     """Return whether `place` makes the database of the engine, which it can on SQL Server alone."""
-    is_designed = isinstance(engine, MssqlEngine) and bool(scenario.designs())
-    return is_designed and not engine.has_database(engine.address.database)
+    if not isinstance(engine, MssqlEngine) or not scenario.designs():
+        return False
+    return not engine.has_database(engine.address.database)
 
 
 def _place_one(engine: Engine, scenario: AnyScenario, choice: WorkloadChoice, design: Design) -> None:

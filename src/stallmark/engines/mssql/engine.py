@@ -97,10 +97,11 @@ class MssqlEngine(Server, Engine):
 
     def _connect_user(self, application: str) -> Any:
         try:
+            is_babelfish = self.is_babelfish  # which the first session asks the server
             connection = self.connect(application)
         except StallmarkError as error:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
-        if not self.is_babelfish:
+        if not is_babelfish:
             try:
                 connection.execute(AS_IN_SSMS)
             except api().Error as error:

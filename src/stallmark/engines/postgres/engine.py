@@ -225,9 +225,10 @@ class PostgresEngine(Engine):
         except CallFailed as error:
             if why := writable.why_reads_only(self):
                 raise StallmarkError(why) from None
+            [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
                 f"The database {name} is not on {self.where} and could not be made ({error.message}): create it, or "
-                f"ALTER ROLE {self.user} CREATEDB."
+                f"ALTER ROLE {role} CREATEDB."
             ) from None
 
     def identity(self) -> ServerIdentity:
@@ -339,9 +340,10 @@ class PostgresEngine(Engine):
         except CallFailed as error:
             if error.code != _INSUFFICIENT_PRIVILEGE:
                 raise
+            [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
                 f"{self.where} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
-                f"GRANT pg_checkpoint TO {self.user}."
+                f"GRANT pg_checkpoint TO {role}."
             ) from None
 
 

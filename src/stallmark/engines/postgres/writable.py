@@ -12,22 +12,22 @@ REPLICATION_ROLE = "session_replication_role"
 
 def why_reads_only(engine: PostgresServer) -> str | None:
     """Return why no session can write, as a sentence, or None."""
-    is_standby, reads_only, _, role, *_ = _read(engine, ())
+    is_standby, reads_only, _, login, *_ = _read(engine, ())
     if is_standby:
         return f"{engine.where} is a standby, which only reads: name its primary{_primary(engine)}."
     if reads_only:
         remedy = _remedy(engine, READ_ONLY, "off")
-        return f"Sessions of {role} on {engine.where} only read ({READ_ONLY} is on): {remedy}."
+        return f"Sessions of {login} on {engine.where} only read ({READ_ONLY} is on): {remedy}."
     return None
 
 
 def why_unchecked(engine: PostgresServer) -> str | None:
     """Return why the server checks no foreign key in our sessions, as a sentence, or None."""
-    _, _, is_replica, role, *_ = _read(engine, ())
+    _, _, is_replica, login, *_ = _read(engine, ())
     if not is_replica:
         return None
     return (
-        f"Sessions of {role} on {engine.where} check no foreign keys ({REPLICATION_ROLE} is replica), so a load would "
+        f"Sessions of {login} on {engine.where} check no foreign keys ({REPLICATION_ROLE} is replica), so a load would "
         f"do less there than elsewhere: {_remedy(engine, REPLICATION_ROLE, 'origin')}."
     )
 
