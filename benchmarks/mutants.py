@@ -83,6 +83,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=results, help="where the results go [default: %(default)s]")
     asked = parser.parse_args()
     os.nice(15)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped: the same command goes on."))  # and no test goes on
     everything = [one for one in mutants(ROOT) if asked.rooms is None or one.room in asked.rooms]
     if asked.compare:
         killed = [one for one in read(asked.compare) if one["result"] == "killed"]
