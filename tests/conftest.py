@@ -52,7 +52,7 @@ THOROUGH = (
     "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
     "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
     "test_warehouse_refresh", "mssql/test_memory", "test_external.py", "test_loader_pool", "test_estimate",
-    "test_active_set",
+    "test_active_set", "test_golden",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 
