@@ -251,6 +251,15 @@ runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
 
 
+def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
+    """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
+    if for_machines:
+        return None
+    if (folder / "manifest.json").exists():  # a run: its record stays as it was written
+        return folder.resolve().with_name(f"{folder.resolve().name}-{name}")
+    return folder / name
+
+
 def experiment_options(command: Callable) -> Callable:
     """Add the folder of an experiment, by default of the one begun last in `--out`."""
     out_dir = click.option(
