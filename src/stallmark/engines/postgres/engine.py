@@ -313,7 +313,7 @@ class PostgresEngine(Engine):
         return str(self._parameters.get("user") or "the user")
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return writable.why_reads_only(self) or writable.why_no_right(self, schemas) or writable.why_unchecked(self)
+        return writable.why_reads_only(self) or writable.why_unchecked(self) or writable.why_no_right(self, schemas)
 
     def examine(self) -> Iterator[Examined]:
         try:
