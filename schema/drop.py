@@ -9,13 +9,13 @@ from stallmark.engines.base import Engine
 from stallmark.schema.deploy import connected, schemas_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
+# Statements that drop the routines of a schema.
 _ROUTINES = {
-    "mssql": "SELECT QUOTENAME(SCHEMA_NAME(schema_id)) + '.' + QUOTENAME(name) FROM sys.procedures"
+    "mssql": "SELECT 'DROP PROCEDURE ' + QUOTENAME(SCHEMA_NAME(schema_id)) + '.' + QUOTENAME(name) FROM sys.procedures"
     " WHERE schema_id = SCHEMA_ID(?)",
-    "postgresql": "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
-    " WHERE n.nspname = %s",
+    "postgresql": "SELECT 'DROP ROUTINE ' || p.oid::regprocedure::text FROM pg_proc p"
+    " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = %s",
 }
-_DROP = {"mssql": "DROP PROCEDURE", "postgresql": "DROP ROUTINE"}
 
 
 def drop_schemas(engine: Engine, workloads: Sequence[sa.MetaData]) -> list[str]:
@@ -26,8 +26,8 @@ def drop_schemas(engine: Engine, workloads: Sequence[sa.MetaData]) -> list[str]:
         for metadata in (*workloads, OWN_TABLES):  # the ledger last: a drop that was cut can be repeated
             schemas = [schema for schema in schemas_of(metadata) if schema in there]
             for schema in schemas:  # first: PostgreSQL drops no table of whose rows a function takes or returns some
-                for (routine,) in engine.query(_ROUTINES[engine.dialect], [schema]):
-                    connection.execute(sa.text(f"{_DROP[engine.dialect]} {routine}"))
+                for (statement,) in engine.query(_ROUTINES[engine.dialect], [schema]):
+                    connection.execute(sa.text(statement))
             if schemas:
                 metadata.drop_all(connection)
             for schema in schemas:
