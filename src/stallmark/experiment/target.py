@@ -88,10 +88,11 @@ class Target:
         that."""
         schemas = schemas_of(find_workload(choice.name).metadata)
         for database in databases:
-            if why := database.why_not_writable(schemas):
-                raise StallmarkError(why)
-            if not self.may_share:
-                refuse_others(database)
+            with database.few_logins():
+                if why := database.why_not_writable(schemas):
+                    raise StallmarkError(why)
+                if not self.may_share:
+                    refuse_others(database)
 
     @contextmanager
     def engine(

@@ -1,10 +1,12 @@
 """A database on a SQL Server: the way to it, its statements, and which product and edition it is."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 from stallmark.engines import did_you_mean, sql_file
@@ -66,7 +68,7 @@ class Server:
         self.driver = find_driver()
         self.loaded_driver = ""  # file and version, from the first connection on
         self._reached = _Reached()
-        self._idle: dict[str, Any] | None = None  # connections by application, within `few_logins`
+        self._idle: dict[str, list[Any]] | None = None  # connections by application, within `few_logins`
 
     def on_database(self, name: str) -> Self:
         """Return the same server and login, in another database."""
@@ -131,22 +133,23 @@ class Server:
         if self._idle is not None:
             yield
             return
-        idle: dict[str, Any] = {}
-        self._idle = idle
+        self._idle = idle = defaultdict(list)
         try:
             yield
         finally:
             self._idle = None
-            for connection in idle.values():
+            for connection in chain(*idle.values()):
                 with suppress(api().Error):  # it may have been cut meanwhile
                     connection.close()
 
     @contextmanager
     def cursor(self, application: str = "stallmark-collector") -> Iterator[Any]:
-        idle = self._idle
+        idle = None if self._idle is None else self._idle[application]
         try:
-            connection = idle.pop(application, None) if idle is not None else None
-            connection = connection or self.connect(application)
+            try:
+                connection = idle.pop() if idle else self.connect(application)
+            except IndexError:  # another thread took it
+                connection = self.connect(application)
             try:
                 cursor = connection.cursor()
                 yield cursor
@@ -156,8 +159,10 @@ class Server:
                 idle = None  # nobody knows in which state an error leaves its session
                 raise
             finally:
-                if idle is None or idle.setdefault(application, connection) is not connection:
+                if idle is None:
                     connection.close()
+                else:
+                    idle.append(connection)
         except api().Error as error:
             raise failed(error) from error
 
