@@ -47,8 +47,10 @@ _MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS ma
 
 @dataclass
 class _Reached:
-    """Whether the last login to any database of the server succeeded, and no connection was lost since. Until then a
-    TCP connect comes before a login, which on a server that is gone would take the driver's whole timeout."""
+    """The state of the last login to any database of the server: it succeeded, and no connection was lost since.
+
+    Else a TCP connect comes before a login, which on a server that is gone would take the driver's whole timeout.
+    """
 
     lost: int | None = None
     """The number of connections that this process had lost before that login."""
