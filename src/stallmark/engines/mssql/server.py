@@ -135,7 +135,8 @@ class Server:
         if self._idle is not None:
             yield
             return
-        self._idle = idle = defaultdict(list)
+        idle: dict[str, list[Any]] = defaultdict(list)
+        self._idle = idle
         try:
             yield
         finally:
