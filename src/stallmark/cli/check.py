@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stallmark.cli.command import Command
 from stallmark.cli.common import (
     CONDITION_BROKEN,
-    Command,
     escape,
     item,
     json_option,
