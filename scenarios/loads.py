@@ -79,7 +79,6 @@ class LoadsScenario(TimedScenario):
             raise ValueError("no load has users who execute transactions: add one, such as {workload: bank, users: 10}")
         if self.cells and self.alone:
             raise ValueError("alone and cells are two experiments: leave one of them out")
-        self._refuse_steering()
         self._refuse_searches()
         self._refuse_search_of_all()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
@@ -119,22 +118,6 @@ class LoadsScenario(TimedScenario):
         if self.databases is None:
             return super().designs()
         return {name: one.design() for name, one in self.databases.items() if one != DatabaseChoice()}
-
-    def _refuse_steering(self) -> None:
-        """Raise ValueError where I/Os of a load that is steered by them could not be told from those of others."""
-        steered = [name for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.profile]
-        if not steered:
-            return
-        self.refuse_short_steering()
-        if len(steered) > 1:
-            raise ValueError(f"{steered[0]} and {steered[1]} have a profile, and one load can be steered: leave one")
-        if self.cells:
-            raise ValueError(f"{steered[0]} has a profile, which is steered for one cell alone: leave out cells")
-        if len(self.loads) > 1 and not self.alone:
-            raise ValueError(
-                f"{steered[0]} has a profile, which is steered to while it runs alone: write alone: true, and it keeps "
-                "that rate beside the others"
-            )
 
     def _refuse_searches(self) -> None:
         """Raise ValueError for a search beside steps of other loads, or beside another search."""

@@ -12,7 +12,6 @@ from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
-from stallmark.scenarios.io_per_mailbox import SHORTEST_S
 from stallmark.scenarios.load import Load, UsersLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
@@ -102,14 +101,6 @@ class TimedScenario(AnyScenario):
     @abstractmethod
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         """Return the steps of a variant's runs, in order."""
-
-    def refuse_short_steering(self) -> None:
-        """Raise ValueError where I/Os per mailbox are to be steered to in no time."""
-        if self.longest_warm_up_s < SHORTEST_S:
-            raise ValueError(
-                f"profile is steered to while a step warms up, which takes {SHORTEST_S:g} s at least: raise warm_up, "
-                "or write {until: steady, at_most: 10min}"
-            )
 
     @property
     def longest_warm_up_s(self) -> float:

@@ -5,7 +5,6 @@ from typing import Self
 
 from pydantic import model_validator
 
-from stallmark.scenarios.io_per_mailbox import mailboxes
 from stallmark.scenarios.load import Users, UsersLoad
 from stallmark.scenarios.timed import PlannedStep, TimedScenario
 from stallmark.scenarios.variant import Variant
@@ -31,9 +30,6 @@ class Scenario(Users, TimedScenario):
             )
         self.refuse_unknown_transactions(self.workload.name, self.slo)
         self.refuse_search(self.slo)
-        if self.profile:
-            mailboxes(self.workload.name, self.workload.scale)
-            self.refuse_short_steering()
         self.refuse_without()
         if self.search:
             self.refuse_curve("a search finds a ceiling of one size of memory")
