@@ -3,13 +3,12 @@
 backup: {folder: 'B:\\backup', files: 4, compression: on, buffers: 50, transfer_size: 4MiB}
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from stallmark.engines.abilities import BackupOptions
 from stallmark.quantities import Size
-from stallmark.scenarios.database import ON, Switch
 from stallmark.scenarios.section import Section
 
 KIB = 1024
@@ -20,8 +19,8 @@ class BackupChoice(Section):
     """A folder of the server, by default its backup folder."""
     files: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
     """The files that it is striped over."""
-    compression: Switch | None = None
-    """Compress it; by default as the server is configured."""
+    compression: Literal["on", "off", "ms_xpress", "qat_deflate", "zstd"] | None = None
+    """Compress it, or by which algorithm (SQL Server 2022; `zstd` 2025); by default as the server is configured."""
     buffers: Annotated[int, Field(ge=1, strict=True)] | None = None
     """BUFFERCOUNT; by default the server's choice."""
     transfer_size: Size | None = None
@@ -35,4 +34,4 @@ class BackupChoice(Section):
         return size
 
     def options(self) -> BackupOptions:
-        return BackupOptions(self.folder, self.files, ON[self.compression], self.buffers, self.transfer_size)
+        return BackupOptions(self.folder, self.files, self.compression, self.buffers, self.transfer_size)

@@ -44,6 +44,11 @@ def test_a_figure_is_theirs_from_half_to_double() -> None:
     assert rising([1, 2, 3]) and not rising([1, 1, 2])
 
 
+def test_the_page_has_twenty_claims_and_of_all_kinds() -> None:
+    verdicts = re.findall(r"\| (yes|\*\*no\*\*|cannot be shown) \| [^|]*\|$", (DOCS / PAGE).read_text(), re.MULTILINE)
+    assert len(verdicts) >= 20 and len(set(verdicts)) == 3
+
+
 def test_a_chart_has_a_mark_for_every_known_value() -> None:
     chart = lines("TPS", "per s", ["1", "20"], {"SSD & cache": [1.0, 30.0], "disk": [0.5, None]})
     keys = 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, repeat
 from typing import NamedTuple
 
 from stallmark.analysis.step_summary import StepSummary
@@ -49,7 +49,7 @@ def table(claims: Sequence[Claim], again: Sequence[Claim] = ()) -> Iterator[str]
     """Yield the lines of a Markdown table; figures of the same claims in other runs, `again`, stand in brackets."""
     yield "| claim | theirs | ours | does it hold? | if not, why |"
     yield "|---|---|---|---|---|"
-    for claim, other in zip_longest(claims, again):
+    for claim, other in zip(claims, chain(again, repeat(None)), strict=False):
         ours = claim.ours if other is None else f"{claim.ours} ({other.ours})"
         verdict = claim.verdict if other is None or other.holds == claim.holds else f"{claim.verdict} ({other.verdict})"
         why = "" if claim.holds and (other is None or other.holds) else claim.why

@@ -21,7 +21,7 @@ RUNS = {
     "brokerage": Run(
         "device-ramp-emulated",
         (
-            "loads={brokerage: {workload: brokerage, scale: {customers: 3000, days: 40}, users: [10, 20, 50, 100]}}",
+            "loads={brokerage: {workload: brokerage, scale: {customers: 4000, days: 40}, users: [10, 20, 50, 100]}}",
             "buffer_pool=10 %",
             "warm_up=10s",
             "measure=40s",
@@ -33,7 +33,11 @@ SSD, SSHD, FAST_DISK, *SLOW_DISKS = DEVICES = (
     "12 Gb/s SSD", "SSHD", "15K disk", "7.2K disk, 6 TB", "7.2K disk, 3 TB",
 )  # fmt: skip
 SATURATED = 1.25
-"""Times as much as from 20 users that a device does with 100 at most, if 20 saturate it."""
+"""Times as much that more users bring at most, once a device is saturated."""
+_SSHD = (
+    "the SSHD turns at 10,000 rpm, and its flash starts empty: it fills with what is read, 150 pages a second. Theirs "
+    "ran for hours"
+)
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -43,44 +47,37 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
 
 def _claims(load: str, figures: Mapping[tuple[str, str, int], Figures]) -> list[Claim]:
     users = sorted({key[2] for key in figures if key[0] == load})
-    most = users[-1]
-    at_most = {device: figures[load, device, most] for device in DEVICES}
-    slow = [at_most[device].rate for device in SLOW_DISKS]
-    ssd, disk = at_most[SSD], at_most[FAST_DISK]
+    rates = {device: [figures[load, device, count].rate for count in users] for device in DEVICES}
+    ssd, disk = figures[load, SSD, users[-1]], figures[load, FAST_DISK, users[-1]]
+    ordered = [rising((max(slow), fast, sshd, ssd)) for ssd, sshd, fast, *slow in zip(*rates.values(), strict=True)]
     better = all(
         figures[load, SSD, count].rate > figures[load, device, count].rate
         and figures[load, SSD, count].mean_ms < figures[load, device, count].mean_ms
         for count in users for device in DEVICES[1:]
     )  # fmt: skip
-    more = {device: figures[load, device, most].rate / figures[load, device, 20].rate for device in DEVICES}
-    longer = {device: figures[load, device, most].mean_ms / figures[load, device, 20].mean_ms for device in DEVICES}
+    enough = {
+        device: next(count for count, rate in zip(users, same, strict=True) if rate * SATURATED > max(same))
+        for device, same in rates.items()
+    }
+    slow = [figures[load, device, users[-1]].rate for device in SLOW_DISKS]
     return [
         Claim(
-            f"{load}, {most} users: SSD, SSHD, 15K, 7.2K in this order", "yes",
-            " > ".join(f"{at_most[device].rate:.0f}" for device in DEVICES),
-            rising((max(slow), disk.rate, at_most[SSHD].rate, ssd.rate)),
-            "the SSHD turns at 10,000 rpm, its flash holds a fifth of the data, and writes go past it",
+            f"{load}: SSD, SSHD, 15K, 7.2K in this order, with any number of users", "the order of its title",
+            ", ".join(f"{rates[device][-1]:.1f}" for device in DEVICES) + f" with {users[-1]}", all(ordered), _SSHD,
         ),
         Claim(
             f"{load}: the SSD does more, at lower latency, with any number of users", "yes",
-            f"{ssd.rate:.0f}/s at {ssd.mean_ms:.0f} ms, 15K {disk.rate:.0f}/s at {disk.mean_ms:.0f} ms", better,
+            f"{ssd.rate:.0f}/s at {ssd.mean_ms:.0f} ms, 15K {disk.rate:.1f}/s at {disk.mean_ms:.0f} ms", better,
             "users are limited by something else than the device",
         ),
         Claim(
-            f"{load}: disks are saturated by 20 users, the SSD is not", "yes",
-            ", ".join(f"{device} {more[device]:.2f} ×" for device in (SSD, FAST_DISK, *SLOW_DISKS)) + " from 20 to 100",
-            max(more[device] for device in (FAST_DISK, *SLOW_DISKS)) < SATURATED < more[SSD],
-            "with the SSD two cores are the limit, which users, server and storage share",
-        ),
-        Claim(
-            f"{load}: beyond that, users add latency alone on a disk", "yes",
-            ", ".join(f"{longer[device]:.1f} ×" for device in (FAST_DISK, *SLOW_DISKS)) + " the time for 5 × the users",
-            min(longer[device] for device in (FAST_DISK, *SLOW_DISKS)) > 5 / SATURATED / SATURATED,
-            "a transaction that began before a step was measured counts in it",
+            f"{load}: users from which a device does no more", "shown for each step, which are not at hand",
+            ", ".join(f"{device} {count}" for device, count in enough.items()), None,
+            "a disk takes I/Os in their order here, so more of them bring nothing; the SSD's limit are two cores",
         ),
         Claim(
             f"{load}: the disk of 6 TB does more than that of 3 TB", "yes", f"{slow[0]:.1f}, {slow[1]:.1f} per s", None,
-            "their data sheets differ in the rate of reads in order alone, and these read at random",
+            "142 GB were 2.4 % and 4.7 % of these disks, whose heads hardly moved; those here seek over a whole disk",
         ),
     ]  # fmt: skip
 

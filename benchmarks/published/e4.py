@@ -14,18 +14,27 @@ RUNS = {
     "power": Run("power-memory-storage", ("queries={run: both, timeout: 20min}",)),
     "dop": Run(
         "power-memory-storage",
-        ("queries={run: each, dop: [1, 2]}", "variants=[{name: 'all in memory, disks', buffer_pool: 130 %}]"),
+        (
+            "repeats=3",
+            "queries={run: each, dop: [1, 2]}",
+            "variants=[{name: 'all in memory, disks', buffer_pool: 130 %}]",
+        ),
     ),
 }
 THIRD_DISKS, ALL_DISKS, THIRD_FLASH, ALL_FLASH = (
     "a third in memory, disks", "all in memory, disks", "a third in memory, flash", "all in memory, flash",
 )  # fmt: skip
 _ONE_READ = (
-    "the embedded server reads 128 KiB after 128 KiB (io_method = sync, so that each read is timed), SQL Server many "
-    "at once: 50 disks give a query what one gives"
+    "the embedded server makes one read of 128 KiB after another (io_method = sync, so that each is timed), SQL Server "
+    "many at once: all disks or channels but one are idle for a query"
 )
-_FASTER_CORES = "two cores of today need less time for what is in memory than theirs, and as much for what is not"
-_PLANS = "other plans"
+_PLANS = (
+    "other plans: here Q8, Q19 and Q20 look rows up in nested loops and Q12 joins by a hash. Q2 has nested loops over "
+    "tables that soon are in memory"
+)
+NEAR = 3
+"""Queries of 22 by which a number of them may differ from theirs."""
+_NONE_SLOWER = "plans are the same with more memory: the embedded server's costs do not know the size of its pool"
 GAIN, LITTLE, SLOWER = 2.5, 1.1, 1.1
 """Times a query becomes faster if it gains; at most faster or slower if it hardly changes; slower if it suffers."""
 
@@ -46,15 +55,21 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     differing = [query for query, times in device.items() if not 1 / 1.25 < times < 1.25]
     return [
         Claim(
-            "queries that gain 2.5 × from memory, on flash", "9 of 22", _count(gaining, memory), about(len(gaining), 9),
-            _FASTER_CORES,
+            "queries that gain 2.5 × from memory, on flash", "9 of 22", _count(gaining, memory), _near(gaining, 9),
+            _ONE_READ,
         ),
-        Claim("the same on disks", "not published", _count(gaining_for_disks, memory_for_disks), None, _ONE_READ),
-        Claim("queries that hardly change", "5 of 22", _count(steady, memory), about(len(steady), 5), _FASTER_CORES),
-        Claim("a query gets slower with more memory", "1 of 22", _count(slower, memory), len(slower) > 0, _PLANS),
-        _power("power: all in memory against a third, on flash", (38_550, 72_134), memory, _FASTER_CORES),
-        _power("power: flash against disks, a third in memory", (20_588, 38_550), flash, _ONE_READ),
-        _throughput("throughput: all in memory against a third, on flash", (21_475, 36_314), variants, _FASTER_CORES),
+        Claim(
+            "the same on disks", "not published", _count(gaining_for_disks, memory_for_disks), None,
+            "his comparison of memory is on flash alone",
+        ),
+        Claim("queries that hardly change", "5 of 22", _count(steady, memory), _near(steady, 5), _ONE_READ),
+        Claim("a query gets slower with more memory", "1 of 22", _count(slower, memory), len(slower) > 0, _NONE_SLOWER),
+        _power("power: all in memory against a third, on flash", (38_550, 72_134), memory, _ONE_READ),
+        Claim(
+            "power: flash against disks, a third in memory", "1.87 ×, of two generations of processors",
+            f"{geometric_mean(flash.values()):.2f} ×", None, "his system with disks had older processors",
+        ),
+        _throughput("throughput: all in memory against a third, on flash", (21_475, 36_314), variants, _ONE_READ),
         Claim(
             "power hardly depends on the device if all is in memory", "67,713, 70,049, 72,111",
             f"{geometric_mean(device.values()):.2f} × with flash", abs(geometric_mean(device.values()) - 1) < 0.1,
@@ -90,7 +105,13 @@ def _by_dop(queries: QueryComparison) -> list[Claim]:
     slower = [query for query, gain in times.items() if gain < 1 / SLOWER]
     surprise = "“nasty surprises can and do occur”"
     return [
-        Claim("queries are slower with DOP 2 than with 1", surprise, _count(slower, times), len(slower) > 0, "none is"),
+        Claim(
+            "queries are slower with DOP 2 than with 1",
+            surprise,
+            _count(slower, times) + ", medians of three",
+            len(slower) > 0,
+            "none is by a tenth",
+        ),
         Claim("queries are slower with DOP 4 than with 2", surprise, "–", None, "the server has two cores"),
     ]
 
@@ -114,6 +135,10 @@ def _times(before: dict[str, float], after: dict[str, float]) -> dict[str, float
 
 def _count(names: Sequence[str], queries: Mapping[str, float]) -> str:
     return f"{len(names)} of {len(queries)}" + (f" ({', '.join(names)})" if 0 < len(names) < 7 else "")
+
+
+def _near(names: Sequence[str], theirs: int) -> bool:
+    return abs(len(names) - theirs) <= NEAR
 
 
 def _power(text: str, theirs: tuple[int, int], times: Mapping[str, float], why: str) -> Claim:

@@ -22,7 +22,10 @@ RUNS = {
         ),
     )
 }
-_NO_CONTROLLER = "eight channels are nearly all busy with 16 to 32 I/Os under way, and no controller is before them"
+_NO_CONTROLLER = (
+    "of N I/Os under way on eight channels 8·N / (N + 7) are served at once: with 8 of them already half of the "
+    "channels work, with 16 seven tenths. Controller, hypervisor and mirrors, which theirs had, are not in the emulator"
+)
 _IN_ORDER = (
     "a disk takes one I/O after the other, so with more of them none of the eight idles. What made theirs lose (queues "
     "of a controller and a hypervisor) is not in the emulator"
@@ -37,13 +40,17 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     knee = _knee(flash)
     best = max(hdd, key=lambda depth: hdd[depth].iops)
     flat = ssd[32].iops / ssd[8].iops
-    slower = hdd[32].mean_ms / hdd[2].mean_ms
     p99 = hdd[32].percentile_ms(0.99)
     longest = "–" if p99 is None else f"{p99:.0f} ms"
     writes = {run.variant: _steps(run, WRITES)[8].iops for run in (disks, flash)}
     large = {run.variant: _steps(run, LARGE_READS)[8].iops for run in (disks, flash)}
     return [
         Claim("flash saturates at 8 outstanding", "8", f"{knee}", knee == 8, _NO_CONTROLLER),
+        Claim(
+            "from 1 to 8 outstanding flash does 3.5 times as much", "2,300 to 8,000",
+            f"{ssd[8].iops / ssd[1].iops:.2f} × ({ssd[1].iops:.0f} to {ssd[8].iops:.0f})",
+            about(ssd[8].iops / ssd[1].iops - 1, 2.5), _NO_CONTROLLER,
+        ),
         Claim(
             "flash is flat after 8", "saturated and stable", f"{flat:.2f} × from 8 to 32", flat < SATURATED,
             _NO_CONTROLLER,
@@ -55,25 +62,24 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
         ),
         Claim("disks do most at 2 outstanding", "500 at 2", f"{hdd[best].iops:.0f} at {best}", best == 2, _IN_ORDER),
         Claim(
-            "a disk gains little beyond 2", "it loses", f"{hdd[32].iops / hdd[2].iops:.2f} × from 2 to 32",
-            hdd[32].iops / hdd[2].iops < 1.25, _IN_ORDER,
+            "disks lose beyond 2", "they collapse", f"{hdd[32].iops / hdd[2].iops:.2f} × from 2 to 32",
+            hdd[32].iops < hdd[2].iops, _IN_ORDER,
         ),
         Claim(
             "latency of disks explodes beyond that", "6 ms to seconds",
             f"{hdd[2].mean_ms:.1f} ms to {hdd[32].mean_ms:.0f} ms", hdd[32].mean_ms > 1000,
-            "256 I/Os under way at that rate take no longer (Little's law): seconds need fewer I/Os, as theirs had",
-        ),
-        Claim(
-            "it grows nearly as the outstanding I/Os do, from 2 to 32", "yes", f"{slower:.0f} × for 16 ×", slower > 8,
-            _IN_ORDER,
+            "256 I/Os under way take a second only if fewer than 256 are done in one (Little's law)",
         ),
         Claim(
             "machines on disks diverge", "yes", f"p99 {longest}, mean {hdd[32].mean_ms:.0f} ms", None,
             "one program makes all I/Os, and each disk serves them in their order: none can be kept behind",
         ),
-        Claim("random writes likewise", "yes", f"{_ratio(writes):.0f} × at 8", _ratio(writes) > 4, _NO_CONTROLLER),
-        Claim("reads of 64 KiB likewise", "yes", f"{_ratio(large):.0f} × at 8", _ratio(large) > 4, _NO_CONTROLLER),
-        Claim("rack units, watts and cost of the consolidation", "a table", "–", None, "no run shows them"),
+        Claim("random writes likewise", "yes", f"{_ratio(writes):.0f} × at 8", _ratio(writes) >= 8, _NO_CONTROLLER),
+        Claim("reads of 64 KiB likewise", "yes", f"{_ratio(large):.0f} × at 8", _ratio(large) >= 8, _NO_CONTROLLER),
+        Claim(
+            "rack units, watts and cost of the consolidation", "a table", "–", None,
+            "no run shows them; `stallmark size` sums up those of a list of devices",
+        ),
     ]  # fmt: skip
 
 

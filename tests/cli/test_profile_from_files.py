@@ -93,3 +93,15 @@ def test_values_that_are_missing_are_no_counters_that_began_anew(recorded, tmp_p
     assert run("--from", recorded, "--out", tmp_path / "out").exit_code == 0
     lost = [one for one in summarise_profile(tmp_path / "out").cautions if one.kind is ProfileKind.LOST]
     assert [(one.facts["share"], one.facts["imported"]) for one in lost] == [(pytest.approx(0.25), True)]
+
+
+def test_series_of_a_csv_are_mapped_to_our_names(tmp_path):
+    rows = [f"2026-03-02T10:{minute:02d}:00Z,{100 + minute},4096" for minute in range(9)]
+    (tmp_path / "rds.csv").write_text("\n".join(["Timestamp,ReadIOPS,read_bytes_per_s", *rows]) + "\n")
+    done = run("--from", tmp_path / "rds.csv", "--map", "ReadIOPS=reads_per_s", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert read_profile(tmp_path / "out").source == "csv"
+    assert "Another tool recorded a sample about every 60 s" in (tmp_path / "out/report.html").read_text()
+    for wrong in (["--map", "ReadIOPS"], ["--map", "ReadIOPS=reads", "--map", "ReadIOPS=writes"]):
+        assert run("--from", tmp_path / "rds.csv", "--out", tmp_path / "no", *wrong).exit_code == 2
+    assert run("--out", tmp_path / "no", "--map", "ReadIOPS=reads_per_s").exit_code == 2

@@ -68,6 +68,7 @@ REASONS = {
     "Windows": r"^(typeperf|logman|relog) ",
     "sysstat": r"^S_TIME_FORMAT=ISO iostat |^sadf |^sar ",
     "Prometheus": r"^curl ",
+    "a cloud": r"^stallmark profile --from ",
     "pip-audit": r"pip-audit",
     "the sizing of": r"^stallmark size ",
     "somebody who looks": r"--web|live$",

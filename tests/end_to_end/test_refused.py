@@ -57,6 +57,15 @@ def test_the_live_page_s_port_in_use(tool):
     assert f"Port {port} is not free for the live page" in said
 
 
+def test_a_check_without_a_scale_is_of_the_database_that_is_there(new_tool):
+    place = () if new_tool.server else ("--data-dir", str(new_tool.folder / "database"))
+    scale = "mailboxes=2,messages=100"
+    assert new_tool.run("build", "mail", "--scale", scale, "--seed", "3", *place)[0] == 0
+    code, said = new_tool.run("check", "mail", *place)
+    assert code == 0, said
+    assert "its seed is 3, asked is 1" in refused(new_tool, "check", "mail", "--scale", scale, "--seed", "1", *place)
+
+
 def test_a_database_of_another_scale_one_that_was_driven_and_one_of_another_version(new_tool):
     folder = new_tool.folder / "database"
     place, remedy = ((), "drop it") if new_tool.server else (("--data-dir", str(folder)), f"remove {folder}")

@@ -75,6 +75,28 @@ def test_it_is_done_over_and_over_and_what_is_under_way_at_the_end_is_given_up(t
     assert ability.asked == "NUL" and work.is_closed
 
 
+class Forgetful(Work):
+    """Forgets a cancel that comes before its last statement, as a server does."""
+
+    def cancel(self) -> None:
+        if self.left < 0:
+            super().cancel()
+
+
+def test_a_cancel_that_comes_too_early_is_sent_again(tmp_path):
+    maintenance, _, writer = beside(work := Forgetful(0), tmp_path / "run")
+    entered, left = threading.Event(), threading.Event()
+    execute = work.execute
+    work.execute = lambda: (entered.set(), left.wait(30), execute())
+    maintenance.begin()
+    assert entered.wait(30)
+    threading.Timer(0.3, left.set).start()
+    maintenance.finish()
+    writer.close()
+    [row] = Record(tmp_path / "run").table("maintenance").to_pylist()
+    assert work.is_closed and not row["finished"] and row["error"] is None
+
+
 def test_one_that_fails_ends_and_its_row_has_the_error(tmp_path):
     one, _, writer = beside(Work(0, fails=True), tmp_path / "run")
     one.begin()

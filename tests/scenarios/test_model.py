@@ -154,7 +154,7 @@ users:"""
 
 def test_how_a_backup_is_written(read):
     text = r"backup: {folder: 'B:\bak', files: 4, compression: off, buffers: 50, transfer_size: 4MiB}" + "\nusers:"
-    assert read("users:", text).backup.options() == BackupOptions(r"B:\bak", 4, False, 50, 4 << 20)
+    assert read("users:", text).backup.options() == BackupOptions(r"B:\bak", 4, "off", 50, 4 << 20)
     with pytest.raises(StallmarkError, match=r"backup\.transfer_size: the server takes multiples of 64KiB up to 4MiB"):
         read("users:", "backup: {transfer_size: 100KiB}\nusers:")
 

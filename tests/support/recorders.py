@@ -73,17 +73,26 @@ def iostat_json(moments: Sequence[Moment], cores: int = 2) -> str:
     return json.dumps({"sysstat": {"hosts": [host]}}, indent=1)
 
 
-def sadf_rows(moments: Sequence[Moment]) -> str:
-    """Return what `sadf -d FILE -- -d -p` prints."""
-    lines = ["# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;dkB/s;areq-sz;aqu-sz;await;%util"]
+def sadf(samples: Sequence[dict], cores: int = 2) -> str:
+    """Return what `sadf -j FILE` prints of these samples."""
+    host = {"nodename": "sql01", "number-of-cpus": cores, "file-date": "2026-03-02", "statistics": list(samples)}
+    return json.dumps({"sysstat": {"hosts": [host]}})
+
+
+def sadf_json(moments: Sequence[Moment], cores: int = 2) -> str:
+    """Return what `sadf -j FILE -- -d -p` prints."""
+    samples = []
     for before, after in pairwise(moments):
+        when = f"{datetime.fromtimestamp(after.at, UTC):%Y-%m-%d %H:%M:%S}".split()
+        disks = []
         for name in after.devices:
             rate = rates(before, after, name)
-            stamp = f"{datetime.fromtimestamp(after.at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            kib = f"{rate['read_bytes'] / 1024:.2f};{rate['write_bytes'] / 1024:.2f}"
-            ios = f"{rate['reads'] + rate['writes']:.2f}"
-            lines.append(f"sql01;{after.at - before.at:.0f};{stamp};{name};{ios};{kib};0.00;8.00;0.10;0.30;1.00")
-    return "\n".join(lines) + "\n"
+            kib = {side: round(rate[f"{side}_bytes"] / 1024, 2) for side in ("read", "write")}
+            ios = round(rate["reads"] + rate["writes"], 2)
+            disks.append({"disk-device": name, "tps": ios, "rkB": kib["read"], "wkB": kib["write"], "await": 0.3})
+        stamp = {"date": when[0], "time": when[1], "utc": 1, "interval": round(after.at - before.at)}
+        samples.append({"timestamp": stamp, "disk": disks})
+    return sadf(samples, cores)
 
 
 def perfmon_csv(moments: Sequence[Moment], cores: int = 2, host: str = "SQL01", instance: str = "SQLServer") -> str:
@@ -143,24 +152,25 @@ def prometheus_json(moments: Sequence[Moment]) -> str:
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
 
 
-def prometheus_rows(moments: Sequence[Moment]) -> str:
-    """Return the same as a row for each point."""
-    lines = ["__name__,device,instance,cpu,mode,timestamp,value"]
-    for one in json.loads(prometheus_json(moments))["data"]["result"]:
-        labels = [one["metric"].get(name, "") for name in ("__name__", "device", "instance", "cpu", "mode")]
-        lines += [",".join([*labels, repr(at), value]) for at, value in one["values"]]
-    return "\n".join(lines) + "\n"
+def prometheus_series(count: int) -> str:
+    """Return an answer of so many series, of a point each."""
+    result = [{"metric": {"__name__": "a", "device": str(n)}, "values": [[1772445600, "1"]]} for n in range(count)]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
 
 
-def grafana_columns(moments: Sequence[Moment]) -> str:
-    """Return the same as Grafana's table of a column for each series."""
-    series = json.loads(prometheus_json(moments))["data"]["result"]
-    header = ["Time"]
-    for one in series:
-        labels = dict(one["metric"])
-        name = labels.pop("__name__")
-        header.append(name + "{" + ", ".join(f'{key}="{value}"' for key, value in labels.items()) + "}")
-    lines = [",".join('"' + name.replace('"', '""') + '"' for name in header)]
-    for place, moment in enumerate(moments):
-        lines.append(",".join([str(round(moment.at * 1000)), *(one["values"][place][1] for one in series)]))
+def open_csv(moments: Sequence[Moment]) -> str:
+    """Return a CSV of rates by our names, with the means of the disks together."""
+    header = ["Time", "reads_per_s", "read_bytes_per_s", "read_ms", "writes_per_s", "write_bytes_per_s", "write_ms"]
+    lines = [",".join([*header, "cpu_s_per_s", "batches_per_s"])]
+    for before, after in zip([moments[0], *moments[:-1]], moments, strict=True):
+        seconds = after.at - before.at or 1.0
+        rise = [
+            sum(after.devices[name][place] - before.devices[name][place] for name in after.devices)
+            for place in range(len(IO))
+        ]
+        cells = []
+        for ios, size, stall in (rise[:3], rise[3:]):
+            cells += [ios / seconds, size / seconds, stall / ios if ios else 0.0]
+        cells += [(after.cpu_s - before.cpu_s) / seconds, (after.batches - before.batches) / seconds]
+        lines.append(",".join([f"{datetime.fromtimestamp(after.at, UTC):%Y-%m-%dT%H:%M:%SZ}", *map(repr, cells)]))
     return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import (
@@ -23,6 +24,7 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
+    from stallmark.loaders.ledger import Identity
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions.checks import ConditionResult
 
@@ -52,8 +54,10 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     if target.is_absent(choice):
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
     with target.engine(choice, scenario, make=False) as engine:
-        state = databases.recognise(engine, workload, choice.scale, choice.seed)
         entry = ledger.read(engine)
+        if entry is not None and scenario is None and entry.identity.workload == choice.name:
+            choice = _as_built(choice, entry.identity)
+        state = databases.recognise(engine, workload, choice.scale, choice.seed)
         if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
@@ -68,6 +72,13 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         sys.exit(CONDITION_BROKEN)
     if refused := [finding.name for finding in findings if finding.refused]:
         raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
+
+
+def _as_built(choice: "WorkloadChoice", identity: "Identity") -> "WorkloadChoice":
+    """Return the choice with the scale and seed that the database has, where the command names none."""
+    given = click.get_current_context().get_parameter_source
+    names = [name for name in ("scale", "seed") if given(name) is ParameterSource.DEFAULT]
+    return choice.model_copy(update={name: getattr(identity, name) for name in names})
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:

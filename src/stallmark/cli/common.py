@@ -142,7 +142,7 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
     if name is None:
         return None
     from stallmark import format
-    from stallmark.record.attach.times import find_zone, own_zone_name
+    from stallmark.record.formats.dates import find_zone, own_zone_name
 
     if name.lower() == "local":
         name = own_zone_name()

@@ -124,7 +124,6 @@ def _embedded() -> Iterator[Examined]:
 
 
 def _server(url: str) -> Iterator[Examined]:
-    from stallmark.collectors import ON_REQUEST, collectors_for
     from stallmark.engines import open_engine
 
     try:
@@ -133,6 +132,13 @@ def _server(url: str) -> Iterator[Examined]:
     except StallmarkError as error:
         yield Examined("server", "missing", str(error))
         return
+    with engine.few_logins():
+        yield from _examined(engine)
+
+
+def _examined(engine: "Engine") -> Iterator[Examined]:
+    from stallmark.collectors import ON_REQUEST, collectors_for
+
     yield from engine.examine()
     yield from _others(engine)
     abilities = {

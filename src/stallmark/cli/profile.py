@@ -35,9 +35,12 @@ _SAY_EVERY_S = 900.0  # into a file or a pipe
 )  # fmt: skip
 @click.option(
     "--from", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded. Several times for several files.",
+    help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded, or any CSV. May come several times.",
 )  # fmt: skip
 @click.option("--class", "classes", multiple=True, metavar="DEVICE=CLASS", help="With --from: D:=data, sdb=log.")
+@click.option(
+    "--map", "names", multiple=True, metavar="THEIRS=OURS", help="With --from of a CSV: 'ReadIOPS=reads_per_s'."
+)
 @timezone_option(
     "zone",
     help="The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]. With --from, of local times too.",
@@ -47,7 +50,8 @@ _SAY_EVERY_S = 900.0  # into a file or a pipe
 @json_option
 def profile(
     server: str | None, planned_s: float | None, folder: Path, files: tuple[Path, ...], classes: tuple[str, ...],
-    zone: str | None, dates: Literal["month-first", "day-first"] | None, anonymous: bool, as_json: bool,
+    names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None, anonymous: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Record what a server in production does, every 15 seconds, and change nothing.
 
@@ -57,11 +61,15 @@ def profile(
     """
     if files:
         _refuse_both(planned_s)
-        _import(files, folder, classes, zone, dates, anonymous)
+        from stallmark.record.imports.build import import_profile
+        from stallmark.record.imports.recording import Wanted
+
+        wanted = Wanted(_classes(classes), zone, dates, _names(names))
+        import_profile(files, folder, wanted, anonymous=anonymous)
         show_profile(folder, folder / "report.html", as_json)
         return
-    if classes or dates:
-        raise click.UsageError("--class and --dates are for --from: name a file with it.")
+    if classes or dates or names:
+        raise click.UsageError("--class, --map and --dates are for --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection
@@ -83,16 +91,6 @@ def _refuse_both(planned_s: float | None) -> None:
         raise click.UsageError("--from takes files in place of a server: leave --server and --for out.")
 
 
-def _import(
-    files: Sequence[Path], folder: Path, classes: Sequence[str], zone: str | None,
-    dates: Literal["month-first", "day-first"] | None, anonymous: bool,
-) -> None:  # fmt: skip
-    from stallmark.record.imports.build import import_profile
-    from stallmark.record.imports.recording import Wanted
-
-    import_profile(files, folder, Wanted(_classes(classes), zone, dates), anonymous=anonymous)
-
-
 def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
     from stallmark.record.profile.intervals import FileClass
 
@@ -105,6 +103,16 @@ def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
             raise click.BadParameter(f"{device} is said to hold {found[device]} and {held}: give it one class")
         found[device] = FileClass(held)
     return found
+
+
+def _names(mapped: Sequence[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for text in mapped:
+        theirs, _, ours = text.rpartition("=")
+        if not theirs or names.get(theirs, ours) != ours:
+            raise click.BadParameter(f"{text}: write a series and one name of ours, as ReadIOPS=reads_per_s")
+        names[theirs] = ours
+    return names
 
 
 @contextmanager

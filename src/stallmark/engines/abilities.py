@@ -87,11 +87,11 @@ class Prefill(Ability, ABC):
 
 @dataclass(frozen=True)
 class BackupOptions:
-    """How a server writes and reads a backup; None leaves it to the server."""
+    """How a server writes and reads a backup; None leaves it to the server. `compression`: on, off or an algorithm."""
 
     folder: str | None = None
     files: int = 1
-    compression: bool | None = None
+    compression: str | None = None
     buffers: int | None = None
     transfer_bytes: int | None = None
 

@@ -288,6 +288,14 @@ class Engine(ABC):
     @abstractmethod
     def identity(self) -> ServerIdentity: ...
 
+    @contextmanager
+    def few_logins(self) -> Iterator[None]:
+        """Answer what is asked meanwhile through few connections: a login with Kerberos or Entra takes seconds.
+
+        Within it nothing may need the database for itself, as a restore does.
+        """
+        yield
+
     @abstractmethod
     def settings(self) -> ServerSettings:
         """Return the configuration that decides I/O, as the server reports it, for the manifest."""

@@ -1,6 +1,7 @@
 """Maintenance beside the users of a run: the same statement over and over, from when measuring begins until the end."""
 
 import threading
+import time
 from collections.abc import Callable
 
 from stallmark.engines.abilities import required
@@ -11,6 +12,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.variant import During
 
 FAREWELL_S = 30.0
+CANCEL_EVERY_S = 0.2
 
 
 class ConcurrentMaintenance:
@@ -32,10 +34,12 @@ class ConcurrentMaintenance:
     def finish(self) -> None:
         """Give up what is under way, and write down what was done."""
         self._stopping.set()
-        if self._thread.ident is not None:
-            self._work.cancel()
-            self._thread.join(FAREWELL_S)
-        self._work.close()
+        give_up_s = time.monotonic() + FAREWELL_S
+        while self._thread.is_alive() and time.monotonic() < give_up_s:
+            self._work.cancel()  # again and again: a server forgets a cancel that comes before the statement
+            self._thread.join(CANCEL_EVERY_S)
+        if not self._thread.is_alive():  # a driver may crash if a connection in use is closed
+            self._work.close()
         self._writer.append("maintenance", self._rows)
 
     def _main(self) -> None:

@@ -187,18 +187,19 @@ class AnyRun(ABC):
 
     def _open_record(self, memory: Memory) -> RecordWriter:
         collectors = collectors_for(self._engine, self._scenario.observe)
-        described = manifest(
-            self._scenario,
-            self._variant,
-            place=self._place,
-            work=self._work(),
-            storage=self._prepared,
-            engine=self._engine,
-            memory=memory,
-            loaded=self._loaded,
-            collectors=collectors,
-            notes=self._notes,
-        )
+        with self._engine.few_logins():
+            described = manifest(
+                self._scenario,
+                self._variant,
+                place=self._place,
+                work=self._work(),
+                storage=self._prepared,
+                engine=self._engine,
+                memory=memory,
+                loaded=self._loaded,
+                collectors=collectors,
+                notes=self._notes,
+            )
         writer = RecordWriter(self._folder, _of_each(described, self._before))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:

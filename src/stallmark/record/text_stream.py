@@ -4,7 +4,6 @@ PowerShell redirects as UTF-16, other tools write a mark in front, and those of 
 """
 
 import codecs
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ _LONGEST = 1 << 24
 """Characters of a line, or of one object of a JSON file. A header of Perfmon with all its counters has a million."""
 _DIGITS = 19  # of a whole number; one of more is a number of digits nobody measured
 _GAP = re.compile(r"[\s,]*")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def opened(path: Path) -> Iterator[TextIO]:
         encoding = "utf-16"
     elif b"\0" in head:
         raise StallmarkError(
-            f"{path} is no text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -d FILE`."
+            f"{path} is no text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -j FILE`."
         )
     if not head.decode(encoding, errors="replace").strip():
         raise StallmarkError(f"{path} is empty.")
@@ -57,10 +57,10 @@ def head_of(path: Path, characters: int = 65_536) -> str:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, without their ends. Raise StallmarkError for one without end."""
+    """Yield the lines of a file without ends and colours. Raise StallmarkError for a line that never ends."""
     with opened(path) as text:
         for line in lines_in(path, text):
-            yield line.rstrip("\r\n")
+            yield _COLOUR.sub("", line.rstrip("\r\n"))
 
 
 def lines_in(path: Path, text: TextIO) -> Iterator[str]:
@@ -69,22 +69,6 @@ def lines_in(path: Path, text: TextIO) -> Iterator[str]:
         if len(line) == _LONGEST:
             raise StallmarkError(f"{path} has a line of more than {_LONGEST:,} characters: it is damaged.")
         yield line
-
-
-class AsUtf8(io.RawIOBase):
-    """The rest of an opened file as UTF-8, with `first` in front, for those who read bytes."""
-
-    def __init__(self, text: TextIO, first: str = ""):
-        self._text, self._ahead = text, first.encode(errors="replace")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._ahead = self._ahead or self._text.read(_CHUNK).encode(errors="replace")
-        count = min(len(buffer), len(self._ahead))
-        buffer[:count], self._ahead = self._ahead[:count], self._ahead[count:]
-        return count
 
 
 class JsonArray:

@@ -80,12 +80,18 @@ def test_a_database_with_copies_elsewhere_is_not_restored(engine, script, groupe
     [
         (BackupOptions(), ["stallmark-bank.bak"], "", ""),
         (
-            BackupOptions("B:\\bak\\", 2, True, 50, 4 << 20),
+            BackupOptions("B:\\bak\\", 2, "on", 50, 4 << 20),
             [r"B:\bak\stallmark-bank-1of2.bak", r"B:\bak\stallmark-bank-2of2.bak"],
             ", COMPRESSION, BUFFERCOUNT = 50, MAXTRANSFERSIZE = 4194304",
             ", BUFFERCOUNT = 50, MAXTRANSFERSIZE = 4194304",
         ),
-        (BackupOptions("/bak", compression=False), ["/bak/stallmark-bank.bak"], ", NO_COMPRESSION", ""),
+        (BackupOptions("/bak", compression="off"), ["/bak/stallmark-bank.bak"], ", NO_COMPRESSION", ""),
+        (
+            BackupOptions("/bak", compression="zstd"),
+            ["/bak/stallmark-bank.bak"],
+            ", COMPRESSION (ALGORITHM = ZSTD)",
+            "",
+        ),
     ],
 )
 def test_a_backup_lies_and_is_written_as_the_scenario_says(engine, server, script, bank, options, disks, written, read):

@@ -19,12 +19,14 @@ from support.tds.datatypes import BIGINT, INT, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
+from support.waiting import eventually
 
 from stallmark.cli import doctor
+from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql import settings
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.examine import examine, limits
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.target import Target
 
 LEVEL, RECOVERY, CLOSES = {"is": 160}, {"is": "SIMPLE"}, {"is": 0}
@@ -420,6 +422,46 @@ def test_a_server_that_was_reached_is_not_told_as_one_that_is_off(engine, state,
     )
     assert remedy in why and ("that the server is running" in why) == ("running" in remedy)
     assert ("TrustServerCertificate" in why) == ("TrustServerCert" in remedy)
+
+
+def test_what_is_asked_together_takes_few_logins(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    engine.identity()
+    before, is_open = len(server.logins), "SELECT is_auto_close_on FROM sys.databases AS d"
+    with engine.few_logins():
+        assert [engine.query(is_open) for _ in range(20)] == [[(0,)]] * 20
+        assert len(server.logins) == before + 1
+        with pytest.raises(CallFailed):
+            engine.query("SELECT nothing_that_is_known")
+        assert engine.query(is_open) == [(0,)]
+        assert len(server.logins) == before + 2, "the session of an error is not used again"
+        with engine.cursor() as cursor:
+            cursor.execute(is_open)
+            assert engine.query(is_open) == [(0,)], "beside one that is in use"
+    eventually(lambda: server.open_connections == 0)
+    engine.query(is_open)
+    eventually(lambda: server.open_connections == 0)
+
+
+def test_the_settings_do_not_log_in_for_each_part(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    for words, (columns, answers, _) in COMPARABLE.items():
+        script.sql(words, Rows([Column(name, kind) for name, kind in columns.items()], answers))
+    settings.read(engine)
+    first = len(server.logins)
+    with engine.few_logins():
+        unreadable = settings.read(engine).unreadable
+    together = len(server.logins) - first
+    assert together <= 4 + len(unreadable) < first, "ours, a user's, the note in master; a new one after each error"
+
+
+@pytest.mark.parametrize(("version", "refused"), [("16.0.1000.6", True), ("17.0.1000.7", False)])
+def test_an_algorithm_that_the_version_lacks_is_refused_before_a_build(script, engine, version, refused):
+    says_it_is(script, version)
+    script.sql("sys.database_mirroring", Rows([Column("mirrored", INT)], [(0,)]))
+    script.sql("'BACKUP DATABASE'", Rows([Column("the right", INT)], [(1,)]))
+    engine.backup.options = BackupOptions(compression="zstd")
+    assert ("by zstd: use `compression: on`" in (engine.backup.refusal() or "")) == refused
 
 
 def test_babelfish_has_a_version_of_its_own(script, engine):

@@ -244,6 +244,8 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
 
 # Errors
 
+REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 40501)
+
 
 @pytest.mark.parametrize(
     ("number", "kind"),
@@ -256,10 +258,14 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
         (824, ErrorClass.STORAGE),
         (701, ErrorClass.OUT_OF_MEMORY),
         (802, ErrorClass.OUT_OF_MEMORY),
-        *((number, ErrorClass.OUT_OF_MEMORY) for number in (1204, 8651, 8657, 8902, 17803)),
-        *((number, ErrorClass.STORAGE) for number in (605, 829, 832, 5242, 5243)),
-        *((number, ErrorClass.RESOURCE_LIMIT) for number in (10928, 10929, 10936)),
-        (1138, ErrorClass.OUT_OF_SPACE),
+        *((number, ErrorClass.SERIALIZATION) for number in (41301, 41302, 41305, 41325, 41839)),
+        *((number, ErrorClass.TIMEOUT) for number in (845, 8628, 8645)),
+        *((number, ErrorClass.OUT_OF_SPACE) for number in (1104, 1121, 1132, 1133, 1136, 1138, 3907, 3911, 3958, 3966)),
+        *((number, ErrorClass.OUT_OF_SPACE) for number in (40544, 40551, 40552, 41822)),
+        *((number, ErrorClass.OUT_OF_MEMORY) for number in (1204, 8651, 8657, 8902, 17803, 40553, 41805, 41823, 41840)),
+        *((number, ErrorClass.STORAGE) for number in (605, 610, 822, 829, 832, 926, 1102, 3864, 3908, 5159, 5180)),
+        *((number, ErrorClass.STORAGE) for number in (5242, 5243, 8646, 9004, 9100)),
+        *((number, ErrorClass.RESOURCE_LIMIT) for number in (8642, 10928, 10929, 10936, 40550)),
         (2627, ErrorClass.OTHER),
     ],
 )
@@ -274,7 +280,7 @@ def test_errors_are_known_by_number_and_leave_no_transaction_open(engine, server
     session.close()
 
 
-@pytest.mark.parametrize("number", [64, 121, 976, 978, 983, 3906, 40197, 40501, 40549, 40613])
+@pytest.mark.parametrize("number", [64, 121, *REFUSED, 1219, 40197, 40549, 40613])
 def test_a_failover_sends_the_session_to_another_login(engine, script, number):
     """By sys.messages and SqlConfigurableRetryFactory.BaselineTransientErrors; what was refused has not committed."""
     script.procedure("bank.transfer", Error(number, "try elsewhere.", severity=16))
@@ -282,8 +288,7 @@ def test_a_failover_sends_the_session_to_another_login(engine, script, number):
     session.prepare("transfer", TRANSFER)
     with pytest.raises(CallFailed) as raised:
         session.call("transfer", (1, 2, 3, 4))
-    refused = number in (976, 978, 983, 3906, 40501)
-    assert raised.value.kind is (ErrorClass.CONNECTION_LOST if refused else ErrorClass.UNKNOWN_OUTCOME)
+    assert raised.value.kind is (ErrorClass.CONNECTION_LOST if number in REFUSED else ErrorClass.UNKNOWN_OUTCOME)
     assert session.is_lost
     session.close()
 

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support import external_files
+from support import measured as formats
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach import formats
 from stallmark.record.attach.align import Span, align
 from stallmark.record.attach.attach import Request, attach
-from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.attach.measurements import Wanted
+from stallmark.record.formats.sample import Recorded
 from stallmark.record.reader import Record
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -59,8 +60,9 @@ def test_rows_are_on_the_run_s_clock(run, tmp_path):
 
 @given(st.floats(-30, 30).map(lambda s: round(s, 3)))
 def test_an_offset_is_added_to_the_file_s_times(offset):
-    measured = Measurements(stamps(START, 61), [])
-    there = align(measured, Wanted(Path("x")), None, offset, [Span(START.timestamp(), START.timestamp() + 60)])
+    there = align(
+        stamps(START, 61), Recorded(Path("x")), None, offset, [Span(START.timestamp(), START.timestamp() + 60)]
+    )
     np.testing.assert_allclose(there.utc - START.timestamp(), np.arange(61) + offset, atol=1e-5)
     assert there.clock.offset_s == offset
 
@@ -82,9 +84,11 @@ def test_perfmon_round_trip(tmp_path_factory, zone, begin):
     assert format == "perfmon"
     if {end.day == end.month for end in local} == {True, False} and max(end.day for end in local) <= 12:
         with pytest.raises(StallmarkError, match="month/day/year"):  # one day of two reads alike both ways
-            align(measured, Wanted(path), None, 0.0, [run])
+            align(measured.stamps, measured.file, None, 0.0, [run])
         return
-    np.testing.assert_allclose(align(measured, Wanted(path), None, 0.0, [run]).utc, [end.timestamp() for end in ends])
+    np.testing.assert_allclose(
+        align(measured.stamps, measured.file, None, 0.0, [run]).utc, [end.timestamp() for end in ends]
+    )
 
 
 def test_a_file_of_many_runs_gives_each_its_share(tmp_path):
@@ -186,9 +190,9 @@ def test_day_and_month_are_chosen_by_the_run_and_refused_where_both_fit(run, tmp
         Span(d.replace(tzinfo=UTC).timestamp(), d.replace(tzinfo=UTC).timestamp() + 60)
         for d in (begin, datetime(2025, 3, 4, 10))
     ]
-    measured = Measurements(stamps(begin, 30, form="%m/%d/%Y %H:%M:%S"), [])
+    local = stamps(begin, 30, form="%m/%d/%Y %H:%M:%S")
     with pytest.raises(StallmarkError, match=r"can be read as month/day/year and as day.month.year, and both overlap"):
-        align(measured, Wanted(Path("a.csv")), "UTC", 0.0, both)
+        align(local, Recorded(Path("a.csv")), "UTC", 0.0, both)
 
 
 def test_attached_twice_under_one_name(run, tmp_path):
@@ -226,6 +230,28 @@ def test_too_few_samples(run, tmp_path, count):
     file = csv(tmp_path / "a.csv", [f"{START:%Y-%m-%dT%H:%M:%SZ}"] * count)
     with pytest.raises(StallmarkError, match=r"fewer than two samples|several rows of one time"):
         attach([Record(run)], Wanted(file), Request())
+
+
+def test_more_counters_than_there_can_be_are_refused(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("stallmark.record.attach.attach.MOST_COUNTERS", 2)
+    rows = [f"{stamp},1,2,3" for stamp in stamps(START, 61)]
+    (tmp_path / "a.csv").write_text("\n".join(["Time,a,b,c", *rows]) + "\n")
+    with pytest.raises(StallmarkError, match="more than 2 counters"):
+        attach([Record(run)], Wanted(tmp_path / "a.csv"), Request())
+    (attached,) = attach([Record(run)], Wanted(tmp_path / "a.csv", ("a",)), Request())
+    assert attached.entry.counters == 1 and set(Record(run).table("external_a")["counter"].to_pylist()) == {"a"}
+
+
+def test_a_file_that_grows_while_it_is_read_is_attached_as_it_was(run, tmp_path, monkeypatch):
+    file = csv(tmp_path / "a.csv", stamps(START, 61))
+
+    def grown(*arguments):
+        csv(file, stamps(START, 90))
+        return align(*arguments)
+
+    monkeypatch.setattr("stallmark.record.attach.attach.align", grown)
+    (attached,) = attach([Record(run)], Wanted(file), Request())
+    assert attached.entry.samples == 61 and Record(run).table("external_a").num_rows == 61
 
 
 def test_a_full_disk_leaves_the_record_as_it_was(run, tmp_path, monkeypatch):

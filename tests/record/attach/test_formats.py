@@ -7,20 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import measured as formats
+from support.measured import Measured
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach import formats
 from stallmark.record.attach.align import Span, align
-from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
+from stallmark.record.attach.measurements import Wanted
 
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def read(name: str, *counters: str, time_column: str | None = None) -> tuple[str, Measurements]:
+def read(name: str, *counters: str, time_column: str | None = None) -> tuple[str, Measured]:
     return formats.read(Wanted(SAMPLES / name, counters, time_column))
 
 
-def values(measured: Measurements) -> dict[tuple[str, str], list[float]]:
+def values(measured: Measured) -> dict[tuple[str, str], list[float]]:
     return {(one.counter, one.instance): one.values.tolist() for one in measured.series}
 
 
@@ -236,7 +237,7 @@ def test_counters_that_are_not_there(name):
         ('{"sysstat": {"hosts": [{"statistics": [', "holds no measurements"),
         ('"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\n', "holds no sample"),
         # As a newsgroup's answer has it, with a letter lost.
-        ('"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\M\\F"\n"09/08/2002 12:35:45.166","7.06e"\n', "cannot be read as Perfmon"),
+        ('"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\M\\F"\n"09/08/2002 12:35:45.166","7.06e"\n', "is not a number"),
         ("time,v\n2025-11-21 10:00:00,1\n2025-11-21 10:00:00,1\n", "several rows of one time"),
     ],
 )  # fmt: skip
@@ -247,41 +248,45 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path, content, sentenc
 
 
 def test_a_format_that_is_said_is_not_guessed():
-    with pytest.raises(StallmarkError, match="it has no samples"):
+    with pytest.raises(StallmarkError, match="no times that can be read"):
         formats.read(Wanted(SAMPLES / "svc_volumes.csv"), "iostat")
 
 
-def test_values_are_kept_of_the_samples_that_are_asked_for_alone():
-    for name in ("iostat.json", "sadf.json", "typeperf_disk.csv"):
-        _, whole = formats.read(Wanted(SAMPLES / name))
-        _, times = formats.read(Wanted(SAMPLES / name), None, NOTHING)
-        assert times.stamps == whole.stamps and times.series == []
-        places = np.arange(len(whole.stamps)) == len(whole.stamps) - 1
-        _, last = formats.read(Wanted(SAMPLES / name), None, Kept(places))
-        wanted = {(one.counter, one.instance): one.values[-1] for one in whole.series if one.at[-1] == places.argmax()}
-        assert {(one.counter, one.instance): float(one.values[0]) for one in last.series} == wanted != {}
-        assert all(one.at.tolist() == [places.argmax()] for one in last.series)
-
-
 def test_a_csv_that_is_too_large_to_be_held_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.record.attach.table._LARGEST", 10)
+    monkeypatch.setattr("stallmark.record.formats.table._LARGEST", 10)
     with pytest.raises(StallmarkError, match="more than 10 characters"):
         formats.read(Wanted(SAMPLES / "svc_volumes.csv"))
 
 
-def test_more_counters_than_there_can_be_are_refused(monkeypatch):
-    monkeypatch.setattr("stallmark.record.attach.measurements.MOST_COUNTERS", 2)
-    with pytest.raises(StallmarkError, match="more than 2 counters"):
-        formats.read(Wanted(SAMPLES / "iostat.json"))
-
-
-def test_a_quote_without_its_end_is_refused_in_a_line(tmp_path):
-    file = tmp_path / "file"
+def test_a_row_that_is_cut_within_a_quote_is_left_out(tmp_path):
     begun = '"(PDH-CSV 4.0) (UTC)(0)","\\\\M\\% C2 Time"\n"10/29/2017 01:59:44.562","88.3"\n'
-    file.write_text(f'{begun}"10/29/2017 01:59:59.562","93.7\n')
-    with pytest.raises(StallmarkError, match="cannot be read") as refused:
-        formats.read(Wanted(file))
-    assert "\n" not in str(refused.value)
+    measured = formats.read(Wanted(written(tmp_path, f'{begun}"10/29/2017 01:59:59.562","93.7\n')))[1]
+    assert len(measured.stamps) == 1 and measured.notes == ["rows with too few or too many values: 1"]
+
+
+IMPORTED = Path(__file__).parents[1] / "imports/samples"
+
+
+def test_text_of_iostat_is_read_as_its_json_is():
+    """Of the same machine at the same time; the text has CPU times as well."""
+    (format, text), (_, objects) = (formats.read(Wanted(IMPORTED / f"iostat.{end}")) for end in ("txt", "json"))
+    assert (format, text.host, len(text.stamps)) == ("iostat", objects.host, len(objects.stamps))
+    units = {(one.counter, one.instance): one.unit for one in text.series}
+    for one in objects.series:
+        assert units[one.counter, one.instance] == one.unit
+    assert units["avg-cpu idle", ""] == "%" and units["r_await", "vda"] == "ms"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("# hostname;interval;timestamp;DEV;tps\nh;600;2026-03-02 00:10:01 UTC;sda;1\n", "`sadf -j "),
+        ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "holds totals of Prometheus"),
+    ],
+)
+def test_what_has_another_form_is_refused_with_it(tmp_path, content, words):
+    with pytest.raises(StallmarkError, match=words):
+        formats.read(Wanted(written(tmp_path, content)))
 
 
 WHOLE = [path.read_bytes() for path in sorted(SAMPLES.iterdir()) if path.suffix != ".md"]
@@ -298,7 +303,7 @@ def test_what_is_cut_or_damaged_is_read_or_refused_in_a_sentence(tmp_path_factor
     file.write_bytes(damaged[:place] + noise + damaged[place + gone :])
     try:
         measured = formats.read(Wanted(file))[1]
-        align(measured, Wanted(file), "UTC", 0.0, [Span(0, 4e9)])
+        align(measured.stamps, measured.file, "UTC", 0.0, [Span(0, 4e9)])
     except StallmarkError as error:
         assert "\n" not in str(error)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.times import (
+from stallmark.record.formats.dates import (
     DAY_FIRST,
     MONTH_FIRST,
     YEAR_FIRST,

@@ -90,7 +90,7 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
         (answer(({"__name__": "up"}, [1, 1])), "no two points"),
         (answer((disk("reads_completed"), [1])), "no two points"),
         (answer(*((disk("reads_completed", instance=at), [1, 2]) for at in ("a:1", "b:1"))), "a:1 and b:1"),
-        (answer((disk("reads_completed"), [1, "x"])), "no number"),
+        (answer((disk("reads_completed"), [1, "x"])), "not a number"),
         ('{"status":"error","errorType":"bad_data","error":"parse error"}', "parse error"),
         ('{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2"]}]}}', "query_range"),
         ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "no two points"),

@@ -17,10 +17,10 @@ MOMENTS = [Moment(1772445600.0 + 15 * n, {"sda": (n * 30.0,) * 6, "sdb": (n * 60
 WHOLE = [
     writer(MOMENTS).encode()
     for writer in (
-        recorders.iostat_text, recorders.iostat_json, recorders.sadf_rows, recorders.perfmon_csv,
-        recorders.prometheus_json, recorders.prometheus_rows, recorders.grafana_columns,
+        recorders.iostat_text, recorders.iostat_json, recorders.sadf_json, recorders.perfmon_csv,
+        recorders.prometheus_json, recorders.open_csv,
     )
-] + [(SAMPLES / name).read_bytes() for name in ("sar.txt", "sadf.json")]  # fmt: skip
+] + [(SAMPLES / "sadf.json").read_bytes()]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ WHOLE = [
         (b"", "is empty"),
         (b" \r\n\r\n", "is empty"),
         (b"MZ\0\0\0binary", "is no text"),
-        (b"hello\nworld\n", "no format known"),
+        (b"hello\nworld\n", "No column of .* holds times: it takes"),
         (b"{}", "no format known"),
-        (b'{"sysstat": {"hosts": []}}', "no times"),
+        (b'{"sysstat": {"hosts": []}}', "no samples"),
         (b"Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n\nDevice r/s\nsda 1.00\n", "-t"),
-        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "ISO 8601"),
+        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "`sadf -j .* > sa02.json`"),
         (b'"(PDH-CSV 4.0) (UTC)(0)"\r\n"03/02/2026 10:00:00.000"\r\n', "no counter"),
         (b'"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\r\n"03/02/2026 10:00:00.000","1"\r\n', "no counter"),
         (WHOLE[0][:500], "Two samples"),
@@ -52,21 +52,21 @@ def test_files_that_cannot_be_opened_and_folders_that_are_there(import_texts, tm
         import_texts(tmp_path)
     (tmp_path / "there").mkdir()
     with pytest.raises(StallmarkError, match="there already"):
-        import_profile([SAMPLES / "sadf.csv"], tmp_path / "there", Wanted())
+        import_profile([SAMPLES / "sadf.json"], tmp_path / "there", Wanted())
     with pytest.raises(StallmarkError, match="no file"):
         import_profile([], tmp_path / "new", Wanted())
 
 
 def test_local_times_need_a_zone_and_double_meanings_an_order(import_texts):
     with pytest.raises(StallmarkError, match="--timezone"):
-        import_texts(SAMPLES / "sar.txt", dates="month-first")
+        import_texts(SAMPLES / "iostat.txt", dates="month-first")
     text = (SAMPLES / "iostat.txt").read_text().replace("11/24/26", "11/04/26")
     with pytest.raises(StallmarkError, match="--dates"):
         import_texts(text, zone="UTC")
     with pytest.raises(StallmarkError, match="not day-first"):
         import_texts(SAMPLES / "iostat.txt", zone="UTC", dates="day-first")
     with pytest.raises(StallmarkError, match="no time zone"):
-        import_texts(SAMPLES / "sar.txt", zone="Mars/Olympus", dates="month-first")
+        import_texts(SAMPLES / "iostat.txt", zone="Mars/Olympus", dates="month-first")
 
 
 @settings(max_examples=150, deadline=None)
@@ -92,10 +92,7 @@ REPORT = "03/02/2026 10:00:01 AM\nDevice r/s\nsda 1.00\n\n"
         ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + ONE_LINE, "a line of more than 16,777,216"),
         ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "2026-03-02T10:00:00Z", ' + ONE_LINE, "is damaged"),
         ("Device r/s\n" + "".join(f"sd{number} 1.00\n" for number in range(2001)), "over 2,000 devices"),
-        (
-            "\n".join(["__name__,device,timestamp,value", *(f"a,{n},1772445600,1" for n in range(20_002))]),
-            "20,000 series",
-        ),
+        (recorders.prometheus_series(20_002), "20,000 series"),
     ],
     ids=["line", "object", "devices", "series"],
 )
@@ -117,3 +114,20 @@ def test_hostile_names_of_devices_are_names(import_texts, name):
     moments = [Moment(one.at, {name: one.devices["sda"]}) for one in MOMENTS]
     found = import_texts(recorders.prometheus_json(moments))
     assert sum(found.io("reads")) == 120
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n\n12:00:01 AM     CPU      %usr     %idle\n"
+        "12:10:01 AM     all      1.00     99.00\n",
+        "[root@db01 ~]# sar -d 2 222\nLinux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n\n"
+        "06:24:52 PM       DEV       tps     rkB/s\n06:24:54 PM       sda     24.50     10.00\n",
+        "Linux 3.10.0 (db01) \t2026年03月02日 \t_x86_64_\t(8 CPU)\n\n00时00分01秒       DEV       tps  rd_sec/s\n",
+        "# hostname;interval;timestamp;DEV;tps;rkB/s\ndb01;600;2026-03-02 00:10:01 CET;sda;10.00;100.00\n",
+        "db01;600;2026-03-02 00:10:01 UTC;sda;10.00;100.00\n",
+    ],
+)
+def test_text_of_sar_is_refused_with_the_command_that_writes_json(import_texts, text):
+    with pytest.raises(StallmarkError, match=r"text of sar.*: write .* as JSON, as in `sadf -j "):
+        import_texts(text)

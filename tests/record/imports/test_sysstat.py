@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.recorders import Moment, iostat_text, sadf_rows
+from tests.support.recorders import Moment, iostat_text, sadf, sadf_json
 
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import FileClass
@@ -45,16 +45,13 @@ def test_a_real_file_with_its_own_offset_needs_no_zone(import_texts):
     assert import_texts(SAMPLES / "iostat_z.txt").ends() == ["24 00:00:42"]
 
 
-def test_all_forms_of_a_real_recording_of_sar_agree(import_texts):
-    text = import_texts(SAMPLES / "sar.txt", zone="UTC", dates="month-first")
-    rows, objects = import_texts(SAMPLES / "sadf.csv"), import_texts(SAMPLES / "sadf.json")
-    for column in ("reads", "writes", "read_bytes", "write_bytes"):
-        assert text.io(column) == pytest.approx(objects.io(column))
-        assert text.io(column) == pytest.approx(rows.io(column))
-    assert text.io("reads") == pytest.approx([2 * 1452.5, 2 * 400.5, 2 * 629.85, 2 * 294.53])
-    assert text.io("read_stall_ms") == [None] * 4 and "disk counters" in text.manifest.missing
-    assert text.server("cpu_s") == pytest.approx(objects.server("cpu_s"))
-    assert rows.intervals.server.num_rows == 0  # sadf -d does not say how many cores there are
+def test_a_real_recording_of_sar(import_texts):
+    found = import_texts(SAMPLES / "sadf.json")
+    assert (found.manifest.source, found.manifest.server.cores, found.manifest.server.name) == ("sar", 2, "vm")
+    assert found.io("reads") == pytest.approx([2 * 1452.5, 2 * 400.5, 2 * 629.85, 2 * 294.53])
+    assert found.io("read_bytes")[:2] == pytest.approx([30012 * 1024, 6688 * 1024])
+    assert found.io("read_stall_ms") == [None] * 4 and "disk counters" in found.manifest.missing
+    assert found.server("cpu_s") == pytest.approx([4.0, 4.0, 4.0, 3.99], abs=0.1)
 
 
 def test_the_share_of_the_cores_that_worked_is_cpu_time(import_texts):
@@ -168,91 +165,64 @@ def test_two_files_in_any_order_are_one_profile_and_a_shared_time_counts_once(im
     found = import_texts(second, first)
     assert sum(found.io("reads")) == pytest.approx(7 * 31, abs=0.01 * 105) and not found.manifest.gaps
     with pytest.raises(StallmarkError, match="import each alone"):
-        import_texts(first, sadf_rows(whole))
+        import_texts(first, sadf_json(whole))
 
 
-SAR = """Linux 6.1.0 (sql01) \t2026-03-02 \t_x86_64_\t(4 CPU)
-
-23:40:01          CPU     %user     %nice   %system   %iowait    %steal     %idle
-23:50:01          all     10.00      0.00     10.00      5.00      0.00     75.00
-23:50:01            0     99.00      0.00      0.00      0.00      0.00      1.00
-00:00:01          all     20.00      0.00     10.00      5.00      0.00     65.00
-Average:          all     15.00      0.00     10.00      5.00      0.00     70.00
-
-23:40:01          DEV       tps     rkB/s     wkB/s   areq-sz    aqu-sz     await     %util
-23:50:01          sda     10.00    100.00     50.00     15.00      0.10      1.00      1.00
-23:50:01          sdb      1.00     10.00      5.00     15.00      0.10      1.00      1.00
-00:00:01          sda     20.00    200.00     50.00     15.00      0.10      1.00      1.00
-00:00:01          sdb      2.00     20.00      5.00     15.00      0.10      1.00      1.00
-Average:          sda     15.00    150.00     50.00     15.00      0.10      1.00      1.00
-"""
+def sample(time: str, interval: int = 600, **activities) -> dict:
+    return {"timestamp": {"date": "2026-03-02", "time": time, "utc": 1, "interval": interval}, **activities}
 
 
-def test_sar_goes_on_after_midnight_and_each_activity_begins_again(import_texts):
-    found = import_texts(SAR, zone="+01:00")
-    assert found.ends() == ["02 22:50:01", "02 23:00:01"]
-    assert found.io("read_bytes") == [110 * 600 * 1024, 220 * 600 * 1024]
-    assert found.server("cpu_s") == pytest.approx([0.2 * 4 * 600, 0.3 * 4 * 600])
-    assert found.io("reads") == [None, None]
+def disk(name: str, read_kb: float, written_kb: float = 5.0) -> dict:
+    return {"disk-device": name, "tps": 9.0, "rkB": read_kb, "wkB": written_kb, "await": 1.0}
+
+
+CPU = {"user": 10.0, "nice": 0.0, "system": 10.0, "iowait": 5.0, "steal": 0.0, "idle": 75.0}
+
+
+def test_activities_of_sar_add_up_over_disks_and_cores(import_texts):
+    cpus = [{"cpu": "all", **CPU}, {"cpu": "0", **CPU, "user": 99.0, "idle": 0.0}]
+    times = ("23:50:01", "23:55:01")
+    found = import_texts(
+        sadf([sample(time, 300, disk=[disk("sda", 100), disk("sdb", 10)], **{"cpu-load": cpus}) for time in times], 4)
+    )
+    assert found.ends() == ["02 23:50:01", "02 23:55:01"]
+    assert found.io("read_bytes") == [110 * 300 * 1024] * 2 and found.io("reads") == [None, None]
+    assert found.server("cpu_s") == pytest.approx([0.2 * 4 * 300] * 2)
 
 
 def test_two_recordings_of_sar_of_one_time_complete_each_other(import_texts):
-    head, _, disks = SAR.partition("23:40:01          DEV")
-    found = import_texts(head, SAR.splitlines()[0] + "\n\n23:40:01          DEV" + disks, zone="UTC")
+    times = ("10:00:01", "10:10:01")
+    cpu = [sample(time, **{"cpu-load": [{"cpu": "all", **CPU}]}) for time in times]
+    found = import_texts(sadf(cpu), sadf([sample(time, disk=[disk("sda", 100)]) for time in times]))
     assert found.intervals.server.num_rows == found.intervals.file_io.num_rows == 2
 
 
-def test_a_restart_is_said_and_the_time_before_it_is_not_seen(import_texts):
-    text = (
-        "Linux 6.1.0 (sql01) \t2026-03-02 \t_x86_64_\t(4 CPU)\n\n"
-        "10:00:01          tps      rtps      wtps   bread/s   bwrtn/s\n"
-        "10:10:01        30.00     10.00     20.00     80.00    160.00\n"
-        "10:20:01        30.00     10.00     20.00     80.00    160.00\n\n"
-        "10:27:31     LINUX RESTART\t(4 CPU)\n\n"
-        "10:30:01          tps      rtps      wtps   bread/s   bwrtn/s\n"
-        "10:40:01        60.00     20.00     40.00     80.00    160.00\n"
-        "10:50:01        60.00     20.00     40.00     80.00    160.00\n"
-    )
-    found = import_texts(text, zone="UTC")
-    assert found.io("reads") == [6000, 6000, 12000, 12000]
-    assert [gap.reason for gap in found.manifest.gaps] == ["the machine was restarted"]
-    assert found.io("write_bytes")[0] == 160 * 512 * 600
-
-
-def test_rows_of_sadf_say_how_long_they_are(import_texts):
-    text = (
-        "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s;areq-sz;aqu-sz;await;%util\n"
-        "sql01;600;2026-03-02 10:10:01 UTC;sda;1.00;10.00;5.00;1.0;0.0;0.0;0.0\n"
-        "sql01;599;2026-03-02 10:20:01 UTC;sda;1.00;20.00;5.00;1.0;0.0;0.0;0.0\n"
-        "sql01;-1;2026-03-02 10:25:00 UTC;LINUX-RESTART\t(16 CPU)\n"
-        "sql01;300;2026-03-02 10:30:01 UTC;sda;1.00;30.00;5.00;1.0;0.0;0.0;0.0\n"
-        "sql01;-1;2026-03-02 10:30:01 UTC;COM somebody was here\n"
-    )
-    found = import_texts(text)
+def test_a_restart_is_a_gap_and_samples_say_how_long_they_are(import_texts):
+    samples = [
+        sample(time, seconds, disk=[disk("sda", kib)])
+        for time, seconds, kib in (("10:10:01", 600, 10), ("10:20:01", 599, 20), ("10:30:01", 300, 30))
+    ]
+    text = sadf(samples).removesuffix("]}]}}")
+    found = import_texts(text + '], "restarts": [{"boot": {"date": "2026-03-02", "time": "10:25:00", "utc": 1}}]}]}}')
     assert found.io("read_bytes") == [10 * 600 * 1024, 20 * 600 * 1024, 30 * 300 * 1024]
     assert [gap.reason for gap in found.manifest.gaps] == ["the machine was restarted"]
-    assert found.manifest.server.cores == 16
 
 
-@pytest.mark.parametrize("name", ["sadf.json", "sadf.csv", "sar.txt"])
 @pytest.mark.parametrize("device", ["vda", "VDA", "/dev/vda"])
-def test_a_machine_of_one_disk_keeps_its_ios_where_it_is_said_what_that_holds(import_texts, name, device):
+def test_a_machine_of_one_disk_keeps_its_ios_where_it_is_said_what_that_holds(import_texts, device):
     """By device sar does not tell reads from writes; of all disks together (-b) it does."""
-    options = {"zone": "UTC", "dates": "month-first"} if name == "sar.txt" else {}
-    without = import_texts(SAMPLES / name, **options)
-    found = import_texts(SAMPLES / name, **options, classes={device: FileClass.DATA})
+    without = import_texts(SAMPLES / "sadf.json")
+    found = import_texts(SAMPLES / "sadf.json", classes={device: FileClass.DATA})
     for column in ("reads", "writes", "read_bytes", "write_bytes"):
         assert found.io(column, "data") == pytest.approx(without.io(column)) and found.io(column) == []
     assert "left out" not in "".join(found.manifest.notes)
 
 
-TWO_DISKS = (
-    "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s\n"
-    "sql01;600;2026-03-02 10:10:00 UTC;{0};30.00;10.00;5.00\n"
-    "sql01;600;2026-03-02 10:10:00 UTC;{1};12.00;10.00;5.00\n"
-    "# hostname;interval;timestamp;tps;rtps;wtps;bread/s;bwrtn/s\n"
-    "sql01;600;2026-03-02 10:10:00 UTC;42.00;20.00;22.00;40.00;20.00\n"
-)
+OF_ALL = {"tps": 42.0, "io-reads": {"rtps": 20.0, "bread": 40.0}, "io-writes": {"wtps": 22.0, "bwrtn": 20.0}}
+
+
+def two_disks(*devices: str) -> str:
+    return sadf([sample("10:10:00", disk=[disk(name, 10) for name in devices], io=OF_ALL)])
 
 
 @pytest.mark.parametrize(
@@ -268,27 +238,23 @@ TWO_DISKS = (
     ],
 )
 def test_ios_of_all_disks_belong_to_a_class_only_if_all_disks_do(import_texts, devices, classes, reads):
-    text = TWO_DISKS.format(*devices)
-    found = import_texts(text, classes={name: FileClass(held) for name, held in classes.items()})
+    found = import_texts(two_disks(*devices), classes={name: FileClass(held) for name, held in classes.items()})
     assert {held: found.io("reads", held) for held in reads} == reads and found.io("reads") == []
     left_out = any("left out: not all" in note for note in found.manifest.notes)
     assert left_out == all(counts in ([None], []) for counts in reads.values())
 
 
 def test_the_activities_of_sar_may_be_in_files_of_their_own(import_texts):
-    disks, _, of_all = TWO_DISKS.format("sda", "sdb").partition("# hostname;interval;timestamp;tps")
+    texts = (sadf([sample("10:10:00", disk=[disk("sda", 10), disk("sdb", 10)])]), sadf([sample("10:10:00", io=OF_ALL)]))
     classes = {"sda": FileClass.DATA, "sdb": FileClass.DATA}
-    for texts in (
-        (disks, "# hostname;interval;timestamp;tps" + of_all),
-        ("# hostname;interval;timestamp;tps" + of_all, disks),
-    ):
-        found = import_texts(*texts, classes=classes)
+    for files in (texts, texts[::-1]):
+        found = import_texts(*files, classes=classes)
         assert (found.io("reads", "data"), found.io("read_bytes", "data")) == ([12_000], [20 * 1024 * 600])
 
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(import_texts):
     with pytest.raises(StallmarkError, match="no device vdb: there is vda"):
         import_texts(SAMPLES / "sadf.json", classes={"vda": FileClass.DATA, "vdb": FileClass.LOG})
-    text = TWO_DISKS.format("dev253-0", "dev253-16")
+    text = two_disks("dev253-0", "dev253-16")
     with pytest.raises(StallmarkError, match="there is dev253-0, dev253-16: name it by its numbers, or record with -p"):
         import_texts(text, classes={"vda": FileClass.DATA})

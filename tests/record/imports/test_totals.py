@@ -74,9 +74,9 @@ def rounding(moments: list[Moment], column: str) -> float:
 
 
 Writer = Callable[[list[Moment]], str]
-ROUNDED: list[Writer] = [recorders.iostat_text, recorders.iostat_json, recorders.sadf_rows]
+ROUNDED: list[Writer] = [recorders.iostat_text, recorders.iostat_json, recorders.sadf_json]
 EXACT: list[Writer] = [
-    recorders.perfmon_csv, recorders.prometheus_json, recorders.prometheus_rows, recorders.grafana_columns,
+    recorders.perfmon_csv, recorders.prometheus_json, recorders.open_csv,
 ]  # fmt: skip
 
 
@@ -85,7 +85,7 @@ EXACT: list[Writer] = [
 @given(moments=histories())
 def test_counts_are_the_differences_of_the_counters(writer, moments):
     found = imported(writer(moments))
-    columns = ["read_bytes", "write_bytes"] if writer is recorders.sadf_rows else IO
+    columns = ["read_bytes", "write_bytes"] if writer is recorders.sadf_json else IO
     for column in columns:
         allowed = rounding(moments, column) if writer in ROUNDED else 1e-6 * rise(moments, column) + 1e-3
         assert total(found, column) == pytest.approx(rise(moments, column), abs=allowed)

@@ -21,6 +21,7 @@ IMPORT = (
         ("iostat", 1.0, IMPORT.format("iostat", 1)),
         ("sar", 600.0, IMPORT.format("sar", 600)),
         ("prometheus", 0.5, IMPORT.format("Prometheus", 0.5)),
+        ("csv", 60.0, IMPORT.format("Another tool", 60)),
     ],
 )
 def test_a_profile_says_how_its_figures_came_about(source, interval_s, says):

@@ -24,7 +24,7 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.sql import text as constant
-from stallmark.engines.mssql.view_rights import DEFINITION, PERFORMANCE, refused_right, rights_for
+from stallmark.engines.mssql.view_rights import refused_right, required_right
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.record.rows import Rows
 
@@ -161,10 +161,8 @@ class MssqlCollector(Collector):
 
     @property
     def permission(self) -> str:
-        """The permission that a login needs for it: that of its first view that refuses a login without one. The views
-        that want VIEW ANY DEFINITION show less instead."""
-        rights = (right for right in rights_for(self.sql) if right is not DEFINITION)
-        return next(rights, PERFORMANCE).name(self.engine)
+        """The permission that a login needs for it."""
+        return required_right(self.sql, self.engine)
 
     def unavailable(self) -> str | None:
         if why := self.not_here():

@@ -14,7 +14,7 @@ from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.processes import kill
-from stallmark.record.imports.recording import finite_or_none
+from stallmark.record.formats.sample import finite_or_none
 from stallmark.record.schema import column
 
 _COUNTERS = {

@@ -9,7 +9,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import Backup, BackupOptions, Folders
 from stallmark.engines.mssql import lock, sql
 from stallmark.engines.mssql.journal import Journal
-from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.server import SQL_SERVER_2022, SQL_SERVER_2025, Server
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 from stallmark.format import size
 
@@ -18,6 +18,9 @@ LABEL_PART = 255  # characters that a description holds; a label may fill two
 
 NOT_THERE = "3201"  # the backup file cannot be opened
 SINGLE_USER = "SINGLE_USER"
+
+ALGORITHMS = {"ms_xpress": SQL_SERVER_2022, "qat_deflate": SQL_SERVER_2022, "zstd": SQL_SERVER_2025}
+"""Algorithms of compression, and the first version that has each (BACKUP (Transact-SQL), Microsoft)."""
 
 _STATE = "SELECT state_desc, user_access_desc, is_auto_close_on FROM sys.databases WHERE name = ?"
 
@@ -39,6 +42,9 @@ class MssqlBackup(Backup):
             return f"{server.identity().product} has no BACKUP: use `reset: continue`"
         if why := server.service.why_no_restore:
             return why
+        algorithm = self.options.compression
+        if algorithm in ALGORITHMS and not server.has_version(ALGORITHMS[algorithm]):
+            return f"{server.identity()} compresses no backup by {algorithm}: use `compression: on`"
         if missing := [name for name, has in self._asked("rights_restore") if not has]:
             return (
                 f"to back up and restore the database this login needs {', '.join(missing)} as well: have that "
@@ -229,7 +235,9 @@ class MssqlBackup(Backup):
 
     @property
     def _compression(self) -> str:
-        return {None: "", True: ", COMPRESSION", False: ", NO_COMPRESSION"}[self.options.compression]
+        plain = {"": "", "on": ", COMPRESSION", "off": ", NO_COMPRESSION"}
+        chosen = self.options.compression or ""
+        return plain[chosen] if chosen in plain else f", COMPRESSION (ALGORITHM = {chosen.upper()})"
 
     @property
     def _buffers(self) -> str:

@@ -9,24 +9,51 @@ _BY_NUMBER = {
     1222: ErrorClass.LOCK_TIMEOUT,
     3960: ErrorClass.SERIALIZATION,
     3961: ErrorClass.SERIALIZATION,
-    41302: ErrorClass.SERIALIZATION,  # memory-optimised tables
+    41301: ErrorClass.SERIALIZATION,  # memory-optimised tables: depends on a transaction that was aborted
+    41302: ErrorClass.SERIALIZATION,
     41305: ErrorClass.SERIALIZATION,
     41325: ErrorClass.SERIALIZATION,
+    41839: ErrorClass.SERIALIZATION,  # too many such dependencies
     845: ErrorClass.TIMEOUT,  # waiting for a page's latch
+    8628: ErrorClass.TIMEOUT,  # waiting to be compiled
     8645: ErrorClass.TIMEOUT,  # waiting for a memory grant
     1101: ErrorClass.OUT_OF_SPACE,
+    1104: ErrorClass.OUT_OF_SPACE,  # tempdb, for what a query spills
     1105: ErrorClass.OUT_OF_SPACE,
+    1121: ErrorClass.OUT_OF_SPACE,
+    1132: ErrorClass.OUT_OF_SPACE,  # Azure: the elastic pool
+    1133: ErrorClass.OUT_OF_SPACE,  # Azure: the managed instance
+    1136: ErrorClass.OUT_OF_SPACE,  # Azure: tempdb
     1138: ErrorClass.OUT_OF_SPACE,  # the workload group may have no more of tempdb
+    3907: ErrorClass.OUT_OF_SPACE,  # row versions that are kept in the database, as the next
+    3911: ErrorClass.OUT_OF_SPACE,
+    3958: ErrorClass.OUT_OF_SPACE,  # row versions that are kept in tempdb, as the next
+    3966: ErrorClass.OUT_OF_SPACE,
     9002: ErrorClass.OUT_OF_SPACE,
+    40544: ErrorClass.OUT_OF_SPACE,  # Azure: the size of the database
+    40551: ErrorClass.OUT_OF_SPACE,  # Azure: the session ends for what it has of tempdb
+    40552: ErrorClass.OUT_OF_SPACE,  # Azure: the session ends for what it has of the log
+    41822: ErrorClass.OUT_OF_SPACE,  # for the checkpoint of memory-optimised tables
     823: ErrorClass.STORAGE,
     824: ErrorClass.STORAGE,
     605: ErrorClass.STORAGE,  # a page of another object was read
+    610: ErrorClass.STORAGE,  # a page's header is not valid
+    822: ErrorClass.STORAGE,  # no read or write could be started
     825: ErrorClass.STORAGE,
     829: ErrorClass.STORAGE,  # a page that a restore is to bring
     832: ErrorClass.STORAGE,  # a page changed in memory
+    926: ErrorClass.STORAGE,  # the database is suspect
+    1102: ErrorClass.STORAGE,  # an allocation map is wrong
+    3864: ErrorClass.STORAGE,  # no entry of an index in the catalogue
+    3908: ErrorClass.STORAGE,  # the database is damaged
+    5159: ErrorClass.STORAGE,  # an error of the operating system on a file
+    5180: ErrorClass.STORAGE,  # a page points to a file that is not there
     5242: ErrorClass.STORAGE,  # an inconsistency, as the next
     5243: ErrorClass.STORAGE,
+    8646: ErrorClass.STORAGE,  # an index does not fit its table, as 9100
     9001: ErrorClass.STORAGE,
+    9004: ErrorClass.STORAGE,  # a record of the log
+    9100: ErrorClass.STORAGE,
     701: ErrorClass.OUT_OF_MEMORY,
     802: ErrorClass.OUT_OF_MEMORY,  # no page of the buffer pool
     1204: ErrorClass.OUT_OF_MEMORY,  # for another lock
@@ -34,13 +61,20 @@ _BY_NUMBER = {
     8657: ErrorClass.OUT_OF_MEMORY,
     8902: ErrorClass.OUT_OF_MEMORY,  # in DBCC
     17803: ErrorClass.OUT_OF_MEMORY,  # for another session
+    40553: ErrorClass.OUT_OF_MEMORY,  # Azure: the session ends for its memory
+    41805: ErrorClass.OUT_OF_MEMORY,  # for memory-optimised tables, as the next
+    41823: ErrorClass.OUT_OF_MEMORY,
+    41840: ErrorClass.OUT_OF_MEMORY,
+    8642: ErrorClass.RESOURCE_LIMIT,  # no threads for a parallel query
     10928: ErrorClass.RESOURCE_LIMIT,  # Azure: workers or sessions of the database, as the next
     10929: ErrorClass.RESOURCE_LIMIT,
     10936: ErrorClass.RESOURCE_LIMIT,  # of the elastic pool
+    40550: ErrorClass.RESOURCE_LIMIT,  # Azure: the session ends for its locks
     64: ErrorClass.CONNECTION_LOST,  # Windows: the network name is gone
     121: ErrorClass.CONNECTION_LOST,  # Windows: the semaphore timeout
     233: ErrorClass.CONNECTION_LOST,
     596: ErrorClass.CONNECTION_LOST,  # the session was killed
+    1219: ErrorClass.CONNECTION_LOST,  # the session had to give way to a DDL statement
     6005: ErrorClass.CONNECTION_LOST,  # shutdown in progress
     10053: ErrorClass.CONNECTION_LOST,
     10054: ErrorClass.CONNECTION_LOST,
@@ -51,9 +85,14 @@ _BY_NUMBER = {
 }
 # Refused before anything was done, as by a replica that is not the primary any more: another login finds the primary.
 _REFUSED_HERE = {
+    921: ErrorClass.CONNECTION_LOST,  # not recovered yet, as the next
+    922: ErrorClass.CONNECTION_LOST,
+    952: ErrorClass.CONNECTION_LOST,  # between two states
+    954: ErrorClass.CONNECTION_LOST,  # a mirror
     976: ErrorClass.CONNECTION_LOST,  # a secondary that nobody may read
     978: ErrorClass.CONNECTION_LOST,  # a secondary for those alone who only read
     983: ErrorClass.CONNECTION_LOST,  # neither primary nor secondary: it is failing over
+    988: ErrorClass.CONNECTION_LOST,  # no quorum
     3906: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary
     40501: ErrorClass.CONNECTION_LOST,  # Azure: too busy
 }

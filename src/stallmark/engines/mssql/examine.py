@@ -8,7 +8,7 @@ from stallmark.engines.examined import Examined
 from stallmark.engines.mssql import auto_close, bulk_probe, compatibility, tempdb
 from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2025, STANDARD, Server
 from stallmark.engines.mssql.service import BOX
-from stallmark.engines.mssql.view_rights import DEFINITION, ERROR_LOG, IN_DATABASE, PERFORMANCE, SECURITY
+from stallmark.engines.mssql.view_rights import ERROR_LOG, FILES, IN_DATABASE, PERFORMANCE, SECURITY, Right
 from stallmark.errors import CallFailed
 
 _WITHOUT = {
@@ -16,7 +16,7 @@ _WITHOUT = {
     IN_DATABASE: "neither Query Store nor waits for rows can be read",
     SECURITY: "it is not recorded whether files grow without being zeroed first",
     ERROR_LOG: "the error log is not watched for errors of the storage",
-    DEFINITION: "files are known by number and not by name",
+    FILES: "files are known by number and not by name",
 }
 """The consequence of each missing right of a view. Rights of one name before 2022 are told by the first. The abilities
 say what else a run needs."""
@@ -26,6 +26,9 @@ _ISOLATION = "SET TRANSACTION ISOLATION LEVEL {isolation}; SET TRANSACTION ISOLA
 
 _RECOVERY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Recovery') AS nvarchar(60))"
 UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
+# A view that "SQL Database Basic, S0, and S1 service objectives, and databases in elastic pools" show to a role alone.
+_STATE_OF_SERVER = "SELECT COUNT_BIG(*) FROM sys.dm_os_sys_info"
+_ROLE = "##MS_ServerStateReader##"
 
 
 def examine(server: Server) -> Iterator[Examined]:
@@ -115,10 +118,28 @@ def _rights(server: Server) -> Iterator[Examined]:
     for right, has in granted.items():
         if not has:
             yield _missing_right(server, right)
+    if server.is_azure_database:
+        yield from _role(server)
     if low := compatibility.too_low(server):
         yield Examined("compatibility level", "missing", low)
     if updateability == "READ_ONLY":
         yield Examined("database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another.")
+
+
+def _role(server: Server) -> Iterator[Examined]:
+    """Yield the role that this tier of Azure SQL Database wants for the server's state, if the login lacks it."""
+    try:
+        server.query(_STATE_OF_SERVER)
+    except CallFailed as refused:
+        if "VIEW SERVER" not in refused.message:  # the refusal of the other tiers names a right in the database
+            return
+        yield Examined(
+            _ROLE,
+            "limited",
+            f"in this service tier only the role {_ROLE} sees the server's state, so counters, memory and statements "
+            f"cannot be measured: let the server's administrator run, in master, ALTER SERVER ROLE {_ROLE} ADD MEMBER "
+            "its login.",
+        )
 
 
 def _missing_right(server: Server, right: str) -> Examined:
@@ -137,17 +158,23 @@ def _granted(server: Server) -> dict[str, int]:
     if server.is_azure_database:
         sql = sql_file.read(__package__, "rights_azure")
     else:
-        names = dict.fromkeys(right.name(server) for right in _WITHOUT if right is not DEFINITION)
-        sql = sql_file.read(__package__, "rights").format(states=",\n       ".join(map(_question, names)))
+        questions = {right.name(server): _question(server, right) for right in _WITHOUT}
+        sql = sql_file.read(__package__, "rights").format(states=",\n       ".join(questions.values()))
     with server.cursor() as cursor:
         row = cursor.execute(sql).fetchone()
         return dict(zip((column[0] for column in cursor.description), row, strict=True))
 
 
-def _question(right: str) -> str:
+def _question(server: Server, right: Right) -> str:
+    """Return the expression that tells whether this login has a right, or another one that does as well."""
+    asked = " | ".join(map(_has, right.names(server)))
+    return f"{asked} AS [{right.name(server)}]"
+
+
+def _has(name: str) -> str:
     """Return the expression that tells whether this login has a right on the server, or in the database."""
-    securable = "QUOTENAME(DB_NAME()), 'DATABASE'" if " DATABASE " in right else "NULL, NULL"
-    return f"HAS_PERMS_BY_NAME({securable}, '{right}') AS [{right}]"
+    securable = "QUOTENAME(DB_NAME()), 'DATABASE'" if name.startswith("VIEW DATABASE ") else "NULL, NULL"
+    return f"HAS_PERMS_BY_NAME({securable}, '{name}')"
 
 
 def limits(edition: int, major: int, name: str) -> str | None:

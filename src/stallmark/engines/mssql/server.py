@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -44,13 +44,17 @@ _MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS ma
 
 
 class Server:
-    """A database on a server named by URL; see `address` for how it is written. No connection is kept."""
+    """A database on a server named by URL; see `address` for how it is written.
+
+    Each statement logs in by itself, except within `few_logins`.
+    """
 
     def __init__(self, url: str):
         self.address = Address.parse(url)
         self.driver = find_driver()
         self.loaded_driver = ""  # file and version, from the first connection on
         self._was_reached = False  # by the last login
+        self._idle: dict[str, Any] | None = None  # connections by application, within `few_logins`
 
     def on_database(self, name: str) -> Self:
         """Return the same server and login, in another database."""
@@ -109,10 +113,37 @@ class Server:
         return None
 
     @contextmanager
-    def cursor(self, application: str = "stallmark-collector") -> Iterator[Any]:
+    def few_logins(self) -> Iterator[None]:
+        if self._idle is not None:
+            yield
+            return
+        idle: dict[str, Any] = {}
+        self._idle = idle
         try:
-            with closing(self.connect(application)) as connection:
-                yield connection.cursor()
+            yield
+        finally:
+            self._idle = None
+            for connection in idle.values():
+                with suppress(api().Error):  # it may have been cut meanwhile
+                    connection.close()
+
+    @contextmanager
+    def cursor(self, application: str = "stallmark-collector") -> Iterator[Any]:
+        idle = self._idle
+        try:
+            connection = idle.pop(application, None) if idle is not None else None
+            connection = connection or self.connect(application)
+            try:
+                cursor = connection.cursor()
+                yield cursor
+                if idle is not None:
+                    cursor.close()  # rows that nobody fetched would keep the connection busy
+            except BaseException:
+                idle = None  # nobody knows in which state an error leaves its session
+                raise
+            finally:
+                if idle is None or idle.setdefault(application, connection) is not connection:
+                    connection.close()
         except api().Error as error:
             raise failed(error) from error
 

@@ -70,7 +70,7 @@ RDS = Service(
     ),
     why_no_backup="Amazon RDS gives nobody the right BACKUP DATABASE",
     why_no_tempdb="Amazon RDS puts tempdb's files where it wants them",
-    why_no_pool="Amazon RDS makes Resource Governor an option of the instance, and gives nobody CONTROL SERVER",
+    why_no_pool="Amazon RDS makes a pool by msdb.dbo.rds_create_resource_pool alone",
     has_sysadmin=False,
     event_memory_kib=4096,
     error_log="rdsadmin.dbo.rds_read_error_log",
@@ -87,7 +87,7 @@ MANAGED = Service(
     why_no_restore=(f"Azure SQL Managed Instance backs up to a URL and restores from one alone: {_RESTORED_BY_HAND}"),
     why_no_backup="Azure SQL makes its backups itself",
     why_no_placement=_AZURE_PLACES,
-    why_no_tempdb="Azure SQL Managed Instance has twelve data files of tempdb, and they cannot be changed",
+    why_no_tempdb=_AZURE_PLACES,
 )
 DATABASE = Service(
     "Azure SQL Database",

@@ -1,7 +1,9 @@
 """The right that each view wants of a login, by version.
 
-Most views stand here by Microsoft's general rule: performance for what shows load, security for what shows logins.
-SQL Server 2022 split VIEW SERVER STATE and VIEW DATABASE STATE so. Whoever has the old right has the new ones.
+From the Permissions of each view's page in MicrosoftDocs/sql-docs, as of August 2026 (most of commit 2666006c).
+SQL Server 2022 split VIEW SERVER STATE and VIEW DATABASE STATE into performance and security. Whoever has the old right
+has the new ones. One view has no page, dm_os_file_exists: it stands here by the general rule of "System dynamic
+management views and functions". Some pages of Query Store name the old right alone, and are here by the same rule.
 """
 
 import re
@@ -16,43 +18,55 @@ class Right:
     """A right by its name before 2022, and since."""
 
     old: str
+    """Empty if every login saw the view."""
     new: str
+    instead: tuple[str, ...] = ()
+    """Other rights, each of which does as well as the new one."""
 
     def name(self, server: Server) -> str:
         if server.is_azure_database:  # where nobody has a right on the server
             return "VIEW DATABASE STATE"
         return self.new if server.has_version(SQL_SERVER_2022) else self.old
 
+    def names(self, server: Server) -> tuple[str, ...]:
+        """Return the right's name, and those of the rights that do as well on this server."""
+        name = self.name(server)
+        return (name, *self.instead) if name == self.new else (name,)
+
 
 PERFORMANCE = Right("VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE")
+PERFORMANCE_SINCE_2022 = Right("", PERFORMANCE.new)
 SECURITY = Right("VIEW SERVER STATE", "VIEW SERVER SECURITY STATE")
 IN_DATABASE = Right("VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE")
-ERROR_LOG = Right("VIEW SERVER STATE", "VIEW ANY ERROR LOG")
+ERROR_LOG = Right("VIEW SERVER STATE", "VIEW ANY ERROR LOG", instead=(PERFORMANCE.new,))
 DEFINITION = Right("VIEW ANY DEFINITION", "VIEW ANY DEFINITION")
+FILES = Right("VIEW ANY DEFINITION", "VIEW ANY DEFINITION", instead=("ALTER ANY DATABASE", "CREATE ANY DATABASE"))
 
 _VIEWS = {
     PERFORMANCE: (
-        "configurations dm_db_file_space_usage dm_db_log_space_usage dm_db_wait_stats dm_exec_connections "
-        "dm_exec_procedure_stats dm_exec_query_plan dm_exec_query_plan_stats dm_exec_query_stats dm_exec_requests "
-        "dm_exec_session_wait_stats dm_exec_sessions dm_exec_sql_text dm_exec_text_query_plan "
-        "dm_hadr_availability_replica_states dm_hadr_database_replica_states dm_io_pending_io_requests "
-        "dm_io_virtual_file_stats dm_os_buffer_descriptors dm_os_buffer_pool_extension_configuration "
-        "dm_os_enumerate_fixed_drives dm_os_file_exists dm_os_host_info dm_os_performance_counters dm_os_ring_buffers "
-        "dm_os_schedulers dm_os_sys_info dm_os_volume_stats dm_os_wait_stats dm_resource_governor_configuration "
-        "dm_resource_governor_resource_pools dm_resource_governor_workload_groups dm_tran_locks dm_xe_session_targets "
-        "dm_xe_sessions fn_xe_file_target_read_file server_event_sessions"
+        "dm_db_file_space_usage dm_db_log_space_usage dm_exec_connections dm_exec_procedure_stats dm_exec_query_plan "
+        "dm_exec_query_plan_stats dm_exec_query_stats dm_exec_requests dm_exec_session_wait_stats dm_exec_sessions "
+        "dm_exec_sql_text dm_exec_text_query_plan dm_hadr_availability_replica_states dm_hadr_database_replica_states "
+        "dm_io_pending_io_requests dm_io_virtual_file_stats dm_os_buffer_descriptors "
+        "dm_os_buffer_pool_extension_configuration dm_os_enumerate_fixed_drives dm_os_file_exists "
+        "dm_os_performance_counters dm_os_ring_buffers dm_os_schedulers dm_os_sys_info dm_os_volume_stats "
+        "dm_os_wait_stats dm_resource_governor_configuration dm_resource_governor_resource_pools "
+        "dm_resource_governor_workload_groups dm_tran_locks dm_xe_session_targets dm_xe_sessions "
+        "fn_xe_file_target_read_file server_event_sessions"
     ),
+    PERFORMANCE_SINCE_2022: "configurations dm_os_host_info",
     SECURITY: "dm_server_services",
     IN_DATABASE: (
-        "database_automatic_tuning_options database_query_store_options dm_db_index_operational_stats "
+        "database_automatic_tuning_options database_query_store_options dm_db_index_operational_stats dm_db_wait_stats "
         "query_store_plan query_store_query query_store_replicas query_store_runtime_stats "
         "query_store_runtime_stats_interval query_store_wait_stats"
     ),
     ERROR_LOG: "sp_readerrorlog",
     DEFINITION: (
-        "availability_replicas master_files resource_governor_configuration resource_governor_resource_pools "
+        "availability_replicas resource_governor_configuration resource_governor_resource_pools "
         "resource_governor_workload_groups"
     ),
+    FILES: "master_files",
 }
 BY_VIEW = {view: right for right, views in _VIEWS.items() for view in views.split()}
 OPEN = frozenset(
@@ -64,13 +78,19 @@ OPEN = frozenset(
 )
 """Views that show everybody what is his own, our database and its objects among it."""
 
+_HIDING = (DEFINITION, FILES)
 _VIEW = re.compile(r"\bsys\.(\w+)")
 _STATE = re.compile(r"VIEW (?:SERVER|DATABASE) (?:PERFORMANCE|SECURITY) STATE")
 
 
-def rights_for(sql: str) -> list[Right]:
-    """Return the rights that the views of a query want, each once."""
-    return list(dict.fromkeys(BY_VIEW[view] for view in views(sql) if view in BY_VIEW))
+def required_right(sql: str, server: Server) -> str:
+    """Return the right that the first view of a query wants on a server, of those views that refuse a login without.
+
+    Views that want VIEW ANY DEFINITION show less instead.
+    """
+    rights = (BY_VIEW[view] for view in views(sql) if view in BY_VIEW)
+    names = (right.name(server) for right in rights if right not in _HIDING)
+    return next(filter(None, names), PERFORMANCE.name(server))
 
 
 def views(sql: str) -> Iterator[str]:

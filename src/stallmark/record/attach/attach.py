@@ -5,23 +5,26 @@ tables and how their times were understood.
 """
 
 import re
+from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
-from stallmark.record.attach.measurements import NOTHING, Kept, Measurements, Wanted
+from stallmark.record.attach.measurements import Wanted, notes_on, open_file, samples
+from stallmark.record.formats.open import detect_format
+from stallmark.record.formats.sample import Counter, Recorded
 from stallmark.record.manifest.course import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import EXTERNAL
 from stallmark.record.table_file import writing, written
+
+MOST_COUNTERS = 50_000
 
 
 @dataclass(frozen=True)
@@ -48,38 +51,100 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
 
     Raise StallmarkError before anything is written.
     """
-    format, measured = formats.read(wanted, request.format, NOTHING)
-    name = request.name or measured.host or wanted.file.stem
+    format = request.format or detect_format(wanted.file)
+    file = open_file(wanted, format)
+    stamps = [sample.stamp for sample in samples(file)]
     spans = [_span(record) for record in records]
-    aligned = align(measured, wanted, request.zone, request.offset_s, spans)
-    _, measured = formats.read(wanted, format, Kept(_near(aligned, spans)))
-    shares = []
-    for record, span in zip(records, spans, strict=True):
-        if aligned.span.overlaps(span):
-            _refuse(record, name, request.replace)
-            share = _share(measured, aligned, span)
-            if share is not None:
-                shares.append((record, *share))
+    aligned = align(stamps, file, request.zone, request.offset_s, spans)
+    name = request.name or file.host or wanted.file.stem
+    shares = [_Share(record, span, aligned) for record, span in zip(records, spans, strict=True)]
+    shares = [share for share in shares if aligned.span.overlaps(share.run)]
+    for share in shares:
+        _refuse(share.record, name, request.replace)
+    _fill(shares, file, wanted, len(stamps))
+    shares = [share for share in shares if share.measured]
     if not shares:
         raise StallmarkError(f"{wanted.file} has no sample in the run, though its span ({aligned.span}) goes over it.")
     result = []
-    for record, rows, seen, samples in shares:
+    for share in shares:
+        within = np.unique(aligned.utc[share.inside])
         entry = External(
             name=name,
             file=wanted.file.name,
             format=format,
             time_zone=aligned.clock.zone,
             offset_s=aligned.clock.offset_s,
-            span=(_iso(seen.begin), _iso(seen.end)),
-            samples=samples,
+            span=(_iso(within[0]), _iso(within[-1])),
+            samples=len(within),
             interval_s=aligned.interval_s,
-            counters=len(pa.table(rows).group_by(["source", "counter", "instance"]).aggregate([])),
-            notes=tuple(measured.notes),
+            counters=len(share.measured),
+            notes=tuple(notes_on(file)),
         )
-        rows["source"] = [host or name for host in rows["source"]]
-        _write(record, name, entry, pa.table(rows, schema=EXTERNAL))
-        result.append(Attached(record.folder.name, entry))
+        _write(share.record, name, entry, share.rows(name))
+        result.append(Attached(share.record.folder.name, entry))
     return result
+
+
+class _Share:
+    """The values of one run by counter, with a margin around it: times on the run's clock, and values. `measured`: the
+    counters with a value within the run."""
+
+    def __init__(self, record: Record, run: Span, aligned: Aligned):
+        margin = MARGIN_S + aligned.interval_s
+        self.record, self.run = record, run
+        self.inside = (aligned.utc >= run.begin) & (aligned.utc <= run.end)
+        self.near = (aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin)
+        self._t = aligned.utc - run.begin
+        self._columns: dict[Counter, tuple[array, array]] = {}
+        self.measured: set[Counter] = set()
+
+    def add(self, place: int, counter: Counter, value: float) -> None:
+        times, values = self._columns.setdefault(counter, (array("d"), array("d")))
+        times.append(self._t[place])
+        values.append(value)
+        if self.inside[place]:
+            self.measured.add(counter)
+
+    def rows(self, name: str) -> pa.Table:
+        columns: dict[str, list] = {field.name: [] for field in EXTERNAL}
+        for counter, (times, values) in self._columns.items():
+            if counter not in self.measured:
+                continue
+            columns["t"] += times
+            columns["value"] += values
+            label = f"{counter.object} {counter.counter}".strip()
+            for column, text in (
+                ("source", counter.host or name), ("counter", label), ("instance", counter.instance),
+                ("unit", counter.unit),
+            ):  # fmt: skip
+                columns[column] += [text] * len(times)
+        return pa.table(columns, schema=EXTERNAL)
+
+
+def _fill(shares: Sequence[_Share], file: Recorded, wanted: Wanted, count: int) -> None:
+    """Give each run the values near it, of the first `count` samples: the file may have grown since.
+
+    Raise StallmarkError if the file has none of the counters asked for.
+    """
+    names: dict[str, None] = {}
+    measured: set[Counter] = set()
+
+    def takes(counter: Counter) -> bool:
+        names[counter.name] = None
+        return wanted.has(counter.name)
+
+    for place, sample in zip(range(count), samples(file, takes), strict=False):
+        near = [share for share in shares if share.near[place]]
+        for counter, value in sample.values if near or not place else ():
+            measured.add(counter)
+            if len(measured) > MOST_COUNTERS:
+                raise StallmarkError(
+                    f"There are more than {MOST_COUNTERS:,} counters: name those you want with --counter."
+                )
+            for share in near:
+                share.add(place, counter, value)
+    if any(share.near.any() for share in shares):
+        wanted.refuse_nothing(bool(measured), names)
 
 
 def _refuse(record: Record, name: str, replace: bool) -> None:
@@ -97,41 +162,6 @@ def _span(record: Record) -> Span:
     begin = datetime.fromisoformat(record.manifest.started).timestamp()
     planned = max((step.end_s for step in record.manifest.steps), default=0.0)
     return Span(begin, begin + (recorded_seconds(record) or planned))
-
-
-def _near(aligned: Aligned, runs: Sequence[Span]) -> np.ndarray:
-    """Return which samples lie in one of the runs, or in the margin around it: a mask."""
-    margin = MARGIN_S + aligned.interval_s
-    within = [(aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin) for run in runs]
-    return np.logical_or.reduce(within)
-
-
-def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[str, Any], Span, int] | None:
-    """Return the rows of one run with a margin around it, the span of the samples within the run, and their number.
-
-    Return None where no sample lies in the run.
-    """
-    inside = (aligned.utc >= run.begin) & (aligned.utc <= run.end)
-    if not inside.any():
-        return None
-    near = _near(aligned, [run])
-    rows: dict[str, Any] = {field.name: [] for field in EXTERNAL}
-    for series in measured.series:
-        keep = near[series.at]
-        if not inside[series.at].any():
-            continue
-        count = int(keep.sum())
-        rows["t"].append(aligned.utc[series.at[keep]] - run.begin)
-        rows["value"].append(series.values[keep])
-        for column, text in (
-            ("source", series.host), ("counter", series.counter), ("instance", series.instance), ("unit", series.unit),
-        ):  # fmt: skip
-            rows[column] += [text] * count
-    if not rows["t"]:
-        return None
-    rows["t"], rows["value"] = np.concatenate(rows["t"]), np.concatenate(rows["value"])
-    within = np.unique(aligned.utc[inside])
-    return rows, Span(float(within[0]), float(within[-1])), len(within)
 
 
 def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:

@@ -1,43 +1,17 @@
-"""The common form of all formats: series of one counter each, over the times as the file writes them."""
+"""The request to a file of measurements, and the samples that it gives."""
 
 import fnmatch
-from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import tzinfo
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.open import READERS
+from stallmark.record.formats.sample import Has, Recorded, Sample
+from stallmark.record.formats.table import Table
 
-MOST_COUNTERS = 50_000
 _NAMED = 6  # counters named in a refusal
-
-
-@dataclass(frozen=True)
-class ExternalSeries:
-    """One counter of one instance. `at` are positions in the file's times, `values` the values measured there."""
-
-    counter: str  # "PhysicalDisk Avg. Disk sec/Read", "r_await"
-    instance: str  # "0 C:", "nvme0n1"; empty where the counter has none
-    unit: str  # as the file has it: "s", "ms", "KiB/s"; empty where it does not say
-    at: np.ndarray
-    values: np.ndarray
-    host: str = ""
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """The content of a file. `zone` is the one that the file names; its times may also carry their own offset."""
-
-    stamps: Sequence[str]  # in the order of the file
-    series: list[ExternalSeries]
-    zone: tzinfo | None = None
-    zone_said: str = ""  # how the file names it
-    host: str = ""
-    notes: list[str] = field(default_factory=list)  # what was left out, a sentence each
 
 
 @dataclass(frozen=True)
@@ -72,46 +46,22 @@ def _contains(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name.lower(), f"*{plain}*")
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The samples whose values are kept, by their places in the file's times: a mask, or None for all."""
-
-    places: np.ndarray | None = None
-
-    def has(self, place: int) -> bool:
-        return self.places is None or (place < len(self.places) and bool(self.places[place]))
-
-    def of(self, at: np.ndarray) -> np.ndarray:
-        """Return which of the places are kept."""
-        if self.places is None:
-            return np.ones(len(at), bool)
-        known = at < len(self.places)
-        known[known] = self.places[at[known]]
-        return known
+def open_file(wanted: Wanted, format: str) -> Recorded:
+    """Return the reader of a file. Raise StallmarkError for totals, which a chart of a run cannot show."""
+    if format == "prometheus":
+        raise StallmarkError(
+            f"{wanted.file} holds totals of Prometheus: ask for rate() of them, and attach a CSV of it, as Grafana "
+            "exports it."
+        )
+    return READERS[format](wanted.file) if format in READERS else Table(wanted.file, wanted.time_column)
 
 
-NOTHING = Kept(np.zeros(0, bool))
-"""For a first reading, which finds out when the samples were taken."""
+def samples(file: Recorded, has: Has = lambda _: True) -> Iterator[Sample]:
+    """Yield the samples whose values are of their own interval."""
+    return (sample for sample in file.samples(has) if not (sample.begins and file.first_since_start))
 
 
-class Columns:
-    """Series collected sample by sample, where a file holds one object per sample."""
-
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
-        self._found: dict[tuple[str, str, str], tuple[array, array]] = {}
-
-    def __bool__(self) -> bool:
-        """Tell whether there was any value, kept or not."""
-        return bool(self._found)
-
-    def add(self, place: int, counter: str, instance: str, unit: str, value: float) -> None:
-        at, values = self._found.setdefault((counter, instance, unit), (array("q"), array("d")))
-        if len(self._found) > MOST_COUNTERS:
-            raise StallmarkError(f"There are more than {MOST_COUNTERS:,} counters: name those you want with --counter.")
-        if self._kept.has(place):
-            at.append(place)
-            values.append(value)
-
-    def series(self) -> list[ExternalSeries]:
-        return [ExternalSeries(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items() if at]
+def notes_on(file: Recorded) -> list[str]:
+    """Return what was left out of a file that was read, a phrase each."""
+    first = "the first report, which may cover the time since the machine was started"
+    return [first] * file.first_since_start + file.notes

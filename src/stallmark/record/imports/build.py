@@ -1,19 +1,27 @@
 """Make the folder of a profile from files that other tools recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import stallmark
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.open import detect_format
+from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
-from stallmark.record.imports.formats import format_of
 from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
-from stallmark.record.imports.sar_tables import assign_all_disks
 from stallmark.record.imports.timeline import Timeline, timeline_of
 from stallmark.record.profile.folder import write_imported
 from stallmark.record.profile.intervals import FILE_IO
 from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
+
+_READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
+    "perfmon": perfmon.read,
+    "iostat": sysstat.read,
+    "sar": sysstat.read,
+    "prometheus": prometheus.read,
+    "csv": open_csv.read,
+}
 
 
 def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anonymous: bool = False) -> ProfileManifest:
@@ -27,14 +35,12 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     source: Source | None = None
     for path in files:
         try:
-            format = format_of(path)
-            if source not in (None, format.source):
-                raise StallmarkError(
-                    f"{path} is of {format.source}, the files before it of {source}: import each alone."
-                )
-            source = format.source
+            format = detect_format(path)
+            if source not in (None, format):
+                raise StallmarkError(f"{path} is of {format}, the files before it of {source}: import each alone.")
+            source = format
             host, recording.host = recording.host, None
-            format.read(path, recording, wanted)
+            _READ[format](path, recording, wanted)
         except OSError as error:
             raise StallmarkError(f"{path} cannot be read ({error.strerror or error}).") from None
         if host and recording.host and host.lower() != recording.host.lower():
@@ -43,7 +49,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if source is None:
         raise StallmarkError("There is no file to import: name one with --from.")
     _refuse_unknown_devices(recording, wanted)
-    assign_all_disks(recording, wanted)
+    sysstat.assign_all_disks(recording, wanted)
     timeline = timeline_of(recording)
     if not len(timeline.start):
         raise StallmarkError(
@@ -113,7 +119,7 @@ def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[s
         found["database counters"] = "the files have no counters of the database server"
     elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in found]:
         found["database counters"] = f"{', '.join(lacking)}: not in the files"
-    found["waits"] = f"{source} does not record what the server waits for"
+    found["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return found
 
 

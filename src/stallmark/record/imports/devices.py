@@ -18,10 +18,13 @@ ALL_DISKS = "all disks"
 """The name under which a tool sums up the disks of a machine."""
 
 # sysstat without -p writes dev8-0: major 8 and 65 to 71 are SCSI disks, 259 is NVMe.
-_WHOLE = re.compile(r"(sd|vd|xvd|hd)[a-z]+|nvme\d+(c\d+)?n\d+|mmcblk\d+|dasd[a-z]+|dev(8|6[5-9]|7[01]|259)-\d+")
+_WHOLE = re.compile(
+    r"(sd|vd|xvd|hd)[a-z]+|nvme\d+(c\d+)?n\d+|mmcblk\d+|dasd[a-z]+|(cciss|ida)/c\d+d\d+|dev(8|6[5-9]|7[01]|259)-\d+"
+)
+_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 _NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+|dev(1|2|7|11)-\d+")
 NUMBERED = re.compile(r"dev\d+-\d+$")
-_PARTITION = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+")
+_PARTITION = re.compile(r"((?:sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|(?:cciss|ida)/c\d+d\d+)p?\d+")
 
 
 def canonical(name: str) -> str:
@@ -32,8 +35,36 @@ def canonical(name: str) -> str:
 def whole_disks(names: Iterable[str]) -> set[str]:
     """Return the disks among devices: those known as whole ones, or else whatever may be one."""
     names = set(names)
-    whole = {one for one in names if _WHOLE.fullmatch(one)}
-    return whole or {one for one in names if not _NO_DISK.fullmatch(one) and not _PARTITION.fullmatch(one)}
+    whole = {name for name in names if _WHOLE.fullmatch(name) and not _is_path(name, names)}
+    # A virtual machine may have partitions without their disk, as xvda1.
+    whole |= {name for name in names if (part := _PARTITION.fullmatch(name)) and not _has_disk(part[1], names)}
+    return whole or {name for name in names if not _NO_DISK.fullmatch(name) and not _PARTITION.fullmatch(name)}
+
+
+def _is_path(name: str, names: set[str]) -> bool:
+    """Return whether a device is one of several paths to an NVMe disk that is there as well."""
+    path = _NVME_PATH.fullmatch(name)
+    return path is not None and f"{path[1]}{path[2]}" in names
+
+
+def _has_disk(disk: str, names: set[str]) -> bool:
+    return disk in names or disk.removesuffix("p") in names
+
+
+def device_io(values: Mapping[str, float], counters: Mapping[str, tuple[str, float]]) -> dict[str, float]:
+    """Return the rates of a device by our columns, from the `counters` that are known: column and factor of each.
+
+    The time of reads is their mean, `read_ms`, for each of them.
+    """
+    io: dict[str, float] = {}
+    for theirs, (ours, factor) in counters.items():
+        if (value := values.get(theirs)) is not None and value >= 0:
+            io.setdefault(ours, value * factor)
+    for side in ("read", "write"):
+        mean = io.pop(f"{side}_ms", None)
+        if mean is not None and f"{side}s" in io:
+            io[f"{side}_stall_ms"] = mean * io[f"{side}s"]
+    return io
 
 
 class Devices:

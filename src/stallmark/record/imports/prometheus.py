@@ -1,58 +1,39 @@
-"""A range query of Prometheus: the JSON of /api/v1/query_range, and CSV of it.
+"""Prometheus as a profile: the counters of exporters, summed over their series.
 
-    {"status":"success","data":{"resultType":"matrix","result":[
-      {"metric":{"__name__":"node_disk_reads_completed_total","device":"sda",…},"values":[[1772445600,"812344"],…]},…]}}
-
-(https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries) The counters themselves are asked for, not
-their rate(): what was counted is the difference of two neighbouring points. A counter that falls began anew in between,
-and what it had counted until then is not known; so is that interval. A point repeats the last scrape where the step is
-shorter than the time between scrapes: the totals stay right, the intervals do not.
+The counters themselves are asked for, not their rate(): what was counted is the difference of two neighbouring points.
+A counter that falls began anew in between, and what it had counted until then is not known; so is that interval. A
+point repeats the last scrape where the step is shorter than the time between scrapes: the totals stay right, the
+intervals do not.
 """
 
-import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.prometheus import RangeQuery
 from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.prometheus_metrics import METRICS, Metric
 from stallmark.record.imports.recording import STATES, WHOLE_MACHINE, Recording, Wanted
 from stallmark.record.profile.manifest import GAP
-from stallmark.record.text_stream import JsonArray, head_of
 
-RESULT = re.compile(r'"result"\s*:\s*\[')
-_KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
-_ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
 MOST_SERIES = 20_000
-Labels = Mapping[str, str]
-Series = tuple[Labels, np.ndarray, np.ndarray]
+_MISSED = 1.5
+"""So many intervals between two points of a series: one was missed between them."""
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
-    """Read the JSON of a range query; raise StallmarkError where it has none of the metrics that are known."""
-    head = head_of(path, 4096)
-    if '"status":"error"' in head.replace(" ", ""):
-        said = _ERROR.search(head)
-        raise StallmarkError(f"{path} holds an error of Prometheus{f', “{said[1]}”' if said else ''}: ask anew.")
-    if (kind := _KIND.search(head)) and kind[1] != "matrix":
-        raise StallmarkError(f"{path} holds a result of type {kind[1]}: ask /api/v1/query_range, which gives a matrix.")
-    results = JsonArray(path, RESULT)
-    read_series(path, (_series(path, one) for one in results), recording, wanted)
-    if not results.whole:
-        recording.note(f"{path.name} is cut: its last series is left out.")
-
-
-def read_series(path: Path, series: Iterable[Series], recording: Recording, wanted: Wanted) -> None:
-    """Add all series of one file."""
+    """Add all series of one file; raise StallmarkError if it has none of the metrics that are known."""
     sums, names = _Sums(), Counter[str]()
     instances: dict[str, set[str]] = {}
+    jobs: dict[tuple, str] = {}
     cores: set[str] = set()
     devices = Devices(recording, wanted)
     of_devices: dict[str, list[tuple[Metric, np.ndarray, np.ndarray]]] = {}
-    for labels, at, values in series:
+    query = RangeQuery(path)
+    for labels, at, values in query:
         name = labels.get("__name__", "")
         names[name] += 1
         if names.total() > MOST_SERIES:
@@ -66,6 +47,12 @@ def read_series(path: Path, series: Iterable[Series], recording: Recording, want
                     f"{path} has {name} of {two}: a profile is of one machine. Ask for one, as in "
                     f'{{instance="{sorted(instances[name])[0]}"}}.'
                 )
+        job = labels.get("job", "")
+        series = tuple(sorted((key, value) for key, value in labels.items() if key != "job"))
+        if known and jobs.setdefault(series, job) != job:
+            raise StallmarkError(
+                f'{path} has {name} of the jobs {jobs[series]} and {job}: ask for one, as in {{job="{job}"}}.'
+            )
         if name.endswith(("cpu_seconds_total", "cpu_time_total")) and known:
             cores.add(labels.get("cpu") or labels.get("core") or "")
         at, values, disordered = _ordered(at, values)
@@ -99,16 +86,21 @@ def read_series(path: Path, series: Iterable[Series], recording: Recording, want
             f"{path.name}: counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not known."
         )
     devices.finish(path.name)
+    if not query.whole:
+        recording.note(f"{path.name} is cut: its last series is left out.")
 
 
 class _Sums:
     """Sums over series, by column and span. A column that is not known in one series of a span is not known there; nor
-    are the others of its group: a reset that is seen in one counter may be hidden in another."""
+    are the others of its group: a reset that is seen in one counter may be hidden in another. Where
+    one of several series lacks a point, the others are a part of the sum."""
 
     def __init__(self) -> None:
         self.spans: dict[tuple[float, float], dict[str, float]] = {}
         self._columns: dict[str, set[str]] = {}
         self._lost: dict[str, set[tuple[float, float]]] = {}
+        self._missed: dict[str, Counter[tuple[float, float]]] = {}
+        self._series = Counter[str]()
 
     def add(self, group: str, column: str, metric: Metric, at: np.ndarray, values: np.ndarray) -> None:
         """Add one series. `group`: of the counters that begin anew together."""
@@ -116,9 +108,14 @@ class _Sums:
             return
         is_state = metric.column in STATES
         amount = values[1:] if is_state else np.diff(values)
-        seen = np.diff(at) <= GAP * np.median(np.diff(at))
+        steps, usual_s = np.diff(at), np.median(np.diff(at))
+        seen = steps <= GAP * usual_s
         begins, ends, amounts = at[:-1][seen].tolist(), at[1:][seen].tolist(), (amount[seen] * metric.factor).tolist()
         self._columns.setdefault(group, set()).add(column)
+        self._series[column] += 1
+        missed = seen & (steps > _MISSED * usual_s)
+        around = zip(at[:-1][missed].tolist(), at[1:][missed].tolist(), strict=True)
+        self._missed.setdefault(column, Counter()).update(around)
         for start, end, value in zip(begins, ends, amounts, strict=True):
             row = self.spans.setdefault((start, end), {})
             row[column] = row.get(column, 0.0) + value
@@ -130,23 +127,17 @@ class _Sums:
         for group, spans in self._lost.items():
             for span in spans:
                 self.spans[span] |= dict.fromkeys(self._columns[group] & self.spans[span].keys(), np.nan)
-        for (start, end), row in sorted(self.spans.items()):
+        ordered = sorted(self.spans.items())
+        starts = [start for (start, _), _ in ordered]
+        for column, missed in self._missed.items():
+            for (begin, until), count in missed.items():
+                if count < self._series[column]:
+                    for (_, end), row in ordered[bisect_left(starts, begin) : bisect_left(starts, until)]:
+                        if end <= until:
+                            row[column] = np.nan
+        for (start, end), row in ordered:
             recording.spans.add(start, end, row)
         return len({span for spans in self._lost.values() for span in spans})
-
-
-def _series(path: Path, one: dict) -> Series:
-    labels, points = one.get("metric"), one.get("values")
-    if not isinstance(labels, dict) or not isinstance(points, list):
-        raise StallmarkError(f"{path} holds a series without points: ask /api/v1/query_range, which gives a matrix.")
-    try:
-        at = np.array([float(point[0]) for point in points])
-        values = np.array([float(point[1]) for point in points])
-    except (TypeError, ValueError, IndexError, KeyError):
-        raise StallmarkError(
-            f"{path} has a point of {str(labels.get('__name__', ''))[:80]} that is no number."
-        ) from None
-    return {str(key): str(value) for key, value in labels.items()}, at, values
 
 
 def _ordered(at: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.dates import Clock, find_order, find_zone
+from stallmark.record.formats.sample import Recorded
 from stallmark.record.profile.intervals import SERVER, FileClass
 
 STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
@@ -17,15 +19,18 @@ WHOLE_MACHINE = "CPU time is that of the whole machine."
 MOST_SPANS = 1_000_000
 """Eleven days of a sample every second: about a GB of memory."""
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
+_ROUNDED_S = 2.0
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of an import. `classes`: what a device holds, by its name; `zone`: of local times."""
+    """The options of an import. `classes`: what a device holds, by its name; `zone`: of local times; `names`: our names
+    of the series of a CSV, by their own."""
 
     classes: Mapping[str, FileClass] = field(default_factory=dict)
     zone: str | None = None
     dates: Literal["month-first", "day-first"] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Spans:
@@ -83,14 +88,27 @@ class Recording:
             },
         )
 
+    def clock(self, file: Recorded, wanted: Wanted) -> Clock:
+        """Return the clock of a file. A zone that was given is stronger than that of a file, but for UTC."""
+        order = file.order or find_order(file.path, file.stamps(), wanted.dates)
+        asked = find_zone(wanted.zone) if wanted.zone else None
+        return Clock(file.path, order, file.zone if file.zone_words == "UTC" else asked or file.zone, self.note)
+
+    def take_facts(self, file: Recorded) -> None:
+        """Take from a file that was read what it says of its machine, and what was left out of it."""
+        self.host = self.host or file.host or None
+        self.cores = file.cores or self.cores
+        for note in file.notes:
+            self.note(f"{file.path.name}: left out: {note}.")
+
     def note(self, sentence: str) -> None:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
 
 class Steps:
-    """The spans between samples of one file, each from the sample before it. What is no step forward is counted, and
-    said by `tell`."""
+    """The spans between samples of one file, each from the sample before it, or as long as it states. What is no step
+    forward is counted, and noted by `tell`."""
 
     def __init__(self, path: Path, recording: Recording):
         self._path, self._recording = path, recording
@@ -102,13 +120,16 @@ class Steps:
         """Forget the last sample: what comes next covers a time that is not known."""
         self._before = None
 
-    def begin_at(self, instant: float) -> None:
-        """Let the next span begin at a time that the file names."""
-        self._before = instant
+    def span_to(self, end: float, seconds: float | None = None) -> tuple[float, float] | None:
+        """Return the span that ends now; None for a first sample, and for one that is not after the one before it.
 
-    def span_to(self, end: float) -> tuple[float, float] | None:
-        """Return the span that ends now; None for a first sample, and for one that is not after the one before it."""
+        `seconds` are whole ones: a span that ends within 2 s of the sample before begins with it.
+        """
         before, self._before = self._before, end
+        if seconds is not None:
+            near = before is not None and before < end and abs(end - before - seconds) <= _ROUNDED_S
+            begin = before if near and before is not None else end - seconds
+            return (begin, end) if seconds > 0 else None
         if before is None:
             return None
         if end > before:
@@ -121,7 +142,7 @@ class Steps:
         return None
 
     def tell(self) -> None:
-        """Note what was found: times that go back or stand still."""
+        """Note times that go back or stand still."""
         if self._same:
             self._recording.note(f"{self._path.name}: {_samples(self._same)} of the time of the one before: left out.")
         if self._back:
@@ -135,23 +156,6 @@ class Steps:
 
 def _samples(count: int) -> str:
     return "1 sample is" if count == 1 else f"{count} samples are"
-
-
-def finite_or_none(text: str) -> float | None:
-    """Return a number of a file: None for a blank and for what is not known. A decimal comma counts as a point.
-
-    Raise ValueError for what is no number.
-    """
-    text = text.strip()
-    if not text or text == "-":
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        if text.count(",") != 1 or "." in text:
-            raise
-        value = float(text.replace(",", "."))
-    return value if np.isfinite(value) and value >= 0 else None
 
 
 def product(*factors: float | None) -> float | None:

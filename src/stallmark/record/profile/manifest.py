@@ -7,7 +7,7 @@ from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, Tabl
 FORMAT: Final = 1
 GAP: Final = 2.5
 """So many intervals without a sample are a gap: in it nothing was seen."""
-Source = Literal["server", "perfmon", "iostat", "sar", "prometheus"]
+Source = Literal["server", "perfmon", "iostat", "sar", "prometheus", "csv"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
 
 

@@ -28,7 +28,13 @@ WAITS = "Waiting: how many tasks waited so at once, on average. Waits that hold 
 OVER_TIME = "Means of minutes. A line ends where nothing was seen."
 MEMORY = "Counters bound what more memory can do. Only a run with more of it measures that."
 UNSEEN = "Totals and means leave these times out."
-_RECORDERS: Mapping[Source, str] = {"perfmon": "Perfmon", "iostat": "iostat", "sar": "sar", "prometheus": "Prometheus"}
+_RECORDERS: Mapping[Source, str] = {
+    "perfmon": "Perfmon",
+    "iostat": "iostat",
+    "sar": "sar",
+    "prometheus": "Prometheus",
+    "csv": "Another tool",
+}
 
 MEASURES: Mapping[Measure, str] = {
     Measure.IOS: "I/Os per s",

@@ -8,7 +8,7 @@ import difflib
 import os
 import re
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
@@ -24,6 +24,7 @@ _STAMP = re.compile(
 )
 _EPOCH = re.compile(r"\d{10}(\.\d+)?|\d{13}|\d{16}|\d{19}")
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
+_AMERICAN = re.compile(r"\d{4},?\s.*[AP]\.?M\.?$", re.I)  # other locales with AM and PM write two digits of the year
 
 YEAR_FIRST, MONTH_FIRST, DAY_FIRST = "year/month/day", "month/day/year", "day.month.year"
 
@@ -178,3 +179,66 @@ def is_local(reading: Reading) -> bool:
 def write_utc(seconds: float) -> str:
     """Return the time for people: 2025-11-21 10:00:00."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+class Clock:
+    """The clock of one file whose times are read in their order. `zone`: of local times; `note` takes a sentence."""
+
+    def __init__(self, path: Path, order: str, zone: tzinfo | None, note: Callable[[str], None]):
+        self._path, self._order, self._zone, self._note = path, order, zone, note
+        self._before = float("-inf")
+
+    def instant(self, stamp: str) -> float:
+        """Return seconds since 1970. Raise StallmarkError for a time that cannot be read, or whose zone is unknown."""
+        moment = moment_of(stamp.strip(), self._order)
+        if moment is None:
+            raise StallmarkError(
+                f"The time {stamp.strip()[:40]!r} of {self._path} is not in the order {self._order}, as others are."
+            )
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        if self._zone is None:
+            raise StallmarkError(
+                f"{self._path} does not say in which time zone its times are: give it with --timezone, as "
+                "Europe/Berlin or UTC."
+            )
+        there = instants([moment], self._zone)
+        early, late = float(there.early[0]), float(there.late[0])
+        if early != late:
+            self._note(
+                f"{self._path.name}: summer time ended within it. The times of that hour are there twice; they are "
+                "taken in the order of the file."
+            )
+        self._before = late if early < self._before < late else early
+        return self._before
+
+
+def find_order(path: Path, stamps: Iterable[str], asked: str | None) -> str:
+    """Return the one order of day and month in which all the stamps can be read; only as many are taken as it needs.
+
+    Raise StallmarkError if there is none, or more than one and `asked` (month-first, day-first) does not choose.
+    """
+    orders = [YEAR_FIRST, MONTH_FIRST, DAY_FIRST]
+    stamp = ""
+    for stamp in stamps:
+        left = [order for order in orders if moment_of(stamp.strip(), order) is not None]
+        if not left:
+            raise StallmarkError(f"The time {stamp.strip()[:40]!r} of {path} cannot be read: record it in ISO 8601.")
+        orders = left
+        if orders == [YEAR_FIRST] or (len(orders) == 1 and not asked):
+            return orders[0]
+    if not stamp:
+        raise StallmarkError(f"{path} has no times.")
+    chosen = {"month-first": MONTH_FIRST, "day-first": DAY_FIRST}.get(asked or "")
+    if chosen in orders:
+        return chosen
+    if len(orders) == 1:
+        if chosen and orders != [YEAR_FIRST]:
+            raise StallmarkError(f"The dates of {path} are not {asked}, as {stamp.strip()[:40]!r} shows.")
+        return orders[0]
+    if _AMERICAN.search(stamp.strip()):
+        return MONTH_FIRST
+    raise StallmarkError(
+        f"The date of {stamp.strip()[:40]!r} in {path} may be read with the month or with the day first: say which "
+        "with --dates month-first or --dates day-first."
+    )

@@ -1,0 +1,136 @@
+r"""Windows performance counters as text: Performance Monitor, `relog -f csv`, `typeperf`, VMware's `esxtop -b`.
+
+    "(PDH-CSV 4.0) (W. Europe Standard Time)(-60)","\\SQL01\PhysicalDisk(0 D:)\Avg. Disk sec/Read",…
+    "11/21/2025 11:00:15.166","0.004311",…
+
+The last parentheses hold the minutes that UTC is ahead of the local times (UTC = local + bias). They hold for the whole
+file: nothing in it says when summer time began or ended. Some files have the bias of the other season. `typeperf` names
+no zone, and a zone whose name has an apostrophe cuts the header short. Dates have the month first in every language of
+Windows. A value that could not be taken is a blank. A time stands at the end of what a rate or a mean covers.
+"""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta, timezone
+from pathlib import Path
+
+from stallmark.errors import StallmarkError
+from stallmark.record.formats.dates import MONTH_FIRST, is_time
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, number
+from stallmark.record.text_stream import lines_in, opened
+
+HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
+_ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d{1,5})\)")
+_PATH = re.compile(r"(?:\\\\(?P<host>[^\\]+))?\\(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)")
+_UNITS = (  # by a counter's name; the first match counts
+    (re.compile(r"^Avg\. Disk sec/", re.I), "s"),
+    (re.compile(r"Bytes?( \w+)?/sec$", re.I), "B/s"),
+    (re.compile(r"/sec$", re.I), "1/s"),
+    (re.compile(r"^%|%$|hit ratio$", re.I), "%"),
+    (re.compile(r"\(ms\)$", re.I), "ms"),
+)
+
+
+class Perfmon(Recorded):
+    """A file of Perfmon. `counters`: those of the last header; a log that was begun anew has several."""
+
+    order = MONTH_FIRST
+
+    def __init__(self, path: Path):
+        super().__init__(path)
+        self.counters: list[Counter] = []
+        self.has_decimal_commas = False
+
+    def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
+        header: list[str] = []
+        chosen: list[tuple[int, Counter]] = []
+        begins, cut, count, strange = False, 0, 0, ""
+        for row in self._rows():
+            if HEAD.match(row[0]):
+                header, begins = row, True
+                places = self._take_header(header)
+                chosen = [(place, counter) for place, counter in places if has(counter)]
+                self.counters = [counter for _, counter in places]
+            elif not header:
+                raise StallmarkError(f"{self.path} does not begin with the header of Perfmon's CSV: it is cut.")
+            elif not is_time(row[0]):
+                strange = strange or row[0]  # typeperf ends with "The command completed successfully."
+            elif self._is_whole(row, header):
+                yield Sample(row[0], self._values(row, chosen), begins=begins)
+                begins, count = False, count + 1
+            else:
+                cut += 1
+        if not count and strange:
+            raise StallmarkError(
+                f"{strange[:40]!r} in {self.path} is not a time of Perfmon: a program for tables may have written the "
+                "file anew. Take what Perfmon wrote."
+            )
+        if not count and not cut:
+            raise StallmarkError(f"{self.path} holds no sample.")
+        self.notes = [f"rows with too few or too many values: {cut}"] if cut else []
+
+    def _rows(self) -> Iterator[list[str]]:
+        """Yield the rows; of one that is cut within a cell, its time alone."""
+        with opened(self.path) as text:
+            lines = (line for line in lines_in(self.path, text) if line.strip())
+            first = next(lines, "")
+            delimiter = _delimiter(first)
+            try:
+                yield from csv.reader([first], delimiter=delimiter)
+                for line in lines:
+                    if line.count('"') % 2:
+                        line = line.partition(delimiter)[0]
+                    yield from csv.reader([line], delimiter=delimiter)
+            except csv.Error as error:
+                raise StallmarkError(f"{self.path} cannot be read as Perfmon's CSV ({error}).") from None
+
+    def _take_header(self, header: Sequence[str]) -> list[tuple[int, Counter]]:
+        """Take the zone and the host from a header; return its counters with their places."""
+        zone = _ZONE.match(header[0])
+        bias = int(zone["bias"]) if zone else 0
+        self.zone = timezone(timedelta(minutes=-bias)) if zone and abs(bias) < 24 * 60 else None
+        self.zone_words = f"bias {bias} min, {zone['name']}" if zone else ""
+        paths = [(place, path) for place, text in enumerate(header) if (path := _PATH.fullmatch(text.strip()))]
+        self.host = self.host or next((path["host"] for _, path in paths if path["host"]), "")
+        return [(place, _counter(path)) for place, path in paths]
+
+    def _is_whole(self, row: list[str], header: Sequence[str]) -> bool:
+        """Return whether a row has a value for each name. A log may end its header with a comment, which is in no row.
+
+        Raise StallmarkError for more values than names: nobody knows which is whose.
+        """
+        while len(row) > len(header) and not row[-1].strip():
+            row.pop()
+        if len(row) > len(header):
+            raise StallmarkError(
+                f"{self.path} has {len(row)} values at {row[0]} and {len(header)} names: an instance's name may hold "
+                "commas. Write it anew without that counter, as in `relog -c`."
+            )
+        return len(row) == len(header) or (len(row) == len(header) - 1 and not _PATH.fullmatch(header[-1].strip()))
+
+    def _values(self, row: Sequence[str], chosen: Sequence[tuple[int, Counter]]) -> Iterator[tuple[Counter, float]]:
+        for place, counter in chosen:
+            try:
+                value = number(row[place])
+            except ValueError:
+                raise StallmarkError(
+                    f"{row[place][:40]!r} in {self.path}, of {row[0]}, is not a number: a program for tables may have "
+                    "written the file anew. Take what Perfmon wrote."
+                ) from None
+            if value is not None:
+                self.has_decimal_commas |= "," in row[place]
+                yield counter, value
+
+
+def _delimiter(header: str) -> str:
+    """Return what separates the cells: a semicolon where a program for tables has written the file anew."""
+    plain = header.lstrip().lstrip('"')
+    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in header or ");\\\\" in header else ","
+
+
+def _counter(path: re.Match[str]) -> Counter:
+    counter = path["counter"].strip()
+    unit = next((unit for pattern, unit in _UNITS if pattern.search(counter)), "")
+    instance = (path["instance"] or "").strip()
+    return Counter(path[0], (path["object"] or "").strip(), counter, instance, unit, path["host"] or "")

@@ -1,0 +1,64 @@
+"""A range query of Prometheus: the JSON of /api/v1/query_range.
+
+    {"status":"success","data":{"resultType":"matrix","result":[
+      {"metric":{"__name__":"node_disk_reads_completed_total","device":"sda",…},"values":[[1772445600,"812344"],…]},…]}}
+
+(https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries) One series follows another, each with
+times of its own, in seconds since 1970.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from stallmark.errors import StallmarkError
+from stallmark.record.text_stream import JsonArray, head_of
+
+AS_JSON = (
+    '`curl -G http://prometheus:9090/api/v1/query_range --data-urlencode \'query={__name__=~"node_disk_.*",instance='
+    '"sql01:9100"}\' -d start=2026-03-02T00:00:00Z -d end=2026-03-03T00:00:00Z -d step=15s`'
+)
+_RESULT = re.compile(r'"result"\s*:\s*\[')
+_KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
+_ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
+Labels = Mapping[str, str]
+Series = tuple[Labels, np.ndarray, np.ndarray]
+
+
+class RangeQuery:
+    """The series of a file, one by one. `whole` tells, once they are read, that the last one was not cut."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.whole = True
+
+    def __iter__(self) -> Iterator[Series]:
+        """Yield labels, times and values. Raise StallmarkError if the file has no series of points."""
+        head = head_of(self.path, 4096)
+        if '"status":"error"' in head.replace(" ", ""):
+            why = _ERROR.search(head)
+            raise StallmarkError(f"{self.path} holds an error of Prometheus{f', “{why[1]}”' if why else ''}: ask anew.")
+        if (kind := _KIND.search(head)) and kind[1] != "matrix":
+            raise StallmarkError(
+                f"{self.path} holds a result of type {kind[1]}: ask /api/v1/query_range, which gives a matrix."
+            )
+        results = JsonArray(self.path, _RESULT)
+        for result in results:
+            yield self._series(result)
+        self.whole = results.whole
+
+    def _series(self, result: dict) -> Series:
+        labels, points = result.get("metric"), result.get("values")
+        if not isinstance(labels, dict) or not isinstance(points, list):
+            raise StallmarkError(
+                f"{self.path} holds a series without points: ask /api/v1/query_range, which gives a matrix."
+            )
+        try:
+            at = np.array([float(point[0]) for point in points])
+            values = np.array([float(point[1]) for point in points])
+        except (TypeError, ValueError, IndexError, KeyError):
+            name = str(labels.get("__name__", ""))[:80]
+            raise StallmarkError(f"{self.path} has a point of {name} that is not a number.") from None
+        return {str(key): str(value) for key, value in labels.items()}, at, values

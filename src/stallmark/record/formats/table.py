@@ -1,0 +1,210 @@
+"""CSV with a column of times, as storage arrays and monitoring systems export it.
+
+    Volume ID,Time,Interval (s),Read IO Rate (IO/s),…,Read Response Time (ms),…
+    00102832,2014:10:26T06:10:07.000000,602,0.028,…
+
+Cells are separated by commas, semicolons, tabs or bars; lines may precede the header. Date and time are in one column
+or two. There is one row per time, or one per time and instance (a volume, a metric). Units are taken from the names of
+the columns, and where there are none, none is claimed. A time is taken as the end of its interval; an array that stamps
+the beginning is off by one.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from stallmark.errors import StallmarkError
+from stallmark.record.formats.dates import is_epoch, is_time
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
+from stallmark.record.text_stream import opened
+
+_LARGEST = 1 << 26  # characters
+_LINES = 60  # the header is searched for in the first so many
+_EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
+_TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
+_NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
+_IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
+_UNITS = (  # by the text in brackets
+    (re.compile(r"ms|msec|milli ?sec(onds?)?", re.I), "ms"),
+    (re.compile(r"[uµμ]s|usec|micro ?sec(onds?)?", re.I), "us"),
+    (re.compile(r"s|sec(onds?)?", re.I), "s"),
+    (re.compile(r"%|percent", re.I), "%"),
+    (re.compile(r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)", re.I), "B/s"),
+    (re.compile(r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s", re.I), "1/s"),
+)
+_INSIDE = (
+    (re.compile(r"\b[uµμ]s/op|(^|_)usec_|_us$", re.I), "us"),
+    (re.compile(r"_ms$|\bms/op", re.I), "ms"),
+    (re.compile(r"\bop/s\b|iops\b", re.I), "1/s"),
+    (re.compile(r"(?<![A-Za-z])B/s\b"), "B/s"),
+)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    delimiter: str
+    line: int  # of the header, among lines that are not empty
+    header: list[str]
+    times: tuple[int, ...]  # one column, or date and time
+
+
+class Table(Recorded):
+    """A CSV, which is held whole: what tells rows of one time apart is known from all of them. `hint`: what to do about
+    a file without times; `texts`: the columns that hold text in place of numbers."""
+
+    def __init__(self, path: Path, time_column: str | None = None, hint: str = "name it with --time-column"):
+        super().__init__(path)
+        self._time_column, self._hint = time_column, hint
+        self.texts: list[str] = []
+
+    def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
+        with opened(self.path) as text:
+            content = text.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise StallmarkError(f"{self.path} has more than {_LARGEST:,} characters: cut it to the time of the run.")
+        lines = [line for line in content.splitlines() if line.strip()]
+        layout = self._layout(lines)
+        table = self._cells(lines[layout.line + 1 :], layout)
+        stamps = _stamps(table, layout)
+        numbers, texts = _sorted_out(table, layout)
+        each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
+        each, at = each[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
+        instance = self._instance_column(table, layout, texts, at)
+        if instance is None:
+            each, at = stamps, np.arange(len(stamps))
+        labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
+        self.texts = [layout.header[column] for column in texts if column != instance]
+        self.notes = [f"columns that hold text: {', '.join(self.texts)}"] if self.texts else []
+        counted = [
+            (column, values)
+            for column, values in numbers.items()
+            if column != instance and not _NO_COUNTER.fullmatch(layout.header[column])
+        ]
+
+        @cache
+        def counter_for(label: str, column: int) -> Counter | None:
+            name, unit = _name_and_unit(layout.header[column])
+            counter = Counter(f"{label} {layout.header[column]}".strip(), "", name, label, unit)
+            return counter if has(counter) else None
+
+        def row_values(rows: np.ndarray) -> Iterator[tuple[Counter, float]]:
+            for row in rows.tolist():
+                for column, values in counted:
+                    counter = counter_for(labels[row].strip(), column)
+                    if counter is not None and np.isfinite(values[row]):
+                        yield counter, float(values[row])
+
+        order = np.argsort(at, kind="stable")
+        bounds = np.searchsorted(at[order], np.arange(len(each) + 1))
+        for number, stamp in enumerate(each.tolist()):
+            yield Sample(stamp, row_values(order[bounds[number] : bounds[number + 1]]), begins=number == 0)
+
+    def _layout(self, lines: list[str]) -> _Layout:
+        """Find the header: the first line whose successor has a time in a column. Raise StallmarkError without one."""
+        seen: list[str] = []
+        for delimiter in ",;\t|":
+            rows = [_split(line, delimiter) for line in lines[:_LINES]]
+            for line, (header, row) in enumerate(pairwise(rows)):
+                if len(header) < 2 or len(row) < 2 or len(row) > len(header) + 1:
+                    continue
+                seen = seen or [name for name in header if name]
+                if times := _time_columns(header, row, self._time_column):
+                    return _Layout(delimiter, line, header, times)
+        there = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
+        if self._time_column:
+            raise StallmarkError(f"{self.path} has no times in a column {self._time_column}{there}.")
+        raise StallmarkError(f"No column of {self.path} holds times: {self._hint}{there}.")
+
+    def _cells(self, lines: list[str], layout: _Layout) -> pa.Table:
+        """Return all cells as text, one column per place of the header."""
+        names = [str(column) for column in range(len(layout.header))]
+        try:
+            return pa.csv.read_csv(
+                io.BytesIO("\n".join(lines).encode()),
+                pa.csv.ReadOptions(column_names=names),
+                pa.csv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=lambda row: "skip"),
+                pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+            )
+        except pa.ArrowInvalid as error:
+            raise StallmarkError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())}.") from None
+
+    def _instance_column(self, table: pa.Table, layout: _Layout, texts: list[int], at: np.ndarray) -> int | None:
+        """Return the first column that tells rows of one time apart, text before numbers; None if every time has one
+        row.
+
+        Raise StallmarkError if no column does.
+        """
+        if len(np.unique(at)) == len(at):
+            return None
+        others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
+        for column in [*texts, *others]:
+            labels, codes = np.unique(table[str(column)].fill_null("").to_numpy(), return_inverse=True)
+            if len(labels) <= len(at) / 2 and len(np.unique(at * len(labels) + codes)) == len(at):
+                return column
+        if (np.diff(at) != 0).all():
+            return None  # a local clock that was put back: the same times once more, later in the file
+        raise StallmarkError(f"{self.path} has several rows of one time, and no column that tells them apart.")
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+
+
+def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple[int, ...]:
+    cells = list(zip(header, row, strict=False))
+    if asked:
+        named = [c for c, (name, _) in enumerate(cells) if name.lower() == asked.lower()]
+        return tuple(c for c in named if is_time(row[c]) or is_epoch(row[c]))
+    found = [c for c, (name, value) in enumerate(cells) if is_time(value) and not is_time(name)]
+    found += [c for c, (name, value) in enumerate(cells) if _TIME_NAME.search(name) and is_epoch(value)]
+    if found:
+        return (min(found, key=lambda c: (not _TIME_NAME.search(header[c]), c)),)
+    dates = [c for c, (_, value) in enumerate(cells) if _DATE.fullmatch(value)]
+    clocks = [c for c, (_, value) in enumerate(cells) if _CLOCK.fullmatch(value)]
+    return (dates[0], clocks[0]) if dates and clocks else ()
+
+
+def _stamps(table: pa.Table, layout: _Layout) -> np.ndarray:
+    parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, " ")
+    return joined.to_numpy()
+
+
+def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
+    """Return the columns of numbers, NaN where a cell is empty, and the positions of columns with anything else."""
+    numbers, texts = {}, []
+    for column in range(len(layout.header)):
+        if column in layout.times:
+            continue
+        cells = pc.utf8_trim_whitespace(table[str(column)])
+        if layout.delimiter == ";":
+            cells = pc.replace_substring(cells, ",", ".")
+        cells = pc.if_else(pc.is_in(pc.utf8_lower(cells), _EMPTY), None, cells)
+        if cells.null_count == len(cells):
+            continue
+        try:
+            numbers[column] = cells.cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            texts.append(column)
+    return numbers, texts
+
+
+def _name_and_unit(header: str) -> tuple[str, str]:
+    if found := _IN_BRACKETS.fullmatch(header):
+        for pattern, unit in _UNITS:
+            if matched := pattern.fullmatch(found["unit"].strip()):
+                scale = matched.groupdict().get("unit") or ""
+                return found["name"], scale + unit
+    return header, next((unit for pattern, unit in _INSIDE if pattern.search(header)), "")

@@ -1,0 +1,113 @@
+"""iostat and sar as a profile: which of their counters count, and for what.
+
+Of a device sar counts reads and writes together (`tps`), and their `await` together: apart are their bytes alone
+(man sar, -d). `sar -b` counts the reads and the writes of all physical disks together, in blocks of 512 bytes.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from stallmark.record.formats.open import READERS, detect_format
+from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sysstat import CPU
+from stallmark.record.imports.devices import ALL_DISKS, IO, Devices, canonical, device_io, whole_disks
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, product
+from stallmark.record.profile.intervals import FileClass
+
+_KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0
+_DISK = {
+    "r/s": ("reads", 1.0), "w/s": ("writes", 1.0), "r_await": ("read_ms", 1.0), "w_await": ("write_ms", 1.0),
+    "rkB/s": ("read_bytes", _KIB), "wkB/s": ("write_bytes", _KIB),
+    "rMB/s": ("read_bytes", _MIB), "wMB/s": ("write_bytes", _MIB),
+    "rsec/s": ("read_bytes", _SECTOR), "wsec/s": ("write_bytes", _SECTOR),
+    "Blk_read/s": ("read_bytes", _SECTOR), "Blk_wrtn/s": ("write_bytes", _SECTOR),
+    "kB_read/s": ("read_bytes", _KIB), "kB_wrtn/s": ("write_bytes", _KIB),
+    "MB_read/s": ("read_bytes", _MIB), "MB_wrtn/s": ("write_bytes", _MIB),
+    "rkB": ("read_bytes", _KIB), "wkB": ("write_bytes", _KIB),
+    "rd_sec": ("read_bytes", _SECTOR), "wr_sec": ("write_bytes", _SECTOR),
+}  # fmt: skip
+"""Counters of a device; the first that a version has counts."""
+_ALL_DISKS = {
+    "io-reads rtps": ("reads", 1.0), "io-writes wtps": ("writes", 1.0),
+    "io-reads bread": ("read_bytes", _SECTOR), "io-writes bwrtn": ("write_bytes", _SECTOR),
+}  # fmt: skip
+_DISK_OBJECTS, _CPU_OBJECTS, _ALL_DISKS_OBJECT = ("", "disk"), (CPU, "cpu-load"), "io"
+
+
+def read(path: Path, recording: Recording, wanted: Wanted) -> None:
+    """Add a file of iostat or sadf. Raise StallmarkError if it cannot be read."""
+    file = READERS[detect_format(path)](path)
+    clock = recording.clock(file, wanted)
+    devices, steps = Devices(recording, wanted), Steps(path, recording)
+    for sample in file.samples(_counts):
+        if sample.begins:
+            steps.begin_anew()
+        span = steps.span_to(clock.instant(sample.stamp), sample.seconds)
+        disks: dict[str, dict[str, float]] = {}
+        cpu: dict[str, float] = {}
+        of_all: dict[str, float] = {}
+        for counter, value in sample.values:
+            if counter.object in _DISK_OBJECTS:
+                disks.setdefault(counter.instance, {})[counter.counter] = value
+            elif value >= 0:
+                (of_all if counter.object == _ALL_DISKS_OBJECT else cpu)[counter.counter] = value
+        io = {name: device_io(values, _DISK) for name, values in disks.items()}
+        if span is None:
+            devices.meet(io)
+            continue
+        if of_all:
+            # Before those of the devices: a device-mapper device is none of these disks.
+            recording.devices.add(ALL_DISKS)
+            rates = device_io(of_all, _ALL_DISKS)
+            recording.add_rates(*span, {f"{FileClass.DEVICE}.{name}": rate for name, rate in rates.items()})
+        cpu_s = product(_busy_share(cpu), file.cores)
+        recording.add_rates(*span, {**devices.fold(io), "server.cpu_s": cpu_s})
+        if cpu_s is not None:
+            recording.note(WHOLE_MACHINE)
+    recording.take_facts(file)
+    recording.restarts += [clock.instant(stamp) for stamp in file.restarts]
+    steps.tell()
+    devices.finish(path.name)
+
+
+def _counts(counter: Counter) -> bool:
+    if counter.object in _DISK_OBJECTS:
+        return counter.counter in _DISK
+    if counter.object in _CPU_OBJECTS:
+        return counter.instance in ("", "all")
+    return counter.object == _ALL_DISKS_OBJECT and counter.counter in _ALL_DISKS
+
+
+def _busy_share(cpu: Mapping[str, float]) -> float | None:
+    """Return the share of the cores that worked: neither idle, nor waiting for I/O, nor taken by others."""
+    if "idle" not in cpu:
+        return None
+    return max(0.0, 100 - cpu["idle"] - cpu.get("iowait", 0.0) - cpu.get("steal", 0.0)) / 100
+
+
+def assign_all_disks(recording: Recording, wanted: Wanted) -> None:
+    """Give what was counted of all disks together (-b) to the class that they were all said to hold. Otherwise leave it
+    out: it cannot be told apart.
+
+    Only here are reads and writes apart, so that without it the I/Os of a machine of one disk would not be known."""
+    columns = recording.spans.columns
+    of_all = {name: columns[f"{FileClass.DEVICE}.{name}"] for name in IO if f"{FileClass.DEVICE}.{name}" in columns}
+    if not wanted.classes or not of_all:
+        return
+    disks = {canonical(name) for name in whole_disks(recording.devices - {ALL_DISKS})}
+    said = {canonical(name): held for name, held in wanted.classes.items()}
+    classes = {said.get(name) for name in disks}
+    held = classes.pop() if len(classes) == 1 and said.keys() <= disks else None
+    for name, values in of_all.items():
+        del columns[f"{FileClass.DEVICE}.{name}"]
+        if held is not None:
+            own = columns.setdefault(f"{held}.{name}", values)
+            for place in np.flatnonzero(np.isnan(own)).tolist():
+                own[place] = values[place]
+    if held is None:
+        recording.note(
+            "What sar counted of all disks together (-b) is left out: not all of them were said to hold the same, and "
+            "by device sar does not tell reads from writes."
+        )

@@ -1,0 +1,188 @@
+"""A CSV of any tool: series by our names or mapped to them, as Grafana, CloudWatch and Azure Monitor export them.
+
+No such service was here: the files have the form that the documentation shows.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallmark.errors import StallmarkError
+from stallmark.record.imports.open_csv import MEANINGS
+
+OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
+ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"
+
+
+def test_series_by_our_names(import_texts):
+    found = import_texts(OURS + ROWS)
+    assert (found.manifest.source, found.manifest.interval_s) == ("csv", 15.0)
+    assert found.io("reads") == [150, 300] and found.io("read_stall_ms") == [300, None]
+    assert found.io("write_bytes", "log") == [15_000, 30_000]
+    assert found.server("batches") == [60, None] and found.server("connections") == [7, 8]
+    assert found.io("writes") == [None, None] and "disk counters" in found.manifest.missing
+    assert any("the end of what its values cover" in note for note in found.manifest.notes)
+
+
+GRAFANA = """\
+"Time","Reads sda","Reads sdb","{device=""sda""}","Latency (ms)"
+1772445600000,100,50,409600,2
+1772445660000,120,60,819200,2.5
+1772445720000,,70,819200,2.5
+"""
+"""Inspect, Data, Download CSV, with "Formatted data" off: times are milliseconds since 1970, names those of the legend
+(https://grafana.com/docs/grafana/latest/panels-visualizations/panel-inspector)."""
+GRAFANA_NAMES = {
+    "Reads sda": "reads_per_s", "Reads sdb": "reads_per_s", '{device="sda"}': "read_bytes_per_s",
+    "Latency (ms)": "read_ms",
+}  # fmt: skip
+
+
+def test_grafana(import_texts):
+    found = import_texts(GRAFANA, names=GRAFANA_NAMES)
+    assert found.ends() == ["02 10:01:00", "02 10:02:00"]
+    assert found.io("reads") == [180 * 60, None]  # a sum that lacks a part is unknown
+    assert found.io("read_bytes") == [819200 * 60] * 2 and found.io("read_stall_ms") == [180 * 60 * 2.5, None]
+    excel = GRAFANA.replace("1772445600000", '"2026-03-02 11:00:00"').replace("1772445660000", '"2026-03-02 11:01:00"')
+    excel = "sep=,\n" + excel.replace("1772445720000", '"2026-03-02 11:02:00"')
+    assert import_texts(excel, names=GRAFANA_NAMES, zone="Europe/Berlin").io("reads") == [180 * 60, None]
+    with pytest.raises(StallmarkError, match="--timezone"):
+        import_texts(excel, names=GRAFANA_NAMES)
+
+
+def test_numbers_that_grafana_formatted_are_refused(import_texts):
+    text = 'Time,Reads,Latency\n"2026-03-02 10:00:00",812 io/s,1.2 ms\n"2026-03-02 10:01:00",812 io/s,1.2 ms\n'
+    with pytest.raises(StallmarkError, match=r"holds text: export its numbers alone.*“Formatted data” off"):
+        import_texts(text, zone="UTC", names={"Reads": "reads_per_s"})
+
+
+CLOUDWATCH = """\
+Timestamp,ReadIOPS,WriteIOPS,ReadThroughput,WriteThroughput,ReadLatency,WriteLatency,DatabaseConnections
+2026-03-02T10:02:00+00:00,90,40,737280,655360,0.002,0.001,12
+2026-03-02T10:00:00+00:00,100,50,819200,655360,0.002,0.001,10
+2026-03-02T10:01:00+00:00,80,30,655360,655360,0.004,0.001,11
+"""
+"""Points of get-metric-statistics, which are in no order of time (https://awscli.amazonaws.com/v2/documentation/api/
+latest/reference/cloudwatch/get-metric-statistics.html). Units of AWS/RDS: Count/Second, Bytes/Second and Seconds
+(https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-metrics.html)."""
+
+
+def test_cloudwatch(import_texts):
+    names = {
+        "ReadIOPS": "reads_per_s", "WriteIOPS": "writes_per_s", "ReadThroughput": "read_bytes_per_s",
+        "WriteThroughput": "write_bytes_per_s", "ReadLatency": "read_s", "WriteLatency": "write_s",
+        "DatabaseConnections": "connections",
+    }  # fmt: skip
+    found = import_texts(CLOUDWATCH, names=names)
+    assert found.ends() == ["02 10:01:00", "02 10:02:00"]
+    assert found.io("reads") == [80 * 60, 90 * 60] and found.io("write_bytes") == [655360 * 60] * 2
+    assert found.io("read_stall_ms") == pytest.approx([80 * 60 * 4.0, 90 * 60 * 2.0])
+    assert found.server("connections") == [11, 12]
+
+
+EBS = """\
+Label,VolumeReadOps,VolumeReadBytes,VolumeTotalReadTime
+2026/03/02 10:00:00,6000,24576000,12
+2026/03/02 10:05:00,3000,12288000,6
+2026/03/02 10:10:00,9000,36864000,27
+"""
+"""AWS/EBS counts by period: Sum of Count, Bytes and Seconds."""
+
+
+def test_counts_of_a_period(import_texts):
+    names = {"VolumeReadOps": "reads", "VolumeReadBytes": "read_bytes", "VolumeTotalReadTime": "read_stall_s"}
+    found = import_texts(EBS, names=names, zone="UTC")
+    assert found.io("reads") == [3000, 9000] and found.io("read_bytes") == [12288000, 36864000]
+    assert found.io("read_stall_ms") == [6000, 27_000]
+
+
+AZURE = """\
+Timestamp,Name,average
+2026-03-02 10:00:00,Data Disk Read Operations/Sec,100
+2026-03-02 10:01:00,Data Disk Read Operations/Sec,120
+2026-03-02 10:02:00,Data Disk Read Operations/Sec,140
+2026-03-02 10:00:00,Data Disk Read Bytes/sec,819200
+2026-03-02 10:01:00,Data Disk Read Bytes/sec,983040
+2026-03-02 10:02:00,Data Disk Read Bytes/sec,1146880
+"""
+"""The columns of `az monitor metrics list --output table`, in UTC
+(https://learn.microsoft.com/cli/azure/monitor/metrics). Units: https://learn.microsoft.com/azure/azure-monitor/reference/
+supported-metrics/microsoft-compute-virtualmachines-metrics."""
+AZURE_LOGS = """\
+"TimeGenerated [UTC]",MetricName,Average,UnitName
+"3/2/2026, 10:00:00.000 AM",Data Disk Read Operations/Sec,100,CountPerSecond
+"3/2/2026, 10:00:00.000 AM",Data Disk Read Bytes/sec,819200,BytesPerSecond
+"3/2/2026, 10:01:00.000 AM",Data Disk Read Operations/Sec,120,CountPerSecond
+"3/2/2026, 10:01:00.000 AM",Data Disk Read Bytes/sec,983040,BytesPerSecond
+"3/2/2026, 10:02:00.000 AM",Data Disk Read Operations/Sec,140,CountPerSecond
+"3/2/2026, 10:02:00.000 AM",Data Disk Read Bytes/sec,1146880,BytesPerSecond
+"""
+"""The table AzureMetrics as CSV (https://learn.microsoft.com/azure/azure-monitor/reference/tables/azuremetrics)."""
+
+
+@pytest.mark.parametrize(("text", "statistic"), [(AZURE, "average"), (AZURE_LOGS, "Average")])
+def test_azure_monitor_has_a_row_for_each_metric(import_texts, text, statistic):
+    names = {
+        f"Data Disk Read Operations/Sec {statistic}": "reads_per_s",
+        f"Data Disk Read Bytes/sec {statistic}": "read_bytes_per_s",
+    }
+    found = import_texts(text, names=names, zone="UTC")
+    assert found.io("reads") == [120 * 60, 140 * 60] and found.io("read_bytes") == [983040 * 60, 1146880 * 60]
+
+
+COUNTERS = """\
+"Time","{0}"
+"2026-03-02 10:00:00",1000
+"2026-03-02 10:00:15",2500
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "words"),
+    [
+        (COUNTERS.format('node_disk_reads_completed_total{device=""sda""}'), {}, "as JSON, as in `curl -G http"),
+        (COUNTERS.format('{__name__=""node_disk_reads_completed_total""}'), {}, "as JSON, as in `curl -G http"),
+        ("__name__,device,timestamp,value\na,sda,1772445600,1\na,sda,1772445615,2\n", {}, "as JSON, as in `curl -G"),
+        ("Time,IOPS\n2026-03-02 10:00:00,1\n2026-03-02 10:00:15,2\n", {}, "it has IOPS.*--map 'ReadIOPS=reads_per_s'"),
+        (OURS + ROWS, {"IOPS": "reads_per_s"}, "no series “IOPS”: it has reads_per_s, read_ms"),
+        (OURS + ROWS, {"reads_per_s": "reads_per_h"}, "no series reads_per_h to map reads_per_s to"),
+        (OURS + ROWS, {"read_ms": "reads"}, "reads_per_s and reads: they are one figure"),
+        (OURS + ROWS, {"connections": "read_ms"}, "read_ms 2 times.*do not add up"),
+        ("Time,R (MB/s)\n2026-03-02 10:00:00,1\n2026-03-02 10:01:00,2\n", {"R (MB/s)": "read_bytes_per_s"},
+         r"“R \(MB/s\)” of .* is in MB/s, and read_bytes_per_s in B/s"),
+        ("Time,read_ms,a\n2026-03-02 10:00:00,1,1\n2026-03-02 10:00:15,2,1\n", {"a": "read_ms", "read_ms": "a"},
+         "no series a to map read_ms to"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):
+    with pytest.raises(StallmarkError, match=words) as refused:
+        import_texts(text, zone="UTC", names=names)
+    assert "\n" not in str(refused.value)
+
+
+@given(st.sampled_from(sorted(MEANINGS)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
+def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, values):
+    from stallmark.record.imports.build import import_profile
+    from stallmark.record.imports.recording import Wanted
+    from stallmark.record.profile.folder import read_imported
+
+    folder = tmp_path_factory.mktemp("one")
+    rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
+    meaning = MEANINGS[ours]
+    held = meaning.column.partition(".")[0]
+    other = "writes" if "write" not in ours else "reads"
+    beside = f"{'' if held in ('server', 'device') else held + '.'}{other}_per_s"
+    if meaning.column.endswith((".read_ms", ".write_ms")):
+        beside = beside.replace(other, "reads" if "read_" in ours else "writes")
+    (folder / "file.csv").write_text("\n".join([f"Time,{ours},{beside}", *rows]) + "\n")
+    import_profile([folder / "file.csv"], folder / "profile", Wanted())
+    tables = read_imported(folder / "profile")
+    expected = [float(value) * meaning.factor * (15 if meaning.is_rate else 1) for value in values[1:]]
+    column = meaning.column.partition(".")[2]
+    if column in ("read_ms", "write_ms"):
+        column, expected = (
+            f"{column[:-3]}_stall_ms",
+            [mean * value * 15 for mean, value in zip(expected, values[1:], strict=True)],
+        )
+    table = tables.server if held == "server" else tables.file_io
+    assert table.column(column).to_pylist() == pytest.approx(expected)
