@@ -58,6 +58,11 @@ compiler:
 	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
 		{ echo "The emulated disk needs a C compiler: apt-get install gcc libc6-dev."; exit 1; }
 
+# Microsoft's own parser of T-SQL, and the OpenSSL 1.1 that it wants: of wheels that are unpacked, not installed.
+PARSER := $(VENV)/tsql-parser
+UNPACK := $(BIN)/pip install --quiet --retries 1 --no-deps --no-compile --require-hashes --only-binary :all: \
+	--platform manylinux1_x86_64 --platform manylinux2014_x86_64 --python-version 3.11
+
 # Tests of pages, raw storage, connection poolers and SQL Server's part skip, and say so, where this cannot install what
 # they need.
 packages:
@@ -69,6 +74,10 @@ packages:
 	test -z "$$wanted" || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing$$wanted for the tests …" && \
 		apt-get update -qq && apt-get install -y -qq $$wanted >/dev/null; } || \
 		echo "No$$wanted here and no right to install it: some tests will skip."
+	@test -e $(PARSER)/psycopg2_binary.libs/libssl.so.1.1 || { echo "Unpacking Microsoft's T-SQL parser for the tests …" && \
+		test "$$(uname -sm)" = "Linux x86_64" && $(UNPACK) --target $(PARSER) -r tests/support/tsql/parser.lock && \
+		cd $(PARSER)/psycopg2_binary.libs && ln -sf libssl-*.so.1.1* libssl.so.1.1; } || \
+		echo "It cannot be had here: the tests that ask it are left out."
 
 # The locks hold for Linux, macOS and Windows and every Python from 3.11.
 lock: $(VENV)/installed-dev

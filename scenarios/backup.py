@@ -5,13 +5,13 @@ backup: {folder: 'B:\\backup', files: 4, compression: on, buffers: 50, transfer_
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from stallmark.engines.abilities import BackupOptions
 from stallmark.quantities import Size
 from stallmark.scenarios.section import Section
 
-KIB = 1024
+TRANSFER = 64 * 1024
 
 
 class BackupChoice(Section):
@@ -23,15 +23,8 @@ class BackupChoice(Section):
     """Compress it, or by which algorithm (SQL Server 2022; `zstd` 2025); by default as the server is configured."""
     buffers: Annotated[int, Field(ge=1, strict=True)] | None = None
     """BUFFERCOUNT; by default the server's choice."""
-    transfer_size: Size | None = None
-    """MAXTRANSFERSIZE, 64KiB to 4MiB; by default the server's choice."""
-
-    @field_validator("transfer_size")
-    @classmethod
-    def _possible(cls, size: int | None) -> int | None:
-        if size is not None and (size % (64 * KIB) or not 64 * KIB <= size <= 4096 * KIB):
-            raise ValueError("the server takes multiples of 64KiB up to 4MiB: write such a one")
-        return size
+    transfer_size: Annotated[Size, Field(ge=TRANSFER, le=64 * TRANSFER, multiple_of=TRANSFER)] | None = None
+    """MAXTRANSFERSIZE, in steps of 64KiB up to 4MiB; by default the server's choice."""
 
     def options(self) -> BackupOptions:
         return BackupOptions(self.folder, self.files, self.compression, self.buffers, self.transfer_size)

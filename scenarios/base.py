@@ -1,10 +1,10 @@
 """The part of the model that all scenarios with a database share."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import PoolSize
@@ -15,7 +15,7 @@ from stallmark.scenarios.emulated_array import EmulatedArrays
 from stallmark.scenarios.pool_curve import Cost, PoolCurve, PoolOrCurve, not_chosen, of_size
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
-from stallmark.scenarios.section import MOST_VARIANTS, Titled, no_twins
+from stallmark.scenarios.section import MOST_VARIANTS, EachOnce, NamedApart, Titled
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
@@ -48,7 +48,7 @@ class AnyScenario(Titled):
     """`restore` starts every run from the database as loaded, `continue` from what the run before has left."""
     backup: BackupChoice | None = None
     """How SQL Server writes and reads the backup of `reset: restore`."""
-    observe: list[Observation] = []
+    observe: Annotated[list[Observation], EachOnce] = []
     """Measurements beyond the ordinary, because they cost the server something."""
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
     """How often each variant is run. A verdict needs three of each or more."""
@@ -61,7 +61,7 @@ class AnyScenario(Titled):
     at_end: Hook | None = None
     """A command that is run when the experiment ends, however it does. In its arguments `{folder}`, `{state}`
     (complete, incomplete, stopped) and `{because}` are replaced."""
-    variants: Annotated[list[Variant], Field(min_length=1, max_length=MOST_VARIANTS)]
+    variants: Annotated[list[Variant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]
     """The sides of the comparison, at least one."""
 
     @property
@@ -69,23 +69,18 @@ class AnyScenario(Titled):
     def contents(self) -> WorkloadChoice:
         """Return the workload, or the workloads together, whose data the database holds."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        no_twins([variant.name for variant in self.variants])
-        if twice := [name for name in self.observe if self.observe.count(name) > 1]:
-            raise ValueError(f"observe names {twice[0]} twice: name it once")
+    def mistakes(self) -> Iterator[str]:
         if self.at_end and self.at_end.ask:
-            raise ValueError("at_end runs a command: nobody may be there to be asked")
-        self._refuse_curve_of_several()
-        self._refuse_mixture()
-        self._refuse_no_way_back()
-        self._refuse_places()
+            yield "at_end runs a command: nobody may be there to be asked"
+        yield from self._curved_variant_mistakes()
+        yield from self._array_mistakes()
+        yield from self._way_back_mistakes()
+        yield from self._place_mistakes()
         for workload, design in self.designs().items():
             try:
                 design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:
-                raise ValueError(f"database.tables: {error}") from None
-        return self
+                yield f"database.tables: {error}"
 
     def designs(self) -> dict[str, Design]:
         """Return the physical designs that it asks for, by the workload, or the workloads together, of a database."""
@@ -146,65 +141,65 @@ class AnyScenario(Titled):
     def array_of(self, variant: Variant) -> Array | None:
         return variant.array.over(self.array) if variant.array else self.array
 
-    def refuse_without(self) -> None:
-        """Raise ValueError for a variant that leaves out loads where there is one."""
+    def without_mistakes(self) -> Iterator[str]:
+        """Yield the mistake of a variant that leaves out the only load."""
         if found := [variant.name for variant in self.variants if variant.without]:
-            raise ValueError(f"variant {found[0]!r} is `without` a load, and there is one alone: write `loads:`")
+            yield f"variant {found[0]!r} is `without` a load, and there is one alone: write `loads:`"
 
-    def refuse_curve(self, why: str) -> None:
-        """Raise ValueError for a curve, where there can be none."""
+    def curve_mistakes(self, why: str) -> Iterator[str]:
+        """Yield the mistake of a curve in a scenario that cannot have one."""
         if self.curve:
-            raise ValueError(f"buffer_pool is a curve, and {why}: write a size or a share of the data")
+            yield f"buffer_pool is a curve, and {why}: write a size or a share of the data"
 
-    def _refuse_curve_of_several(self) -> None:
-        """Refuse a curve of no variant, or of several, and an order that needs all sizes beforehand."""
+    def _curved_variant_mistakes(self) -> Iterator[str]:
+        """Yield the mistakes of a curve of no variant or several, and of an order that needs all sizes beforehand."""
         if not self.curve:
             return
         without = [variant.name for variant in self.variants if variant.buffer_pool is None]
         if not without:
-            raise ValueError(
+            yield (
                 "buffer_pool is a curve, and every variant has a buffer_pool of its own: leave out that of the variant "
                 "that the curve is to be of"
             )
         if len(without) > 1:
-            raise ValueError(
+            yield (
                 f"buffer_pool is a curve, which is of one variant, and {without[0]!r} and {without[1]!r} have no "
                 "buffer_pool of their own: write one for all others"
             )
         if self.order == "blocks":
-            raise ValueError(
+            yield (
                 "buffer_pool is a curve, whose sizes are chosen one after the other, and `order: blocks` makes all "
                 "runs of one first: write alternating or abba"
             )
 
-    def _refuse_no_way_back(self) -> None:
-        """Refuse a variant with no way back: the first may find its array as it is; one that follows upon another finds
-        that of the other."""
+    def _way_back_mistakes(self) -> Iterator[str]:
+        """Yield the mistake of a variant with no way back: the first may find its array as it is; a later one finds the
+        array of another."""
         there, changed = None, False
         for run in self.run_order():
             if self.same_storage(run.variant, there):
                 continue
             there, variant = run.variant, run.variant
             if changed and not variant.before:
-                raise ValueError(
+                yield (
                     f"variant {variant.name!r} comes after one that changes the array (`before`) and has no `before` "
                     "that changes it back: write one (each variant needs one that makes the array its own)"
                 )
             changed = changed or bool(variant.before)
 
-    def _refuse_places(self) -> None:
-        """Refuse what cannot be where variants lie in folders of their own, which a restore puts them into."""
+    def _place_mistakes(self) -> Iterator[str]:
+        """Yield what does not fit variants in folders of their own, into which a restore puts them."""
         if not any(variant.place for variant in self.variants):
             return
         if self.reset != "restore":
-            raise ValueError("`place` restores a variant's database into its folders: leave out `reset: continue`")
+            yield "`place` restores a variant's database into its folders: leave out `reset: continue`"
         if self.precondition:
-            raise ValueError("`precondition` writes before a database is in its place: remove it, or `place`")
+            yield "`precondition` writes before a database is in its place: remove it, or `place`"
         if self.probe and self.probe.folder:
-            raise ValueError("probe.folder is one folder, and variants have each a `place`: leave the folder out")
+            yield "probe.folder is one folder, and variants have each a `place`: leave the folder out"
 
-    def _refuse_mixture(self) -> None:
-        """Refuse a description of a real array, or a hook on one, beside an emulated array."""
+    def _array_mistakes(self) -> Iterator[str]:
+        """Yield the mistake of a description of a real array, or of a hook on one, beside an emulated array."""
         for variant in filter(self.emulates, self.variants):
             real = {
                 "array": self.array_of(variant),
@@ -213,7 +208,7 @@ class AnyScenario(Titled):
                 "probe.folder": self.probe and self.probe.folder,
             }
             if said := next((key for key, one in real.items() if one), None):
-                raise ValueError(
+                yield (
                     f"variant {variant.name!r} runs on an emulated array (`emulated_array`), and `{said}` is of a "
                     "real one: remove one of the two"
                 )

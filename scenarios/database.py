@@ -27,14 +27,14 @@ database:
   tables: [{names: ['bank.*'], tablespace: fast}, {names: [mail.growing, mail.bodies], tablespace: large}]
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from stallmark.engines.mssql.compatibility import LEAST_LEVEL, WHY_LEAST_LEVEL
-from stallmark.errors import StallmarkError
 from stallmark.quantities import Seconds, SizeOrZero
-from stallmark.scenarios.section import Section
+from stallmark.scenarios.section import Section, refusing
 from stallmark.schema.placement import design as placement
 
 Switch = Literal["on", "off"]
@@ -103,20 +103,8 @@ class TableChoice(Section):
     of a growing key that convoy on its last page (PAGELATCH_EX)."""
 
     def design(self) -> placement.TableGroup:
-        return placement.TableGroup(
-            tables=tuple(self.names),
-            filegroup=self.filegroup,
-            index_filegroup=self.indexes,
-            compression=self.compression,
-            tablespace=self.tablespace,
-            index_tablespace=self.index_tablespace,
-            storage=self.storage,
-            cluster_by=self.cluster_by,
-            partition_by=self.partition_by,
-            partition_every=self.partition_every,
-            fill_factor=self.fill_factor,
-            sequential_key=self.sequential_key,
-        )
+        options = self.model_dump(exclude={"names", "indexes"})
+        return placement.TableGroup(tuple(self.names), index_filegroup=self.indexes, **options)
 
 
 class TempDbChoice(Section):
@@ -156,31 +144,23 @@ class DatabaseChoice(Section):
     """Make plans by the cardinality estimation of SQL Server 2012."""
     auto_update_statistics: placement.StatisticsUpdate | None = None
     """Update statistics automatically, and let a query wait for that or not."""
-    target_recovery_time: Annotated[Seconds, Field(ge=0)] | None = None
+    target_recovery_time: Annotated[Seconds, Field(ge=0, multiple_of=1)] | None = None
     """The target of indirect checkpoints; 0 is automatic checkpoints."""
     delayed_durability: placement.DelayedDurability | None = None
     """Let a commit return before its log is on disk."""
     page_verify: placement.PageVerify | None = None
     """How a page is verified when it is read."""
 
-    @model_validator(mode="after")
-    def _possible(self) -> "DatabaseChoice":
-        try:
-            self.design()
-        except StallmarkError as error:
-            raise ValueError(str(error)) from None
+    def mistakes(self) -> Iterator[str]:
+        refusing(self.design)()
         if self.tempdb and not self.tempdb.change_server:
-            raise ValueError(
+            yield (
                 "tempdb belongs to every database of the server: write `change_server: true` below tempdb if it is "
                 "yours to change"
             )
-        return self
 
     def design(self) -> placement.Design:
-        """Return the physical design; raise StallmarkError for one that cannot be."""
-        target = self.target_recovery_time
-        if target is not None and target != int(target):
-            raise StallmarkError("target_recovery_time is whole seconds on the server: write it so.")
+        """Return the physical design. Raise StallmarkError if it is not possible."""
         return placement.Design(
             files=_files(self.files),
             filegroups=tuple(placement.Filegroup(group.name, _files(group.files)) for group in self.filegroups),
@@ -192,7 +172,7 @@ class DatabaseChoice(Section):
                 read_committed_snapshot=ON[self.read_committed_snapshot],
                 snapshot_isolation=ON[self.snapshot_isolation],
                 compatibility_level=self.compatibility_level,
-                target_recovery_time_s=None if target is None else int(target),
+                target_recovery_time_s=None if (target := self.target_recovery_time) is None else int(target),
                 delayed_durability=self.delayed_durability,
                 page_verify=self.page_verify,
                 legacy_cardinality_estimation=ON[self.legacy_cardinality_estimation],

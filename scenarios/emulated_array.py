@@ -25,11 +25,9 @@ class _Choice(Section):
         return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
 
-class CacheChoice(_Choice):
-    """A flash read cache."""
-
+class _FlashChoice(_Choice):
     size: Pool
-    """The size of the cache, or a share of the data."""
+    """The size of the flash, or a share of the data."""
     read_ms: float | None = None
     """Milliseconds of a read from flash, 0.5 by default."""
     write_ms: float | None = None
@@ -38,24 +36,18 @@ class CacheChoice(_Choice):
     """Megabytes per second of a channel, 400 by default."""
     channels: int | None = None
     """I/Os that the flash serves at once, 8 by default."""
+
+
+class CacheChoice(_FlashChoice):
+    """A flash read cache."""
 
     def resolve(self, data_bytes: int) -> FlashCache:
         return FlashCache(**(self._said() | {"size": self.size.resolve(data_bytes)}))
 
 
-class TierChoice(_Choice):
+class TierChoice(_FlashChoice):
     """A flash tier; `move`: how much moves up in one cycle at most, in bytes or as a share of the data, as `size`."""
 
-    size: Pool
-    """The size of the tier, or a share of the data."""
-    read_ms: float | None = None
-    """Milliseconds of a read from flash, 0.5 by default."""
-    write_ms: float | None = None
-    """Milliseconds of a write to flash, 0.5 by default."""
-    mb_per_s: float | None = None
-    """Megabytes per second of a channel, 400 by default."""
-    channels: int | None = None
-    """I/Os that the flash serves at once, 8 by default."""
     cycle: Seconds | None = None
     """The time between two migrations, 5 s by default."""
     move: Pool | None = None

@@ -1,8 +1,9 @@
 """The loads of a run: users who execute transactions, and streams of queries. Raw I/O is in `raw_load.py`."""
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Tag, ValidationError, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, Tag, ValidationError, WithJsonSchema
 
 from stallmark.analysis.thresholds import Rule
 from stallmark.driver.pacing import Arrivals
@@ -68,42 +69,41 @@ class Users(Section):
     """Limits that every measured step must keep, or the exit code of `run` is 5: `p95 < 20ms`, `read_ms < 5`, `tps >
     500`, of one transaction `trade_order.p99 < 1s`."""
 
-    @model_validator(mode="after")
-    def _sized(self) -> Self:
-        """Refuse what has no number of users or no rate, or two: one that is fixed and one that is searched for."""
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
+        yield from self._size_mistakes()
+        if self.think_time and self.arrivals != "closed":
+            yield "think_time belongs to a closed loop: remove it, or set arrivals: closed"
+
+    def _size_mistakes(self) -> Iterator[str]:
+        """Yield the mistakes of a missing number of users or rate, and of one that is both fixed and searched for."""
         found, rated = self.search.of if self.search else None, isinstance(self.arrivals, OpenLoop)
         if (self.users is None) != (found == "users"):
             if self.users is None:
-                raise ValueError("users is missing: write how many there are, or search for it")
-            raise ValueError("search finds the number of users, and users fixes it: remove one of the two")
+                yield "users is missing: write how many there are, or search for it"
+            else:
+                yield "search finds the number of users, and users fixes it: remove one of the two"
         if found is None:
             if isinstance(self.arrivals, OpenLoop) and self.arrivals.rate is None:
-                raise ValueError("arrivals.rate is missing: add it, or search for it")
-            return self
+                yield "arrivals.rate is missing: add it, or search for it"
+            return
         if found == "load":
-            raise ValueError("search of: load is of all loads at once: write it beside `loads`, not in one")
+            yield "search of: load is of all loads at once: write it beside `loads`, not in one"
         if self.thresholds:
-            raise ValueError("thresholds are of every step, and a search goes beyond: write slo.transactions")
+            yield "thresholds are of every step, and a search goes beyond: write slo.transactions"
         if found == "users":
             if rated:
-                raise ValueError("search of users needs a closed loop, in which users wait for the server: of: rate")
-            return self
+                yield "search of users needs a closed loop, in which users wait for the server: of: rate"
+            return
         if not isinstance(self.arrivals, OpenLoop):
-            raise ValueError(
+            yield (
                 "search of a rate needs arrivals that have one, and a closed loop has none: write arrivals: {kind: "
                 "poisson}, or search of users"
             )
-        if self.arrivals.rate is not None:
-            raise ValueError("search finds the rate, and arrivals.rate fixes it: remove one of the two")
+        elif self.arrivals.rate is not None:
+            yield "search finds the rate, and arrivals.rate fixes it: remove one of the two"
         if self.users and len(self.users) > 1:
-            raise ValueError("search makes the steps, and users is a list of them: write one number")
-        return self
-
-    @model_validator(mode="after")
-    def _paced_once(self) -> Self:
-        if self.think_time and self.arrivals != "closed":
-            raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
-        return self
+            yield "search makes the steps, and users is a list of them: write one number"
 
     @property
     def counts(self) -> list[int]:
@@ -117,12 +117,10 @@ class Users(Section):
     def most_users(self) -> int:
         return int(self.search.to) if self.search and self.search.of == "users" else max(self.counts)
 
-    def refuse_search(self, slo: ServiceLevelChoice | None) -> None:
-        """Raise ValueError for a search that has no limit to go by."""
+    def search_mistakes(self, slo: ServiceLevelChoice | None) -> Iterator[str]:
+        """Yield the mistake of a search that has no limit to go by."""
         if self.search and slo is None:
-            raise ValueError(
-                "search needs a service level: add slo, such as oltp or {read: 10ms, transactions: [p95 < 50ms]}"
-            )
+            yield "search needs a service level: add slo, such as oltp or {read: 10ms, transactions: [p95 < 50ms]}"
 
     def arrival_plan(self) -> Arrivals:
         if isinstance(self.arrivals, OpenLoop):
@@ -131,13 +129,13 @@ class Users(Section):
             return Arrivals("closed", think_ms=self.think_time.mean * 1000, think=self.think_time.kind)
         return Arrivals()
 
-    def refuse_unknown_transactions(self, workload: str, slo: ServiceLevelChoice | None) -> None:
-        """Raise ValueError for a threshold or a service level of a transaction that the workload does not have."""
+    def transaction_mistakes(self, workload: str, slo: ServiceLevelChoice | None) -> Iterator[str]:
+        """Yield the mistake of a threshold or a service level of a transaction that the workload does not have."""
         names = {kind.name for kind in find_workload(workload).transactions}
         for key, texts in (("thresholds", self.thresholds), ("slo.transactions", transactions_of(slo))):
             for rule in map(Rule.parse, texts):
                 if rule.transaction and rule.transaction not in names:
-                    raise ValueError(f"{key}: {workload} has no transaction {rule.transaction}")
+                    yield f"{key}: {workload} has no transaction {rule.transaction}"
 
 
 def _choice(**keys: Any) -> WorkloadChoice:
@@ -161,13 +159,12 @@ class UsersLoad(Users):
     slo: ServiceLevelChoice | None = None
     """The limit that reads are held against while it runs: `oltp`, `dss`, `mail`, or one of your own."""
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         self.choice()
         if not find_workload(self.workload).users.deck:
-            raise ValueError(f"{self.workload} has no transactions that users could execute: write streams for users")
-        self.refuse_unknown_transactions(self.workload, self.slo)
-        return self
+            yield f"{self.workload} has no transactions that users could execute: write streams for users"
+        yield from self.transaction_mistakes(self.workload, self.slo)
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""
@@ -196,12 +193,10 @@ class StreamsLoad(Section):
     slo: ServiceLevelChoice | None = None
     """The limit that reads are held against while it runs."""
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         self.choice()
         if isinstance(self.arrivals, OpenLoop) and self.arrivals.rate is None:
-            raise ValueError("arrivals.rate is missing: add it, such as 0.05 for three queries a minute")
-        return self
+            yield "arrivals.rate is missing: add it, such as 0.05 for three queries a minute"
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""

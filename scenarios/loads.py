@@ -11,17 +11,18 @@ cells: [1, 2, 4]                                 # or: so many copies of all, ea
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.search import Search
+from stallmark.scenarios.section import Rising
 from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
-from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.scenarios.workload import Seed, WorkloadChoice
 from stallmark.schema.placement.design import Design
 from stallmark.schema.several import joined, parts_of
 from stallmark.transactions import WORKLOADS, find_workload
@@ -51,7 +52,7 @@ class LoadsScenario(TimedScenario):
     loads: Annotated[dict[LoadName, LoadChoice], Field(min_length=1)]
     """The loads by their names: users (`workload`, `users`), streams of queries (`workload: warehouse`, `streams`), or
     raw I/O (`raw`)."""
-    seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    seed: Seed = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     alone: Literal[True, False, "only"] = False
     """Run each load by itself first, in steps of their own: so a report says what the others cost it. `only`: they
@@ -59,100 +60,92 @@ class LoadsScenario(TimedScenario):
     search: Search | None = None
     """In place of fixed rates, the search for the highest multiple of the `arrivals.rate` of all loads at which `slo`
     holds: `{of: load, from: 0.5, to: 8}`. Loads in a closed loop run beside them as they are."""
-    cells: Annotated[list[Cells], Field(min_length=1)] | None = None
+    cells: Annotated[list[Cells], Field(min_length=1), Rising] | None = None
     """Numbers of copies of all loads, one step each: `[1, 2, 4]`. Every copy has data of its own."""
 
     databases: Annotated[dict[WorkloadName, DatabaseChoice], Field(min_length=2)] | None = None
     """A database for each workload, all on one server, in place of one for all: `{bank: {}, mail: {}}`, each set and
     placed as `database` says. They are named after the server's own, with the workload behind it."""
 
-    @field_validator("cells")
-    @classmethod
-    def _rising(cls, given: list[int] | None) -> list[int] | None:
-        if given and given != sorted(set(given)):
-            raise ValueError(f"cells must rise: write {sorted(set(given))}")
-        return given
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if not any(isinstance(load, UsersLoad) for load in self.loads.values()):
-            raise ValueError("no load has users who execute transactions: add one, such as {workload: bank, users: 10}")
+            yield "no load has users who execute transactions: add one, such as {workload: bank, users: 10}"
         if self.cells and self.alone:
-            raise ValueError("alone and cells are two experiments: leave one of them out")
-        self._refuse_searches()
-        self._refuse_search_of_all()
+            yield "alone and cells are two experiments: leave one of them out"
+        yield from self._load_search_mistakes()
+        yield from self._search_mistakes()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
         for (one, length), (other, another) in pairwise(lengths.items()):
             if length != another:
-                raise ValueError(
+                yield (
                     f"{one} has {length} numbers and {other} has {another}: a list has a number for each step, so "
                     "write as many, or one number for all"
                 )
         for variant in self.variants:
             if unknown := [name for name in variant.without if name not in self.loads]:
-                raise ValueError(f"variant {variant.name!r} is without {unknown[0]}, which is no load: remove it")
+                yield f"variant {variant.name!r} is without {unknown[0]}, which is no load: remove it"
             if not any(isinstance(load, UsersLoad) for load in self.loads_of(variant).values()):
-                raise ValueError(f"variant {variant.name!r} is without any load that has users: leave one")
-        self.refuse_curve("reads per transaction cannot be told of several loads at once")
-        self._refuse_databases(parts_of(self.contents.name))
-        return self
+                yield f"variant {variant.name!r} is without any load that has users: leave one"
+        yield from self.curve_mistakes("reads per transaction cannot be told of several loads at once")
+        yield from self._database_mistakes(parts_of(self.contents.name))
 
-    def _refuse_databases(self, wanted: Sequence[str]) -> None:
-        """Raise ValueError where `databases` are not those of the workloads that are wanted, or cannot be."""
+    def _database_mistakes(self, wanted: Sequence[str]) -> Iterator[str]:
+        """Yield the mistakes of `databases` that are not those of the workloads that are wanted."""
         if self.databases is None:
             return
         if self.database:
-            raise ValueError("database is one for all, and databases are one each: leave one of them out")
+            yield "database is one for all, and databases are one each: leave one of them out"
         if len(wanted) < 2:
-            raise ValueError(f"databases are of several workloads, and the loads have {wanted[0]} alone: remove it")
+            yield f"databases are of several workloads, and the loads have {wanted[0]} alone: remove it"
         for name in wanted:
             if name not in self.databases:
-                raise ValueError(f"databases leaves out {name}, whose data a load needs: write {name}: {{}}")
+                yield f"databases leaves out {name}, whose data a load needs: write {name}: {{}}"
         for name in self.databases:
             if name not in wanted:
-                raise ValueError(f"databases names {name}, which no load has: remove it")
+                yield f"databases names {name}, which no load has: remove it"
         if len([name for name, one in self.databases.items() if one.tempdb]) > 1:
-            raise ValueError("tempdb is one for all databases: write it below one of them")
+            yield "tempdb is one for all databases: write it below one of them"
 
     def designs(self) -> dict[str, Design]:
         if self.databases is None:
             return super().designs()
         return {name: one.design() for name, one in self.databases.items() if one != DatabaseChoice()}
 
-    def _refuse_searches(self) -> None:
-        """Raise ValueError for a search beside steps of other loads, or beside another search."""
+    def _load_search_mistakes(self) -> Iterator[str]:
+        """Yield the mistakes of a search beside steps of other loads, or beside another search."""
         searched = {name: load for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.search}
         if not searched:
             return
         if len(searched) > 1:
-            raise ValueError(f"{' and '.join(searched)} have a search each, and one load can have one: leave one")
+            yield f"{' and '.join(searched)} have a search each, and one load can have one: leave one"
         [(name, load)] = searched.items()
-        load.refuse_search(load.slo or self.slo)
+        yield from load.search_mistakes(load.slo or self.slo)
         if self.cells or self.alone:
-            raise ValueError(f"{name} has a search, which makes the steps: leave out cells and alone")
+            yield f"{name} has a search, which makes the steps: leave out cells and alone"
         if stepped := [other for other, one in self.loads.items() if len(_counts(one)) > 1]:
-            raise ValueError(f"{name} has a search, which makes the steps, and {stepped[0]} a list: write one number")
+            yield f"{name} has a search, which makes the steps, and {stepped[0]} a list: write one number"
         for variant in self.variants:
             if name in variant.without:
-                raise ValueError(f"variant {variant.name!r} is without {name}, which has the search: leave it in")
+                yield f"variant {variant.name!r} is without {name}, which has the search: leave it in"
 
-    def _refuse_search_of_all(self) -> None:
-        """Raise ValueError for a search of all loads that has nothing to multiply, no limit, or other steps beside."""
+    def _search_mistakes(self) -> Iterator[str]:
+        """Yield the mistakes of a search of all loads: nothing to multiply, no limit, or other steps beside."""
         if self.search is None:
             return
         if self.search.of != "load":
-            raise ValueError(f"search beside loads is of: load, and one of {self.search.of} belongs in a load: move it")
+            yield f"search beside loads is of: load, and one of {self.search.of} belongs in a load: move it"
         if own := [name for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.search]:
-            raise ValueError(f"{own[0]} has a search, and so have all loads together: leave one of them out")
+            yield f"{own[0]} has a search, and so have all loads together: leave one of them out"
         if self.slo is None:
-            raise ValueError("search needs a service level: add slo, such as oltp or {read: 10ms}")
+            yield "search needs a service level: add slo, such as oltp or {read: 10ms}"
         if self.cells or self.alone:
-            raise ValueError("search makes the steps: leave out cells and alone")
+            yield "search makes the steps: leave out cells and alone"
         if stepped := [name for name, load in self.loads.items() if len(_counts(load)) > 1]:
-            raise ValueError(f"search makes the steps, and {stepped[0]} has a list: write one number")
+            yield f"search makes the steps, and {stepped[0]} has a list: write one number"
         for variant in self.variants:
             if not self._rates_of(variant):
-                raise ValueError(
+                yield (
                     f"search multiplies the rates of loads, and none of variant {variant.name!r} has one: write "
                     "arrivals: {kind: poisson, rate: 100}"
                 )

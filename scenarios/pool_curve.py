@@ -1,9 +1,9 @@
 """A curve of memory in place of one buffer pool: `buffer_pool: {curve: auto, from: 2 %, to: 100 %}`."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, Tag, WithJsonSchema
 
 from stallmark.errors import StallmarkError
 from stallmark.format import size as written
@@ -15,17 +15,10 @@ from stallmark.stats.curve_search import Asked
 FEWEST, MOST = 5, 24
 """Sizes: fewer tell no error, and more lie closer together than runs are apart."""
 
-
-def _tolerance(value: Any) -> float:
-    share = parse_share(value)
-    if not 0.01 <= share <= 0.5:
-        raise ValueError(f"{value} is no tolerance of a curve: write 1 % to 50 %")
-    return share
-
-
 Tolerance = Annotated[
     float,
-    BeforeValidator(_tolerance),
+    BeforeValidator(parse_share),
+    Field(ge=0.01, le=0.5),
     PlainSerializer(lambda share: f"{share * 100:.12g} %", when_used="json"),
     WithJsonSchema({"type": "string", "examples": ["5 %"], "default": "5 %"}),
 ]
@@ -48,13 +41,11 @@ class PoolCurve(Section):
     tolerance: Tolerance = 0.05
     """The share of its largest value within which the curve is to be known; then no further size is chosen."""
 
-    @model_validator(mode="after")
-    def _rises(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         a, b = self.from_, self.to
         for low, high in ((a.share, b.share), (a.size_bytes, b.size_bytes)):
             if low is not None and high is not None and low >= high:
-                raise ValueError(f"from {a} is not below to {b}: a curve needs two sizes")
-        return self
+                yield f"from {a} is not below to {b}: a curve needs two sizes"
 
     def asked(self, data_bytes: int) -> Asked:
         """Return the curve in bytes, of data that large. Raise StallmarkError where that leaves no two sizes."""

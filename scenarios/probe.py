@@ -10,16 +10,17 @@ variants:
   - {name: array, folder: /mnt/array}               # a real one
 """
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from stallmark.quantities import Pool, PoolSize, Seconds
+from stallmark.quantities import PoolSize, Seconds, Size
 from stallmark.record.probe import Asked
 from stallmark.scenarios.emulated_array import EmulatedArray
 from stallmark.scenarios.probing import Depth, Patterns
-from stallmark.scenarios.section import MOST_VARIANTS, Section, Titled, no_twins
+from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled
 from stallmark.scenarios.variant import VariantName
 from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
 
@@ -27,32 +28,18 @@ from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
 class ProbeSteps(Section):
     """The steps of a probe. Without `patterns`: all of them."""
 
-    size: Pool
+    size: Size
     """The size of the file."""
     patterns: Patterns = []
     """The kinds of I/O, such as `8k-random-read`; by default all."""
-    outstanding: Annotated[list[Depth], Field(min_length=1)] = list(OUTSTANDING)
+    outstanding: Annotated[list[Depth], Field(min_length=1), Rising] = list(OUTSTANDING)
     """The numbers of I/Os outstanding, rising."""
     seconds: Annotated[Seconds, Field(ge=1)] = 10.0
     """The time of each step."""
 
-    @field_validator("size")
-    @classmethod
-    def _a_size(cls, given: PoolSize) -> PoolSize:
-        if given.size_bytes is None:
-            raise ValueError(f"{given} is a share, and there is no data to have a share of: write it as 4GiB")
-        return given
-
-    @field_validator("outstanding")
-    @classmethod
-    def _rising(cls, given: list[int]) -> list[int]:
-        if given != sorted(set(given)):
-            raise ValueError(f"outstanding must rise: write {sorted(set(given))}")
-        return given
-
     @property
     def size_bytes(self) -> int:
-        return self.size.resolve(0)
+        return PoolSize(self.size).resolve(0)
 
     def steps(self) -> tuple[Asked, ...]:
         return steps_of(find_patterns(self.patterns), self.outstanding)
@@ -68,11 +55,9 @@ class ProbeVariant(Section):
     folder: Path | None = None
     """A folder on a real one."""
 
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if (self.emulated_array is None) == (self.folder is None):
-            raise ValueError(f"variant {self.name!r} must have either an emulated_array or a folder on a real one")
-        return self
+            yield f"variant {self.name!r} must have either an emulated_array or a folder on a real one"
 
 
 class ProbeScenario(Titled):
@@ -80,7 +65,7 @@ class ProbeScenario(Titled):
 
     probe: ProbeSteps
     """Reads and writes to measure."""
-    variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS)]
+    variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]
     """The storage that is probed."""
 
     @model_validator(mode="before")
@@ -93,12 +78,9 @@ class ProbeScenario(Titled):
             )
         return data
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        no_twins([variant.name for variant in self.variants])
+    def mistakes(self) -> Iterator[str]:
         if 0 < sum(variant.emulated_array is not None for variant in self.variants) < len(self.variants):
-            raise ValueError(
+            yield (
                 "some variants are emulated and others real, and what the one shows says nothing of the other: make a "
                 "scenario of each"
             )
-        return self

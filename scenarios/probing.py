@@ -8,26 +8,19 @@ precondition: {size: 100GiB}                     # write whenever another varian
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
-from stallmark.errors import StallmarkError
-from stallmark.quantities import Pool, PoolSize, Seconds
+from stallmark.quantities import Pool, PoolSize, Seconds, Size
 from stallmark.record.probe import Asked
 from stallmark.scenarios.section import Section
-from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
-from stallmark.storage.probe.patterns import MOST_OUTSTANDING, SHORT_STEPS
-
-
-def _known(given: list[str]) -> list[str]:
-    try:
-        find_patterns(given)
-    except StallmarkError as error:
-        raise ValueError(str(error)) from None
-    return given
-
+from stallmark.storage.probe import LEAST_BYTES, OUTSTANDING, find_patterns, steps_of
+from stallmark.storage.probe.patterns import MOST_OUTSTANDING, PATTERNS, SHORT_STEPS
 
 Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
-Patterns = Annotated[list[str], AfterValidator(_known)]
+FileSize = Annotated[Size, Field(ge=LEAST_BYTES)]
+"""Of less it would be gone over in a moment."""
+PatternName = Literal[tuple(PATTERNS)]  # type: ignore[valid-type]
+Patterns = list[PatternName]  # type: ignore[valid-type]
 
 BEFORE_AND_AFTER = "before and after"
 _WORD = Literal["before and after"]

@@ -7,15 +7,16 @@ web:  {raw: web, rate: 200/s}                  # they arrive at a rate, whatever
 logs: {raw: 256k-sequential-write, folder: /mnt/other, size: 4GiB}
 """
 
-from typing import Annotated, Self
+from collections.abc import Iterator
+from typing import Annotated
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema
 
-from stallmark.quantities import IoRate, Rate, Size
+from stallmark.quantities import IoRate, Rate
 from stallmark.record.manifest.loads import RawPlan
+from stallmark.scenarios.probing import FileSize
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.service_level import ServiceLevelChoice
-from stallmark.storage.probe import LEAST_BYTES
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
 from stallmark.storage.raw_load.patterns import NAMES, RawPattern, find_pattern
@@ -29,7 +30,7 @@ _PATTERN = WithJsonSchema({"type": "string", "enum": list(NAMES)})
 class RawLoad(Section):
     """Reads or writes beside the database, on a file of their own: `{raw: web, outstanding: 16}`."""
 
-    raw: Annotated[str, _PATTERN]
+    raw: Annotated[str, AfterValidator(lambda name: find_pattern(name) and name), _PATTERN]
     """The kind of I/O: `scan` (256 KiB in order), `web` (random reads of mixed sizes), or a pattern of a probe, such as
     `8k-random-read`."""
     outstanding: Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)] | None = None
@@ -39,39 +40,24 @@ class RawLoad(Section):
     rate: Rate | None = None
     """`200/s`: I/Os arrive at random at this rate, whatever the storage does; at most 5,000/s. `100 MB/s`: no more than
     that. By default as fast as the storage lets it. Both are of one cell."""
-    size: Size = 2**30
+    size: FileSize = 2**30
     """The size of its file, of each cell."""
     folder: Annotated[str, Field(min_length=1)] | None = None
     """Where the file lies; by default where the data of an embedded server lie."""
     slo: ServiceLevelChoice | None = None
     """The limit that its own reads are held against."""
 
-    @field_validator("raw")
-    @classmethod
-    def _known(cls, given: str) -> str:
-        find_pattern(given)
-        return given
-
-    @field_validator("size")
-    @classmethod
-    def _large_enough(cls, given: int) -> int:
-        if given < LEAST_BYTES:
-            raise ValueError(f"it would be gone over in a moment: write {LEAST_BYTES // 2**20}MiB or more")
-        return given
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.streams is not None and self.pattern.random:
-            raise ValueError(f"streams are of I/O in order, and {self.raw} is at random: write outstanding")
+            yield f"streams are of I/O in order, and {self.raw} is at random: write outstanding"
         if self.streams is not None and self.outstanding is not None:
-            raise ValueError("streams and outstanding are one number here: write one of them")
+            yield "streams and outstanding are one number here: write one of them"
         if self.rate and self.rate.ios_per_s and not self.pattern.random:
             [block] = self.pattern.blocks
             same = IoRate(bytes_per_s=round(self.rate.ios_per_s * block))
-            raise ValueError(f"a rate of I/Os is of random ones, and {self.raw} is in order: write rate: {same}")
+            yield f"a rate of I/Os is of random ones, and {self.raw} is in order: write rate: {same}"
         if self.rate and self.rate.ios_per_s and self.rate.ios_per_s > MOST_PER_S:
-            raise ValueError(f"one load makes at most {MOST_PER_S}/s on time: write several that make it together")
-        return self
+            yield f"one load makes at most {MOST_PER_S}/s on time: write several that make it together"
 
     @property
     def pattern(self) -> RawPattern:

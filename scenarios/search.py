@@ -1,8 +1,9 @@
 """The search for a ceiling in place of fixed steps: `search: {of: users, from: 10, to: 400, tolerance: 5 %}`."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from stallmark.scenarios.pool_curve import Tolerance
 from stallmark.scenarios.section import Section
@@ -28,13 +29,11 @@ class Search(Section):
     tolerance: Tolerance = 0.05
     """How close the level that holds and the one that breaks shall be in the end."""
 
-    @model_validator(mode="after")
-    def _rises(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.from_ > self.to:
-            raise ValueError(f"from {self.from_:g} is above to {self.to:g}: a search goes upwards")
+            yield f"from {self.from_:g} is above to {self.to:g}: a search goes upwards"
         if self.of == "users" and not (self.from_.is_integer() and self.to.is_integer() and self.to <= MOST_USERS):
-            raise ValueError(f"users come in whole numbers up to {MOST_USERS:,}: change from or to")
-        return self
+            yield f"users come in whole numbers up to {MOST_USERS:,}: change from or to"
 
     def asked(self) -> Asked:
         return Asked(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")

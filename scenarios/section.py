@@ -1,8 +1,15 @@
 """The base class of every section of a scenario file."""
 
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Annotated, Any, ParamSpec, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, model_validator
+
+from stallmark.errors import StallmarkError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MOST_VARIANTS = 100
 
@@ -11,6 +18,16 @@ class Section(BaseModel):
     """Base of all sections: has no keys but its own, and is not changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="after")
+    def _refuse_mistakes(self) -> Self:
+        for mistake in self.mistakes():
+            raise ValueError(mistake)
+        return self
+
+    def mistakes(self) -> Iterator[str]:
+        """Yield the mistakes in keys that are right by themselves. Only the first is looked at."""
+        yield from ()
 
 
 class Titled(Section):
@@ -37,7 +54,38 @@ WordOrMapping = Discriminator(lambda given: MAPPING if isinstance(given, (dict, 
 """For a key that takes either a word (or another single value) or a mapping: only what was written is judged."""
 
 
-def no_twins(names: list[str]) -> None:
-    """Raise ValueError where two variants have one name."""
+def refusing(check: Callable[P, T]) -> Callable[P, T]:
+    """Return a function whose StallmarkError is the ValueError that pydantic takes for a mistake."""
+
+    @wraps(check)
+    def checked(*arguments: P.args, **keys: P.kwargs) -> T:
+        try:
+            return check(*arguments, **keys)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+
+    return checked
+
+
+def _each_once(given: list[T]) -> list[T]:
+    if twice := [one for one in given if given.count(one) > 1]:
+        raise ValueError(f"{twice[0]} is there twice: write it once")
+    return given
+
+
+def _rising(given: list[int]) -> list[int]:
+    if given != sorted(set(given)):
+        raise ValueError(f"the numbers must rise: write {sorted(set(given))}")
+    return given
+
+
+def _names_apart(given: list[T]) -> list[T]:
+    names = [one.name for one in given]  # type: ignore[attr-defined]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
+    return given
+
+
+EachOnce, Rising = AfterValidator(_each_once), AfterValidator(_rising)
+NamedApart = AfterValidator(_names_apart)
+"""For variants."""

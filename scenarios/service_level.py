@@ -1,9 +1,10 @@
 """The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by
 analysis/validity/service_level.py, that of transactions as thresholds are."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, Tag
 
 from stallmark.analysis.read.latency import PERCENTILES as SHARE_OF
 from stallmark.analysis.thresholds import Rule
@@ -33,11 +34,9 @@ class OwnLevel(Section):
     transactions: list[Annotated[str, AfterValidator(_percentile_below)]] = []
     """The longest that transactions may take: `p95 < 50ms` of all of them, `trade_order.p99 < 1s` of one type."""
 
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.read is None and not self.transactions:
-            raise ValueError("write a limit: on reads (read: 10ms), on transactions (transactions: [p95 < 50ms])")
-        return self
+            yield "write a limit: on reads (read: 10ms), on transactions (transactions: [p95 < 50ms])"
 
 
 ReadyMade = Literal["oltp", "dss", "mail"]

@@ -11,21 +11,21 @@ candidate: {name: new array, memory: 64GiB, cost: 42000, watts: 900, rack_units:
 The rates of the loads are found while it runs: those at which they do what the profile's server did.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.record.sizing.manifest import Candidate
 from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
+from stallmark.scenarios.probing import FileSize
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.timed import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.stats.thresholds import CEILING_LONGEST
-from stallmark.storage.probe import LEAST_BYTES
 
 CALIBRATING_USERS = 8
 """Enough to keep storage busy, and few enough not to wait for each other's locks."""
@@ -40,10 +40,10 @@ Folder = Annotated[str, Field(min_length=1)]
 class ReplayChoice(Section):
     """The I/O of the profile's busiest windows on files of its own, one for data and one for the log."""
 
-    size: Size = 16 * 2**30
+    size: FileSize = 16 * 2**30
     """The size of the file that is read and written in place of the data; more than the array's memory, or its memory
     answers."""
-    log_size: Size = 2**30
+    log_size: FileSize = 2**30
     """The size of the file that is written in place of the log."""
     folder: Folder | None = None
     """Where the file of the data lies; by default where the data of an embedded server lie."""
@@ -53,12 +53,6 @@ class ReplayChoice(Section):
     """The length of a busy window of the profile."""
     play: Annotated[Seconds, Field(ge=5)] = 900.0
     """The time in which a window is played at each level. Less than `window` makes bursts shorter than they were."""
-
-    @model_validator(mode="after")
-    def _large_enough(self) -> Self:
-        if min(self.size, self.log_size) < LEAST_BYTES:
-            raise ValueError(f"a file would be gone over in a moment: write {LEAST_BYTES // 2**20}MiB or more")
-        return self
 
 
 class CandidateChoice(Section):
@@ -89,26 +83,27 @@ class SizingScenario(LoadsScenario):
     candidate: CandidateChoice = CandidateChoice()
     """The candidate, for the answer."""
 
-    def _refuse_search_of_all(self) -> None:
+    def _search_mistakes(self) -> Iterator[str]:
         if self.search is None or self.search.of != "load":
-            raise ValueError("a sizing tries multiples of the load: write search: {of: load, from: 0.25, to: 16}")
+            yield "a sizing tries multiples of the load: write search: {of: load, from: 0.25, to: 16}"
         if self.slo is None:
-            raise ValueError("search needs a service level: add slo, such as oltp or {read: 10ms}")
+            yield "search needs a service level: add slo, such as oltp or {read: 10ms}"
         if len(self.variants) > 1:
-            raise ValueError("a sizing is of one candidate: leave one variant, and run it again on the other hardware")
+            yield "a sizing is of one candidate: leave one variant, and run it again on the other hardware"
         if left_out := self.variants[0].without:
-            raise ValueError(f"a sizing runs all of its loads: leave {left_out[0]} out of loads, in place of without")
+            yield f"a sizing runs all of its loads: leave {left_out[0]} out of loads, in place of without"
         if self.cells or self.alone:
-            raise ValueError("a sizing makes the steps: leave out cells and alone")
+            yield "a sizing makes the steps: leave out cells and alone"
         for name, load in self.loads.items():
             if isinstance(load, RawLoad):
-                raise ValueError(f"{name} has no rate that could be found: leave loads of users and streams of queries")
+                yield f"{name} has no rate that could be found: leave loads of users and streams of queries"
+                continue
             several = len(load.streams if isinstance(load, StreamsLoad) else load.counts) > 1
             paced = isinstance(load, UsersLoad) and load.think_time
             if load.arrivals != "closed" or several or paced:
                 which = "streams and timeout" if isinstance(load, StreamsLoad) else "users and mix"
-                raise ValueError(f"the rate of {name} is found by the sizing: leave workload, scale, {which}")
-        self.refuse_curve("a sizing is of one size of memory")
+                yield f"the rate of {name} is found by the sizing: leave workload, scale, {which}"
+        yield from self.curve_mistakes("a sizing is of one size of memory")
 
     def searched_of(self, variant: Variant) -> Searched | None:
         assert self.search and self.slo

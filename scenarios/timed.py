@@ -2,11 +2,11 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, Tag
 
 from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
@@ -32,14 +32,12 @@ class UntilSteady(Section):
     at_most: Annotated[Seconds, Field(ge=1)]
     """The longest: what is not steady by then is measured, and the report says so."""
 
-    @model_validator(mode="after")
-    def _a_while(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.at_most <= self.at_least:
-            raise ValueError(
+            yield (
                 f"at_most {write_duration(self.at_most)} leaves no time to wait after at_least "
                 f"{write_duration(self.at_least)}: raise it"
             )
-        return self
 
     def limits(self) -> WarmUpLimits:
         return WarmUpLimits(self.at_least, self.at_most)

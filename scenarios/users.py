@@ -1,9 +1,6 @@
 """A scenario of one load: users execute the transactions of a workload, for a time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Self
-
-from pydantic import model_validator
+from collections.abc import Iterator, Mapping, Sequence
 
 from stallmark.scenarios.load import Users, UsersLoad
 from stallmark.scenarios.timed import PlannedStep, TimedScenario
@@ -19,23 +16,22 @@ class Scenario(Users, TimedScenario):
     workload: WorkloadChoice
     """The database, and what users do in it."""
 
-    @model_validator(mode="after")
-    def _has_load(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if len(parts_of(self.workload.name)) > 1:
-            raise ValueError(f"{self.workload.name} is several workloads: write each as a load of its own, below loads")
+            yield f"{self.workload.name} is several workloads: write each as a load of its own, below loads"
         if not find_workload(self.workload.name).users.deck:
-            raise ValueError(
+            yield (
                 f"{self.workload.name} has no transactions that users could execute: write `queries: {{run: power}}` "
                 "in place of users, warm_up and measure"
             )
-        self.refuse_unknown_transactions(self.workload.name, self.slo)
-        self.refuse_search(self.slo)
-        self.refuse_without()
+        yield from self.transaction_mistakes(self.workload.name, self.slo)
+        yield from self.search_mistakes(self.slo)
+        yield from self.without_mistakes()
         if self.search:
-            self.refuse_curve("a search finds a ceiling of one size of memory")
+            yield from self.curve_mistakes("a search finds a ceiling of one size of memory")
         if len(self.counts) > 1:
-            self.refuse_curve("there are several numbers of users, each with another curve")
-        return self
+            yield from self.curve_mistakes("there are several numbers of users, each with another curve")
 
     @property
     def contents(self) -> WorkloadChoice:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from stallmark.errors import as_sentence, mistake
-from stallmark.quantities import write_duration
+from stallmark.quantities import PoolSize, write_duration
 from stallmark.scenarios.model import model_for
 
 Keys = tuple[str | int, ...]
@@ -97,17 +97,25 @@ class _Problem:
 
 def _limit(word: str, name: str) -> Callable[[dict[str, Any]], str]:
     def must(context: dict[str, Any]) -> str:
-        limit = context[name]
-        is_duration = isinstance(context["given"], str)  # it had a unit
-        return f"must be {word} {write_duration(limit) if is_duration else format(limit, ',g')}"
+        return f"must be {word} {_in_unit(context[name], context['given'])}"
 
     return must
+
+
+def _in_unit(limit: float, given: Any) -> str:
+    """Write a limit in the unit of what was given."""
+    if not isinstance(given, str):
+        return f"{limit:,g}"
+    if given.strip().endswith("%"):
+        return str(PoolSize(share=limit))
+    return str(PoolSize(int(limit))) if given.strip()[-1:] in ("B", "b") else write_duration(limit)
 
 
 _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than_equal": _limit("at least", "ge"),
     "greater_than": _limit("more than", "gt"),
     "less_than_equal": _limit("at most", "le"),
+    "multiple_of": _limit("a multiple of", "multiple_of"),
     "finite_number": lambda _: "must be a number",
     "too_long": lambda context: f"must have at most {context['max_length']} items",
     "too_short": lambda _: "must have at least one item",

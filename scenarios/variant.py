@@ -1,8 +1,9 @@
 """The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field, Tag, field_validator, model_validator
+from pydantic import Field, Tag, field_validator
 
 from stallmark.engines.abilities import Folders
 from stallmark.quantities import Pool, Seconds
@@ -32,13 +33,11 @@ class Hook(Section):
             raise ValueError("a password in it would be in every record: let the command read it from a file")
         return given
 
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if (self.command is None) == (self.ask is None):
-            raise ValueError("write either a command ({command: [program, argument]}) or what to ask ({ask: …})")
+            yield "write either a command ({command: [program, argument]}) or what to ask ({ask: …})"
         if self.ask and self.timeout:
-            raise ValueError("timeout is of a command: an operator takes as long as he needs")
-        return self
+            yield "timeout is of a command: an operator takes as long as he needs"
 
 
 class ResourcePool(Section):
@@ -52,11 +51,9 @@ class ResourcePool(Section):
     grants_percent: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
     """The most of the memory that the server grants to queries."""
 
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if all(value is None for _, value in self):
-            raise ValueError("write a limit: iops_per_volume, cpu_percent or grants_percent")
-        return self
+            yield "write a limit: iops_per_volume, cpu_percent or grants_percent"
 
 
 class During(Section):
@@ -70,11 +67,9 @@ class During(Section):
     rebuild: Annotated[str, Field(pattern=r"^\w+\.\w+$")] | None = None
     """The table whose indexes are rebuilt."""
 
-    @model_validator(mode="after")
-    def _one_of_three(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if sum(value is not None for _, value in self) != 1:
-            raise ValueError("write one of {backup: NUL}, {check: true} and {rebuild: schema.table}")
-        return self
+            yield "write one of {backup: NUL}, {check: true} and {rebuild: schema.table}"
 
     @property
     def kind(self) -> str:

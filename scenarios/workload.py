@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from stallmark.errors import StallmarkError
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import checked_seed
 from stallmark.quantities import parse_size
-from stallmark.scenarios.section import Section
+from stallmark.scenarios.section import Section, refusing
 from stallmark.transactions import WORKLOADS, find_workload, known_name
 from stallmark.transactions.mix import deck_of
 
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, strict=True), AfterValidator(refusing(checked_seed))]
 
 
 def _with_bytes(given: Any) -> Any:
@@ -48,54 +48,32 @@ class WorkloadChoice(Section):
     that each of several load machines takes from a part that is its own.
     """
 
-    name: Annotated[str, WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})]
+    name: Annotated[
+        str, AfterValidator(refusing(known_name)), WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})
+    ]
     """`bank`, `brokerage`, `mail` or `warehouse`."""
     scale: Annotated[Measures, Field(validate_default=True)] = {}
     """How large, in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
     `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are
     best for it."""
-    seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    seed: Seed = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
     """Weights of the transactions that users start, or `{read_share: 0.9}`."""
     locality: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The share of its customers that each of several load machines takes from a part of its own."""
 
-    @field_validator("name")
-    @classmethod
-    def _known(cls, given: str) -> str:
-        try:
-            return known_name(given)
-        except StallmarkError as error:
-            raise ValueError(str(error)) from None
-
     @field_validator("scale")
     @classmethod
     def _complete(cls, given: dict[str, int | float], info: ValidationInfo) -> dict[str, int | float]:
         """Complete the scale by the workload's defaults."""
-        if "name" not in info.data:  # refused already
-            return given
-        try:
-            return loader_for(info.data["name"]).scale(given)
-        except StallmarkError as error:
-            raise ValueError(str(error)) from None
-
-    @field_validator("seed")
-    @classmethod
-    def _possible(cls, given: int) -> int:
-        try:
-            return checked_seed(given)
-        except StallmarkError as error:
-            raise ValueError(str(error)) from None
+        return refusing(loader_for(info.data["name"]).scale)(given) if "name" in info.data else given  # refused already
 
     @field_validator("mix")
     @classmethod
     def _dealt(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
         if given is not None and "name" in info.data:
-            try:
-                deck_of(find_workload(info.data["name"]), given)
-            except StallmarkError as error:
-                raise ValueError(str(error)) from None
+            refusing(deck_of)(find_workload(info.data["name"]), given)
         return given
 
     @field_validator("locality")
@@ -116,4 +94,6 @@ class WorkloadChoice(Section):
         return WorkloadChoice(name=workload, scale=loader_for(workload).own(self.scale), seed=self.seed)
 
     def __str__(self) -> str:
+        if not self.scale:
+            return self.name
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"

@@ -8,7 +8,7 @@ import pytest
 from support import sql_server
 from support.clusters import clusters
 from support.embedded_servers import embedded_server, template
-from support.tsql import tools_service
+from support.tsql.tools_service import PROGRAM
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
@@ -17,7 +17,8 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["clusters", "embedded_server", "template"]
 
-# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples, and
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples (1,000
+# answers of each statement in mssql/test_answers.py), and
 # `quick` a fifth of the usual ones.
 _USUAL = hypothesis.settings(
     deadline=None,
@@ -51,7 +52,7 @@ THOROUGH = (
     "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
     "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
     "test_warehouse_refresh", "mssql/test_memory", "test_external.py", "test_loader_pool", "test_estimate",
-    "test_active_set",
+    "test_active_set", "test_golden",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 
@@ -67,8 +68,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was left out, in one line each: those tests are not collected."""
     if not (sql_server.URL or sql_server.IN_CONTAINER):
         terminalreporter.write_line("No SQL Server: STALLMARK_TEST_SQLSERVER holds no URL, and ACCEPT_EULA is not Y.")
-    if why := tools_service.missing():
-        terminalreporter.write_line(why)
+    if not PROGRAM.exists():
+        terminalreporter.write_line("No Microsoft T-SQL parser: `make packages` unpacks it, on Linux on x86-64.")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -79,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("server")
         if any(part in _file(item) for part in THOROUGH):
             item.add_marker("thorough")
-    no_parser = tools_service.missing()
+    no_parser = not PROGRAM.exists()
     if absent := [
         item
         for item in items

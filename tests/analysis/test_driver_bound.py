@@ -42,6 +42,12 @@ def test_time_that_no_call_accounts_for_is_the_drivers():
     assert overhead(load_of(busy)) == pytest.approx(0.1)
 
 
+def test_users_who_wait_for_a_server_that_is_lost_are_not_the_drivers_overhead():
+    nothing = load_of(np.zeros(SECONDS))
+    assert overhead(nothing) == 1
+    assert not list(driver_bound(nothing, INTERVAL, "closed", answered=False))
+
+
 def test_littles_law_holds_with_a_call_that_ends_after_the_interval():
     busy = np.where(np.arange(SECONDS) < 20, 1.0, 0.0)
     assert little_gap(load_of(busy), INTERVAL) is not None

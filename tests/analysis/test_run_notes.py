@@ -23,6 +23,7 @@ BENT = {
     RunKind.EXECUTORS_LOST: {"unheard": {"lost": 1}},
     RunKind.COLLECTOR_OUTAGE: {"collectors": {"io": {"title": "I/O", "outages": [{"since_s": 2.0, "reason": "fire"}]}}},
     RunKind.SAMPLES_MISSED: {"collectors": {"io": {"title": "I/O", "missed": 4}}},
+    RunKind.SAMPLES_INCOMPLETE: {"collectors": {"io": {"title": "I/O", "incomplete": "3 lines could not be read"}}},
 }
 
 

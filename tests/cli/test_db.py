@@ -155,6 +155,8 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     build(database, WORKLOAD, SCALE, 1, workers=1)
     database.execute("CREATE SCHEMA mine")
     database.execute("CREATE TABLE mine.kept AS SELECT 1 AS number")
+    # As functions of the brokerage do.
+    database.execute("CREATE FUNCTION bank.first() RETURNS SETOF bank.tellers LANGUAGE sql RETURN NULL::bank.tellers")
     [found] = listed(*url)
     assert [(one["workload"], one["scale"]) for one in found["holds"]] == [("bank", SCALE)]
     assert found["complete"] and not found["driven"] and found["bytes"] > 1e6

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
@@ -115,6 +116,22 @@ def test_a_database_that_holds_anything_is_refused_and_stays(run, database, kind
 
 FAILS = "ALTER TABLE bank.history ADD CONSTRAINT none_at_all CHECK (delta IS NULL)"
 WRONG = "UPDATE bank.accounts SET abalance = 5 WHERE aid = 1"
+
+
+def test_a_database_that_others_are_in_is_refused_unless_it_is_shared(run, database, tmp_path, monkeypatch):
+    def go_on(_) -> dict[str, str]:
+        raise StallmarkError("it goes on")
+
+    monkeypatch.setattr(selftest, "_facts", go_on)
+    with psycopg.connect(database.spec(), application_name="till") as other:
+        with pytest.raises(StallmarkError, match=rf"Others are .*session {other.info.backend_pid} \(till"):
+            run()
+        assert database.query(SCHEMAS) == []
+        with pytest.raises(StallmarkError, match="it goes on"):
+            selftest.selftest(
+                Target(database.spec(), may_share=True), tmp_path, Show(Console(file=io.StringIO())),
+                seconds=1, keep=False, may_cap_memory=False,
+            )  # fmt: skip
 
 
 @pytest.fixture

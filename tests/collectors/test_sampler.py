@@ -23,6 +23,7 @@ from stallmark.collectors import sampler as sampler_module
 from stallmark.collectors.base import Collector, Row
 from stallmark.collectors.sampler import Outage, Sampler, Ticks
 from stallmark.errors import StallmarkError
+from stallmark.experiment.run import _write_down
 from stallmark.record.reader import Record
 from stallmark.record.rows import Rows
 from stallmark.record.schema import SAMPLED
@@ -229,6 +230,19 @@ def test_an_outage_is_reported_once_and_ends() -> None:
 def test_every_outage_is_reported() -> None:
     sampler, _ = run(Time(until=6.5), Probe(failing(2.0, 5.0, 6.0, 7.0)))
     assert [(failure.since, failure.until) for failure in sampler.failures] == [(2.0, 3.0), (5.0, None)]
+
+
+def test_what_the_rows_lack_is_written_down(tmp_path: Path) -> None:
+    probe = Probe()
+    probe.incomplete = "3 lines could not be read"
+    sampler, tables = run(Time(until=2.0), probe, Poll())
+    assert tables["probe"] and sampler.failures == [] and sampler.incomplete == {"probe": probe.incomplete}
+    described = {kind.name: {"title": kind.title} for kind in (Probe, Poll)}
+    writer = RecordWriter(tmp_path / "run", a_manifest(collectors=described))
+    _write_down(sampler, writer)
+    writer.close()
+    recorded = Record(writer.folder).manifest.collectors
+    assert (recorded["probe"].incomplete, recorded["poll"].incomplete) == (probe.incomplete, None)
 
 
 def test_a_mistake_of_ours_is_a_sentence_too() -> None:

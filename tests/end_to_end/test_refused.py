@@ -70,6 +70,10 @@ def test_a_database_of_another_scale_one_that_was_driven_and_one_of_another_vers
     folder = new_tool.folder / "database"
     place, remedy = ((), "drop it") if new_tool.server else (("--data-dir", str(folder)), f"remove {folder}")
     assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
+    code, said = new_tool.run("check", "bank", *place)  # no scale is asked for: what it holds
+    assert code == 0, said
+    if new_tool.server:
+        assert "holds bank, not mail" in refused(new_tool, "check", "mail", *place)
     said = refused(new_tool, "build", "bank", "--scale", "branches=2", *place)
     assert "its scale is branches 1, asked is branches 2" in said
     if not new_tool.cannot("backup"):

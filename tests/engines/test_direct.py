@@ -35,7 +35,11 @@ def test_a_pooler_is_named_with_the_address_of_its_server(remote: Remote, tmp_pa
             engine.identity()
     said = str(caught.value)
     assert said.startswith(f"127.0.0.1:{pooled.port}/work is the address of a connection pooler, such as pgbouncer:")
-    assert why in said and said.endswith(f"name the server's own address, 127.0.0.1:{remote.port}.")
+    assert why in said
+    assert said.endswith(f", so name the server's own address, 127.0.0.1:{remote.port} as the server calls it.")
+    # A pooler may keep a session for each of its clients, and refuse the options all the same.
+    assert ("are not kept there" in said) is ("the same session" in why)
+    assert ("Our sessions set their time limits by `options`" in said) is ("the same session" not in why)
 
 
 def test_the_server_itself_is_none(remote: Remote):
@@ -53,6 +57,9 @@ def test_what_a_server_refuses_otherwise_is_no_pooler(remote: Remote):
     [
         ("FATAL:  unsupported startup parameter: options", True),
         ("FATAL:  unsupported startup parameter in options: statement_timeout", True),
+        ("FATAL:  Feature not supported: RDS Proxy currently doesn't support command-line options.", True),
+        ("FATAL:  Feature not supported: RDS Proxy currently doesn’t support command-line options.", True),
+        ("FATAL:  invalid command-line argument for server process: -x", False),
         ("FATAL:  unsupported startup parameter: client_flags", False),
         ('FATAL:  unrecognized configuration parameter "x"', False),
         ("password authentication failed", False),

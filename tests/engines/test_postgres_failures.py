@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 
+import psycopg
 import pytest
 from support.clusters import ClusterEngine
 from support.embedded_servers import LONG_S
@@ -13,7 +14,7 @@ from support.waiting import eventually
 from stallmark.engines.base import Isolation
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.engines.postgres.errors import classify
+from stallmark.engines.postgres.errors import as_call_failed, classify
 from stallmark.engines.postgres.session import PostgresSession
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
@@ -44,6 +45,12 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 )
 def test_sqlstates_are_counted_under_the_words_of_every_engine(code, kind):
     assert classify(code) is kind
+
+
+def test_a_connection_that_is_lost_without_a_word_has_a_code_too():
+    with pytest.raises(CallFailed) as raised, as_call_failed():
+        raise psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly")
+    assert (raised.value.kind, raised.value.code) == (ErrorClass.CONNECTION_LOST, "08006")
 
 
 def test_only_what_the_server_undid_is_tried_again():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import signals_as_before
+from support.remote import free_port
 
 from stallmark import stopping
 from stallmark.engines import open_engine, reach
@@ -41,6 +42,48 @@ def test_a_port_that_is_silent(monkeypatch):
             waiting.connect_ex(server.getsockname())
         why = reach.why_unreachable("127.0.0.1", server.getsockname()[1])
     assert why and "nothing answers" in why and "firewall" in why
+
+
+def has_addresses(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+    """Let every host have these addresses."""
+
+    def answer(host, port, *_, type, **__):
+        return [(socket.AF_INET, type, 0, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+
+
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port of 127.0.0.2 that gives no answer to a connection."""
+    with ExitStack() as sockets:
+        server = sockets.enter_context(socket.create_server(("127.0.0.2", free_port()), backlog=0))
+        for _ in range(8):  # more than its queue has room for: further ones get no answer
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+def test_an_address_that_is_silent_keeps_nobody_from_the_next(monkeypatch):
+    """Of a listener of an availability group one address takes connections."""
+    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 60)
+    with silent_port() as port, socket.create_server(("127.0.0.1", port)):
+        has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
+        began = threading.Thread(target=lambda: why.append(reach.why_unreachable("listener", port)))
+        why: list[str | None] = []
+        began.start()
+        began.join(30)
+    assert why == [None]
+
+
+def test_of_two_addresses_that_fail_the_one_that_answers_is_told(monkeypatch):
+    monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 0.3)
+    with silent_port() as port:
+        has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
+        assert reach.why_unreachable("listener", port) == f"port {port} refuses connections"
+        has_addresses(monkeypatch, "127.0.0.2", "127.0.0.2")
+        assert "nothing answers" in (reach.why_unreachable("listener", port) or "")
 
 
 @pytest.mark.parametrize("ask", [lambda host: reach.why_unreachable(host, 1433),
@@ -112,6 +155,22 @@ def test_an_instance_whose_port_nobody_tells(monkeypatch, answer: bytes | None):
         why = reach.why_instance_unreachable("127.0.0.1", "PROD")
     assert why and "does not tell the TCP port of PROD" in why
     assert len(asked) == (reach.BROWSER_ASKED if answer is None else 1)
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["refuses", "is silent"])
+def test_a_browser_that_listens_at_one_address(monkeypatch, is_silent: bool):
+    """As on IPv4 alone, when the host's IPv6 address comes first."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        browser(svr_resp(server.getsockname()[1])) as (port, asked),
+        ExitStack() as sockets,
+    ):
+        if is_silent:
+            sockets.enter_context(socket.socket(type=socket.SOCK_DGRAM)).bind(("127.0.0.2", port))
+        monkeypatch.setattr(reach, "BROWSER_PORT", port)
+        has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
+        assert reach.why_instance_unreachable("localhost", "PROD") is None
+    assert asked == [b"\x04PROD\0"]
 
 
 def test_an_instance_where_no_browser_listens(monkeypatch):

@@ -1,15 +1,20 @@
 """The lock of a run on PostgreSQL: who has it is named, and what became of a server with which it went."""
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
 from support.clusters import ClusterEngine
 from support.remote import Remote, remote
 
+from stallmark.engines.postgres import lock
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.lock import RUN_LOCK, _difference, _Server, holders
-from stallmark.errors import RunLockTaken, StallmarkError
+from stallmark.errors import CallFailed, RunLockTaken, StallmarkError
 
 __all__ = ["remote"]
 
@@ -85,18 +90,94 @@ def test_a_server_that_was_restarted_is_told_from_one_that_is_away(own: Remote):
             look()
 
 
-BEFORE = _Server(1000.0, "00000001", "10.0.0.5:5432")
+@contextmanager
+def session_hangs(engine: PostgresEngine) -> Iterator[None]:
+    """Stop the session that has the lock, as a network that drops every packet does for us."""
+    [(pid,)] = engine.query("SELECT pid FROM pg_stat_activity WHERE application_name = 'stallmark-run'")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_that_hangs_is_not_waited_for(remote: Remote, monkeypatch):
+    monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 0.1)
+    engine = PostgresEngine(remote.url())
+    with engine.hold() as look:
+        with session_hangs(engine):
+            look()
+            look()
+        monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 60)
+        look()
+        look()
+        engine.query(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'stallmark-run'"
+        )
+        with pytest.raises(StallmarkError, match="somebody ended our session"):
+            look()
+
+
+def test_a_run_ends_though_the_server_hangs(remote: Remote, monkeypatch):
+    monkeypatch.setattr(lock, "ANSWERS_WITHIN_S", 0.1)
+    engine = PostgresEngine(remote.url())
+    held = engine.hold()
+    look = held.__enter__()
+    with session_hangs(engine):
+        look()
+        held.__exit__(None, None, None)
+
+
+BEFORE = _Server(1000.0, False, "10.0.0.5:5432", "00000001")
 
 
 @pytest.mark.parametrize(
     ("now", "says"),
     [
-        (BEFORE, "somebody ended our session, or the network was interrupted"),
+        (BEFORE, "ended our session, a process of the server crashed, or the network was interrupted"),
         (BEFORE._replace(started=2000.0), "the server was restarted"),
         (BEFORE._replace(started=900.0, timeline="00000002"), "a server that was a standby until then"),
-        (BEFORE._replace(started=900.0, timeline=None), "leads to a standby since, as after a failover"),
+        (BEFORE._replace(started=900.0, timeline=None), "the server was restarted"),
+        (BEFORE._replace(started=900.0, is_standby=True, timeline=None), "to a standby since, as after a failover"),
         (BEFORE._replace(address="10.0.0.6:5432"), "led to 10.0.0.5:5432 and leads to 10.0.0.6:5432 since"),
     ],
 )
 def test_what_became_of_a_server(now, says):
     assert says in _difference(BEFORE, now)
+
+
+# Aurora
+
+
+@pytest.fixture
+def aurora(database: EmbeddedEngine) -> PostgresEngine:
+    """A server that refuses the functions of the log and of standbys, as Aurora does."""
+    database.execute("CREATE SCHEMA aurora")
+    refused = {"pg_current_wal_lsn": ("pg_lsn", "55000"), "pg_stat_get_wal_receiver": ("record", "0A000")}
+    for function, (kind, code) in refused.items():
+        database.execute(
+            f"CREATE FUNCTION aurora.{function}() RETURNS {kind} LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
+            f"'Function {function}() is currently not supported for Aurora' USING ERRCODE = '{code}'; END $$"
+        )
+    database.execute(
+        "CREATE VIEW aurora.pg_stat_wal_receiver AS SELECT s.sender_host, s.sender_port "
+        "FROM aurora.pg_stat_get_wal_receiver() AS s (sender_host text, sender_port integer)"
+    )
+    return PostgresEngine(f"{database.spec()}&options=-c%20search_path%3Daurora%2Cpg_catalog")
+
+
+def test_a_server_that_refuses_functions_of_its_log_is_driven(aurora: PostgresEngine):
+    for statement in ("SELECT pg_current_wal_lsn()", "SELECT * FROM pg_stat_wal_receiver"):
+        with pytest.raises(CallFailed, match="not supported for Aurora"):
+            aurora.query(statement)
+    with aurora.hold() as look:
+        look()
+    assert aurora.why_not_writable(["bank"]) is None
+    assert not [one for one in aurora.examine() if one.state != "ok"]
+
+
+def test_a_standby_whose_primary_is_not_told_is_one(aurora: PostgresEngine):
+    aurora.execute("CREATE FUNCTION aurora.pg_is_in_recovery() RETURNS boolean RETURN true")
+    assert (aurora.why_not_writable(["bank"]) or "").endswith("is a standby, which only reads: name its primary.")
+    with aurora.hold():
+        pass

@@ -115,7 +115,7 @@ def test_an_operator_who_has_done_it(monkeypatch, answer):
     refuse_impossible("HDD", Hook(ask="Take the flash out."))
     done = carry_out("HDD", Hook(ask="Take the flash out."), SHOW)
     assert done.ask == "Take the flash out." and done.answer == (answer.strip() or "Enter")
-    assert "“HDD”" in SHOW.doing.note and SHOW.doing.note.endswith("asked: Take the flash out.")
+    assert SHOW.doing.asks == ("HDD", "Take the flash out.")
 
 
 @pytest.mark.parametrize(("answer", "said"), [("no\n", "The operator said 'no'"), ("", "Nobody answered")])

@@ -8,16 +8,17 @@ import psycopg
 import pytest
 from support.clusters import Cluster
 from support.command_line import stallmark
-from support.mssql_server import answering, engine_at, rows, says_it_is
+from support.mssql_server import STANDARD, answering, engine_at, rows, says_it_is
 from support.remote import PREFIX, Remote, free_port, programs, remote
 from support.tds.answers import Error
 from support.tds.script import Script
 from support.waiting import eventually
 
+from stallmark.cli import doctor
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.others import others_in, refuse_others
+from stallmark.experiment.others import advice_on_unseen, others_in, refuse_others
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 
@@ -123,6 +124,32 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
     assert f"The database bank holds what is not Stallmark's: dbo.thesis{session}. Name" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("may", "why"),
+    [
+        (rows(["may"], [1]), None),
+        (rows(["may"], [0]), "this login has no VIEW SERVER PERFORMANCE STATE"),
+        (rows(["may"], [None]), "this login has no VIEW SERVER PERFORMANCE STATE"),
+        (Error(8134, "Divide by zero error encountered."), "Divide by zero error encountered"),
+    ],
+)
+def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
+    """A login without the right gets its own session and no error."""
+    script = Script(databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("HAS_PERMS_BY_NAME", may)
+    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
+    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
+    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
+    with answering(script) as server:
+        engine = engine_at(server)
+        assert others_in(engine) is None
+        sentence = f"hether others have sessions in the database{{}} is not known: {why}."
+        assert advice_on_unseen(engine) == ([f"W{sentence.format(' bank')}"] if why else [])
+        told = [one.sentence for one in doctor._others(engine)]
+    assert told == ([f"w{sentence.format('')}"] if why else [])
+
+
 @pytest.mark.parametrize(("answer", "is_refused"), [("READ_ONLY", True), ("READ_WRITE", False), (None, False)])
 def test_a_sql_server_that_only_reads(answer, is_refused):
     script = Script(databases=["bank"])
@@ -131,6 +158,45 @@ def test_a_sql_server_that_only_reads(answer, is_refused):
     with answering(script) as server:
         why = engine_at(server).why_not_writable(())
     assert bool(why) is is_refused and (not why or "is read-only, as a readable secondary is" in why)
+
+
+RIGHTS = ["creates_tables", "creates_schemas", "is_built", "only_read"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((1, 1, 0, None), None),
+        ((1, 1, 1, None), None),
+        ((0, 0, 1, None), None),  # it may drive what somebody else has built
+        ((None, None, 0, None), None),  # not known
+        ((0, 0, 0, None), "This login may not create tables or schemas on"),
+        ((1, 0, 0, None), "This login may not create schemas on"),
+        ((1, 1, 1, "bank.accounts"), "This login may not read and change bank.accounts on"),
+        (None, None),  # the server does not answer
+    ],
+)
+def test_a_login_without_rights_on_a_sql_server(answer, said):
+    """As a member of db_datareader, which only reads."""
+    script = Script(databases=["bank"])
+    says_it_is(script)
+    script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
+    if answer:
+        script.sql("AS creates_tables", rows(RIGHTS, answer))
+    with answering(script) as server:
+        why = engine_at(server).why_not_writable(["bank"])
+        asked = [request for request in server.requests if "creates_tables" in (request.text or "")]
+    assert (why is None) if said is None else (said in why and why.endswith("make it a member of db_owner."))
+    assert len(asked) == 1
+
+
+def test_a_babelfish_is_not_asked_for_rights():
+    script = Script(databases=["bank"])
+    says_it_is(script, "12.0.2000.8", STANDARD, "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
+    script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
+    script.sql("AS creates_tables", rows(RIGHTS, (0, 0, 0, None)))
+    with answering(script) as server:
+        assert engine_at(server).why_not_writable(["bank"]) is None
 
 
 # What only reads
@@ -153,6 +219,18 @@ def test_a_standby_is_refused_with_its_primary(standby: Remote, remote: Remote, 
     eventually(lambda: f"name its primary, 127.0.0.1:{remote.port}." in said_by(*BUILD))
     assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*BUILD)
     assert "is a standby, which only reads" in stallmark("doctor").stdout.replace("\n", " ")
+    several = ("build", "bank,mail", "--scale", "branches=1,mailboxes=10,messages=10")
+    assert f"127.0.0.1:{standby.port}/work is a standby, which only reads" in said_by(*several)
+
+
+def test_nothing_is_dropped_where_nothing_can_be_written(standby: Remote, remote: Remote, monkeypatch):
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("DROP SCHEMA IF EXISTS bank, stallmark CASCADE")
+    monkeypatch.setenv("STALLMARK_SERVER", remote.url())
+    said_by(*BUILD, code=0)
+    monkeypatch.setenv("STALLMARK_SERVER", standby.url())
+    eventually(lambda: stallmark("check", *BUILD[1:4]).exit_code == 0)
+    assert "is a standby, which only reads: name its primary" in said_by("db", "remove", "--yes")
 
 
 @pytest.mark.parametrize("whose", ["ROLE plain", "DATABASE work", "ROLE plain IN DATABASE work"])
@@ -169,6 +247,21 @@ def test_a_role_whose_sessions_only_read_is_named_with_the_setting(remote: Remot
     assert f"ALTER {whose} SET default_transaction_read_only = off" in said
 
 
+def test_a_role_whose_sessions_check_no_foreign_keys_is_named_with_the_setting(remote: Remote):
+    """Its load would do less than that of another role."""
+    plain = PostgresEngine(remote.url("plain"))
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("ALTER ROLE plain SET session_replication_role = replica")
+        try:
+            why = plain.why_not_writable(["bank"])
+            told = [one.sentence for one in plain.examine() if one.state == "limited"]
+        finally:
+            boss.execute("ALTER ROLE plain RESET ALL")
+    assert why and "check no foreign keys (session_replication_role is replica)" in why
+    assert why.endswith("ALTER ROLE plain SET session_replication_role = origin, or name another role.")
+    assert told == [why] and plain.why_not_writable(["bank"]) is None
+
+
 def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monkeypatch):
     with psycopg.connect(remote.url(), autocommit=True) as boss:
         boss.execute("CREATE ROLE reader LOGIN PASSWORD 'corr3ct-h0rse'")
@@ -181,6 +274,23 @@ def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monke
     assert "reader may not read and change bank.accounts" in said_by(*BUILD)
     monkeypatch.setenv("STALLMARK_SERVER", remote.url())
     assert "reused" in stallmark(*BUILD).stdout
+
+
+def test_a_right_is_asked_for_the_role_that_sessions_take_on(remote: Remote, monkeypatch):
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("DROP SCHEMA IF EXISTS bank, stallmark CASCADE")
+        boss.execute("CREATE ROLE owners")
+        boss.execute("GRANT owners TO plain")
+        boss.execute("ALTER ROLE plain IN DATABASE work SET role = owners")
+        monkeypatch.setenv("STALLMARK_SERVER", remote.url("plain"))
+        try:
+            assert "owners may create nothing on" in (said := said_by(*BUILD))
+            assert "GRANT CREATE ON DATABASE work TO owners." in said
+            with pytest.raises(StallmarkError, match="GRANT pg_checkpoint TO owners"):
+                PostgresEngine(remote.url("plain")).checkpoint()
+        finally:
+            boss.execute("ALTER ROLE plain IN DATABASE work RESET ALL")
+            boss.execute("DROP ROLE owners")
 
 
 def test_a_cluster_that_is_ours_can_be_written(clusters):

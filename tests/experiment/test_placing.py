@@ -20,6 +20,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.placing import arrangement, place
+from stallmark.experiment.target import Target
 from stallmark.scenarios.read import read_any_scenario
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
@@ -175,3 +176,34 @@ def test_each_load_of_a_scenario_has_places_of_its_own(script, server, engine, t
     path.write_text(LOADS.replace("NAMED", "mail.bodies"))
     with pytest.raises(StallmarkError, match=r"bank and mail have no table mail\.bodies"):
         read_any_scenario(str(path))
+
+
+MOVES_TEMPDB = "{files: [{path: /data/bank.mdf}], tempdb: {change_server: true, files: [{path: /t/tempdb.mdf}]}}"
+
+
+@pytest.mark.parametrize("make", [True, False])
+def test_a_database_of_others_is_refused_before_the_server_is_changed(read, monkeypatch, tmp_path, make):
+    monkeypatch.setenv("STALLMARK_STATE", str(tmp_path))
+    script = Script(databases=["master", "bank", "tempdb"])
+    says_it_is(script)
+    script.sql("'CREATE ANY DATABASE'", Rows([Column("may", INT)], [(1,)]))
+    script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB",)]))
+    script.sql(r"SELECT DB_ID\(", Rows([Column("id", INT)], [(5,)]))
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", nvarchar(128))], [("bank",)]))
+    columns = [Column("schema_name", nvarchar(128)), Column("one", nvarchar(128))]
+    script.sql("FROM sys.objects", Rows(columns, [("dbo", "thesis")]))
+    locked(script, 0)
+    scenario = placed(read, MOVES_TEMPDB)
+    with answering(script) as server:
+        target = Target(engine_at(server).spec())
+        if make:
+            with (
+                pytest.raises(StallmarkError, match=r"holds what is not Stallmark's: dbo\.thesis"),
+                target.engine(scenario.contents, scenario),
+            ):
+                pass
+        else:
+            with target.engine(scenario.contents, scenario, make=False):
+                pass
+        assert words(server) == []
+        assert not any("ALTER DATABASE" in (request.text or "") for request in server.requests)

@@ -111,6 +111,7 @@ def run(
     tmp_path: Path,
     *variants: dict[str, Any],
     errors: Mapping[str, BaseException] = NO_ERRORS,
+    hidden: str | None = None,
     **changes: Any,
 ) -> tuple[ExperimentEnd, list[dict]]:
     """An experiment without a database; what came out, and what the record of every run says of its array. A variant
@@ -121,7 +122,7 @@ def run(
         if error := errors.get(self._variant.name):
             raise error
         known = {name: one for name, one in vars(self._prepared).items() if one is not None}
-        made.append({"variant": self._variant.name, **known})
+        made.append({"variant": self._variant.name, "notes": self._notes, **known})
         RecordWriter(self._folder, a_manifest(variant={"name": self._variant.name})).close()
         self._opened()
 
@@ -131,6 +132,8 @@ def run(
         memory=None,
         checkpoint=lambda: None,
         buffer_pool_bytes=lambda: None,
+        why_sessions_are_hidden=lambda: hidden,
+        database_name=lambda: "bank",
         directories=lambda: {},
         identity=lambda: SimpleNamespace(product="PostgreSQL"),
     )
@@ -342,3 +345,11 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
 
 def test_engines_have_what_it_asks_of_them():
     assert all(hasattr(Engine, name) for name in vars(Server) if not name.startswith("_") and name != "folder")
+
+
+def test_each_run_notes_that_sessions_of_others_are_not_seen(monkeypatch, tmp_path):
+    why = "this login has no VIEW SERVER STATE"
+    _, made = run(monkeypatch, tmp_path, {"name": "A"}, {"name": "B"}, hidden=why)
+    assert [one["notes"] for one in made] == [
+        [f"Whether others have sessions in the database bank is not known: {why}."]
+    ] * 2

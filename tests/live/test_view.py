@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from support.manifests import changed
 
+from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.status import SILENT_S, State
 from stallmark.live.metrics import exposition
@@ -62,13 +63,15 @@ def test_what_is_being_done_is_known_where_it_is_done(view, show, tmp_path):
     before = view(tmp_path / "not-there-yet", show)
     show.enter(Phase.LOADING)
     assert state(before.look())["left"] is None
-    show.expect(300)
+    show.expect(Estimate(build_s=300.0, runs_s=()))
     with show.bar("Loading", None):
         show.advance(1, "a quarter", 4)
         now = state(before.look())
     assert (now["phase"], now["progress"], now["note"], now["present"]) == ("loading", 0.25, "a quarter", None)
     assert now["badge"] == "live" and now["left"].startswith("about 5 minutes left")
     assert now["lines"] is None and now["runs"][0]["begun"] is False
+    show.waits(asks=("cache", "Is it on?"))
+    assert "“cache”" in state(before.look())["note"] and "Is it on?" in state(before.look())["note"]
     show.enter(Phase.PREPARING, 2)
     seen = before.look()
     assert (seen.present, seen.phase) == (2, "preparing")

@@ -5,8 +5,10 @@ import os
 import shutil
 
 import pytest
+from support.mssql_server import rows
 from support.production import DAY, HOUR, MIDNIGHT, Production, direct
 from support.small_disks import fill, small_disk
+from support.tds.answers import Rows
 
 from stallmark.analysis.profile import cautions, intervals
 from stallmark.analysis.profile.intervals import intervals_of, samples_of
@@ -104,6 +106,27 @@ def test_a_short_loss_is_no_gap_and_a_long_one_is_said_with_its_reason(tmp_path,
     assert "link failure" in gap.reason
     assert [one.reason for one in summarise_profile(folder).unseen] == [gap.reason]
     assert production.logins < 20  # it waits longer and longer
+
+
+@pytest.mark.parametrize("odd", [lambda row: [], lambda row: [row, row], lambda row: [row[:2]]])
+def test_an_odd_answer_is_a_gap_and_not_the_end(tmp_path, monkeypatch, odd):
+    production, answer = Production(), Production.answer
+
+    def sometimes(self) -> list:
+        first, *others = answer(self)
+        return [Rows(first.columns, odd(*first.rows)) if 200 < self.now < 320 else first, *others]
+
+    monkeypatch.setattr(Production, "answer", sometimes)
+    folder = collected(production, monkeypatch, tmp_path / "p")
+    [gap] = read_profile(folder).gaps
+    assert "not answer with the one row" in gap.reason
+    assert [one.end for one in read_profile(folder).sessions] == ["complete"]
+
+
+def test_facts_that_a_server_does_not_tell_are_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(Production, "_facts", lambda self: [rows(["name"])])
+    with pytest.raises(StallmarkError, match=r"What a profile asks is not known \(the server did not answer"):
+        collected(Production(), monkeypatch, tmp_path / "p")
 
 
 def test_another_servers_folder_is_refused_and_a_failover_is_not(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """Profiles of managed services: our database's counters by the name they have there, and the service's own database."""
 
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 from support.mssql_server import ENTERPRISE, MANAGED_INSTANCE, answering
@@ -12,6 +14,7 @@ from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.profile.find import source_for
+from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 
 
 def profiled(production: Production, folder, **says) -> None:
@@ -58,3 +61,40 @@ def test_a_refusal_names_the_right_that_it_wants(tmp_path, monkeypatch):
     with pytest.raises(StallmarkError, match="GRANT VIEW SERVER PERFORMANCE STATE TO it"):
         profiled(Production(forbidden=True), tmp_path / "p")
     assert not (tmp_path / "p").exists()
+
+
+def file_class(database_id: int, file_id: int = 1, ours: int = 1, name: str = "Sales") -> str:
+    """The class that the query gives to a file on a connection to `ours`."""
+    text = re.sub(r"--.*| COLLATE \w+", "", sql_file.read("stallmark.profile.mssql", "files"))
+    [case] = re.findall(r"(CASE WHEN io\.database_id = 2 .*? END) AS file_class", text, re.S)
+    with closing(sqlite3.connect(":memory:")) as calculator:
+        calculator.create_function("DB_ID", 0, lambda: ours)
+        calculator.create_function("DB_NAME", 1, lambda number: name)
+        file = f"SELECT {database_id} AS database_id, {file_id} AS file_id"
+        [(found,)] = calculator.execute(f"SELECT {case} FROM ({file}) AS io, (SELECT NULL AS type) AS named")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ({"database_id": 5}, "data"),
+        ({"database_id": 5, "file_id": 2}, "log"),
+        ({"database_id": 5, "ours": 5}, "data"),
+        ({"database_id": 6, "ours": 5}, "other"),
+        ({"database_id": 2}, "tempdb"),
+        ({"database_id": 7, "name": "rdsadmin"}, "other"),
+        *(({"database_id": number}, "other") for number in (1, 3, 4, 32761, 32762, 32767)),
+    ],
+)
+def test_databases_of_the_server_s_own_hold_no_data_of_users(file, expected):
+    """From 2022 on model_msdb and model_replicatedmaster have files too, with numbers of databases from 32761 on."""
+    assert file_class(**file) == expected
+
+
+def test_counters_of_the_server_s_own_databases_are_nobody_s():
+    """In a profile that is sampled and in one that is imported."""
+    text = re.sub(r"--.*", "", sql_file.read("stallmark.profile.mssql", "counters"))
+    [names] = re.findall(r"split\.instance NOT IN \(([^)]*)\)", text)
+    assert {name.strip(" \n'") for name in names.split(",")} == SYSTEM_DATABASES | {"_Total"}
+    assert {"model_msdb", "model_replicatedmaster"} <= SYSTEM_DATABASES

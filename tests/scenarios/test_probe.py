@@ -77,9 +77,9 @@ def test_the_shipped_one_asks_storage_for_everything_e6_did():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("32MiB", "10 %"), "probe.size: 10 % is a share, and there is no data to have a share of"),
-        (("[8k-random-read]", "[8k-read]"), "'8k-read' is no pattern of a probe: there are 8k-random-read"),
-        (("[1, 4]", "[4, 1]"), r"outstanding must rise: write \[1, 4\]"),
+        (("32MiB", "10 %"), "probe.size: 10 % is a share, and of what is not known here: write a size"),
+        (("[8k-random-read]", "[8k-read]"), "probe.patterns.0 must be .*8k-random-read.*, not .8k-read."),
+        (("[1, 4]", "[4, 1]"), r"outstanding: the numbers must rise: write \[1, 4\]"),
         (("probe:", "raw:"), "raw is called probe now: rename it"),
         (("probe:", "users: 4\nprobe:"), "users belongs to a database, and `probe` without `workload` asks storage"),
         (("emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"), "unknown key"),

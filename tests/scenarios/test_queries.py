@@ -68,15 +68,12 @@ def test_streams_go_by_the_scale_unless_they_are_said(read):
     ("sets", "sentence"),
     [
         (["queries.run=fast"], "queries.run must be power, throughput, both or each, not 'fast'."),
-        (
-            ["queries.run=each", "queries.only=[1, 23]"],
-            "queries.only: there is no query 23: write numbers from 1 to 22.",
-        ),
+        (["queries.run=each", "queries.only=[1, 23]"], "queries.only.1 must be at most 22, not 23."),
         (["queries.run=each", "queries.only=[1, 1]"], "queries.only: 1 is there twice: write it once."),
         (["queries.run=each", "queries.only=[]"], "queries.only must have at least one item"),
         (["queries.run=each", "queries.dop=[0]"], "queries.dop.0: write a whole number from 1, or all"),
         (["queries.run=each", "queries.dop=[some]"], "queries.dop.0: write a whole number from 1, or all"),
-        (["queries.run=both", "queries.streams=41"], "known for 40 streams at most, not for 41."),
+        (["queries.run=both", "queries.streams=41"], "queries.streams must be at most 40, not 41."),
         (["queries.only=[1]"], "queries: only belongs to `run: each`: remove it, or write that."),
         (["queries.dop=[1]"], "queries: dop belongs to `run: each`"),
         (["queries.streams=2"], "queries: streams belong to `run: throughput` or `run: both`"),

@@ -67,7 +67,8 @@ WRONG = [
     ("order:", "arrivals: {kind: fixd, rate: 1}\norder:", ", line 5: arrivals.kind must be fixed or poisson, not"),
     ("order:", "observe: [io]\norder:", ", line 5: observe.0 must be query_store, io_latency or io_trace, not 'io'."),
     ("order:", "observe: io_latency\norder:", ", line 5: observe must be a list (a line beginning with"),
-    ("order:", "observe: [io_latency, io_latency]\norder:", ": observe names io_latency twice: name it once."),
+    ("order:", "observe: [io_latency, io_latency]\norder:",
+        ", line 5: observe: io_latency is there twice: write it once."),
     ("order:", "arrivals: open\norder:", ", line 5: arrivals must be closed or {kind: …, rate: …}, not 'open'."),
     (
         "order:",
@@ -98,7 +99,7 @@ WRONG = [
         ", line 17: variants.1.name is missing: add it."),
     ("order:", "arrivals: {kind: fixed}\norder:", ": arrivals.rate is missing: add it, or search for it."),
     # two of a name
-    ("name: bare", "name: slow", ": two variants have the same name, 'slow': give each its own."),
+    ("name: bare", "name: slow", ", line 14: variants: two variants have the same name, 'slow': give each its own."),
     ("order:", "users: 5\norder:", ", line 8: the key users is there twice: keep one."),
     # not YAML
     ("reset: restore", "reset: [", ", line 13: this is not YAML"),

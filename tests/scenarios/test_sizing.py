@@ -122,7 +122,7 @@ def test_its_time_is_that_of_all_its_parts() -> None:
         ("loads={queries: {workload: warehouse, scale: {factor: 0.01}, streams: 1}}", "no load has users"),
         ("variants=[{name: a}, {name: b}]", "one candidate"),
         ("alone=true", "leave out cells and alone"),
-        ("replay.size=1MiB", "32MiB or more"),
+        ("replay.size=1MiB", "replay.size must be at least 32MiB"),
         ("candidate.cost=0", "candidate.cost"),
     ],
 )

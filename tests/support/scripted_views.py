@@ -135,24 +135,38 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
 }  # fmt: skip
 EVENT_FILE = """<EventFileTarget truncated="0"><Buffers logged="3" dropped="0"/>
 <File name="/var/opt/mssql/log/system_health_0_134170000000000000.xel"/></EventFileTarget>"""
+# Words of the statements beside a collector's own query.
+PLAN, MOMENT, LANGUAGE = "dm_exec_text_query_plan", "AS now,", "msglangid"
+MAY, SESSIONS, MADE_OR_DROPPED = "HAS_PERMS_BY_NAME", "server_event_sessions", "(CREATE|DROP) EVENT SESSION"
+LOG_FILES = r"FROM sys\.database_files AS log"
+MEMORY, COMMITTED = "Target Server Memory", "FROM sys.dm_os_sys_info\\s*$"
+ANY_COUNTER = r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters"
+STORE_OPTIONS, STORE_COLUMNS = "query_capture_mode_desc, options", r"COL_LENGTH\('sys.query_store_replicas"
+NUMBERED, HIDDEN_REPLICAS = "sp_readerrorlog 0, 1, N': ", "dm_hadr_database_replica_states AS hidden"
+_OF_EVENT_SESSIONS, _OF_STORE = (MAY, SESSIONS, LOG_FILES, MADE_OR_DROPPED), (STORE_OPTIONS, STORE_COLUMNS)
+BESIDE: dict[type[MssqlCollector], tuple[str, ...]] = {
+    UserWaits: (MAY,), LoadIO: (MAY,), SessionWaits: (MAY,), Performance: (ANY_COUNTER,),
+    Statements: (PLAN,), Deadlocks: (MOMENT,),
+    BufferPool: (MEMORY, COMMITTED), ErrorLog: (NUMBERED, LANGUAGE), Replicas: (HIDDEN_REPLICAS,),
+    LogLatency: _OF_EVENT_SESSIONS, IoLatency: _OF_EVENT_SESSIONS,
+    QueryStore: _OF_STORE, QueryStoreWaits: _OF_STORE, QueryStoreState: _OF_STORE,
+}  # fmt: skip
 SETTLED = {
-    "dm_exec_text_query_plan": (rows(["query_plan"], ["<ShowPlanXML/>"]),),
-    "AS now,": (rows(["now", "written"], ["2026-03-02T08:59:00.000", EVENT_FILE]),),
-    "HAS_PERMS_BY_NAME": (rows(["may"], [1]),),
-    "Target Server Memory": (rows(["name", "value"]),),
+    PLAN: (rows(["query_plan"], ["<ShowPlanXML/>"]),),
+    MOMENT: (rows(["now", "written"], ["2026-03-02T08:59:00.000", EVENT_FILE]),),
+    MAY: (rows(["may"], [1]),),
+    MEMORY: (rows(["name", "value"], ("Target Server Memory (KB)", 8 << 20)),),
     "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
-    "FROM sys.dm_os_sys_info\\s*$": (rows(["target", "committed"], [8 << 20, 4 << 20]),),
-    r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters": (rows(["count"], [1500]),),
-    "query_capture_mode_desc, options": (
-        rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),
-    ),
-    r"COL_LENGTH\('sys.query_store_replicas": (rows(["role", "counts", "waits"], [1, 8, 8]),),
-    "sp_readerrorlog 0, 1, N': 8'": (rows(["LogDate", "ProcessInfo", "Text"]),),
-    "msglangid": (rows(["name"]),),
-    "dm_hadr_database_replica_states AS hidden": (rows(["replicas"], [0]),),
-    "server_event_sessions": (rows(["name"]),),
-    r"FROM sys\.database_files AS log": (rows(["database", "log_file"], [7, 2]),),
-    "(CREATE|DROP) EVENT SESSION": (),
+    COMMITTED: (rows(["target", "committed"], [8 << 20, 4 << 20]),),
+    ANY_COUNTER: (rows(["count"], [1500]),),
+    STORE_OPTIONS: (rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),),
+    STORE_COLUMNS: (rows(["role", "counts", "waits"], [1, 8, 8]),),
+    NUMBERED: (rows(["LogDate", "ProcessInfo", "Text"]),),
+    LANGUAGE: (rows(["name"]),),
+    HIDDEN_REPLICAS: (rows(["replicas"], [0]),),
+    SESSIONS: (rows(["name"]),),
+    LOG_FILES: (rows(["database", "log_file"], [7, 2]),),
+    MADE_OR_DROPPED: (),
 }
 REQUESTS = ("query_store", "io_latency")
 

@@ -110,7 +110,8 @@ def summarise_step(
     )
     foreign_cpu = foreign_cpu_share(manifest, load, io, state, interval)
     late = [_late(device) for device in devices.values()]
-    bound = list(driver_bound(load, interval, arrivals))
+    unheard = manifest.unheard.unfinished + manifest.unheard.executors if step is manifest.steps[-1] else 0
+    bound = list(driver_bound(load, interval, arrivals, answered=not (lost or unheard)))
     pool = manifest.memory.reached_bytes
     size = manifest.database.bytes_before
     primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)

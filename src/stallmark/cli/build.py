@@ -11,7 +11,7 @@ from stallmark.experiment.progress import Show
 
 
 @click.command(cls=Command)
-@workload_options
+@workload_options()
 @target_options
 @click.option("--workers", type=click.IntRange(1, 64), default=None, help="Loader processes [default: the cores].")
 @click.option("--part", metavar="K/N", help="Load only this share: one of several machines.")

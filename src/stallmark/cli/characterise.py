@@ -16,6 +16,7 @@ from stallmark.cli.common import (
     escape,
     json_option,
     out,
+    page_file,
     target_options,
     tell,
     timezone_option,
@@ -47,7 +48,10 @@ POOL_SHARE = 0.02
     "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
     help="Where the run records go.",
 )  # fmt: skip
-@click.option("--page", type=click.Path(path_type=Path), help="The HTML file [default: locality.html beside the runs].")
+@click.option(
+    "--page", type=click.Path(path_type=Path),
+    help="The HTML file [default: locality.html in RUN, none with --json].",
+)  # fmt: skip
 @timezone_option()
 @json_option
 def characterise(
@@ -73,7 +77,7 @@ def characterise(
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
             raise click.UsageError("Runs that were made are as they are: leave the options of a load out.")
-        show(records, page or records[0] / "locality.html", as_json)
+        show(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
         return
     if target.url:
         raise StallmarkError(
@@ -138,10 +142,10 @@ def _smallest_pool(choice) -> str:
 
 def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
     """Run the scenario; return the folder of its records, and whether the data stayed consistent."""
-    from stallmark.experiment.progress import Show
+    from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.runner import Runner
 
-    show = Show(err)
+    show = ShowInSentences(err)
     with target.engine(scenario.contents, scenario) as engine:
         runner = Runner(scenario, engine, out_dir, show)
         finished = runner.run()
@@ -151,8 +155,8 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
     return runner.folder, finished.conditions_hold
 
 
-def show(runs: "Sequence[Path]", page: Path, as_json: bool) -> None:
-    """Write the page of how the load of some records reads, and print its tables, or JSON."""
+def show(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
+    """Write the page of how the load of some records reads, if it has a file, and print its tables, or JSON."""
     from stallmark.analysis.locality.summary import characterise as summarise
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
@@ -162,9 +166,11 @@ def show(runs: "Sequence[Path]", page: Path, as_json: bool) -> None:
     from stallmark.report.locality.terminal import locality_table
 
     found = on_all_cores(find_records(runs), summarise)
-    write_locality(found, page)
+    if page:
+        write_locality(found, page)
     if as_json:
-        click.echo(dumped(locality_in_json(found) | {"page": str(page.resolve())}))
+        click.echo(dumped(locality_in_json(found) | {"page": page and str(page.resolve())}))
     else:
         out.print(locality_table(found))
-        out.print(f"Page: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)
+        if page:
+            out.print(f"Page: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -24,7 +24,7 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
-    from stallmark.loaders.ledger import Identity
+    from stallmark.loaders.ledger import Entry
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions.checks import ConditionResult
 
@@ -33,7 +33,7 @@ _REFUSED = "[red]REFUSED [/]"
 
 
 @click.command(cls=Command)
-@workload_options
+@workload_options(as_built=True)
 @target_options
 @click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
 @click.option(
@@ -55,8 +55,8 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
     with target.engine(choice, scenario, make=False) as engine:
         entry = ledger.read(engine)
-        if entry is not None and scenario is None and entry.identity.workload == choice.name:
-            choice = _as_built(choice, entry.identity)
+        if not choice.scale:
+            choice = _as_built(choice, entry)
         state = databases.recognise(engine, workload, choice.scale, choice.seed)
         if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
@@ -74,11 +74,15 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
 
 
-def _as_built(choice: "WorkloadChoice", identity: "Identity") -> "WorkloadChoice":
-    """Return the choice with the scale and seed that the database has, where the command names none."""
-    given = click.get_current_context().get_parameter_source
-    names = [name for name in ("scale", "seed") if given(name) is ParameterSource.DEFAULT]
-    return choice.model_copy(update={name: getattr(identity, name) for name in names})
+def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoice":
+    """Return the choice with the scale that the database has, and with its seed unless one is asked for."""
+    if entry is None:
+        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+    if entry.identity.workload != choice.name:
+        raise StallmarkError(f"The database holds {entry.identity.workload}, not {choice}: check that.")
+    is_asked = click.get_current_context().get_parameter_source("seed") is ParameterSource.COMMANDLINE
+    seed = choice.seed if is_asked else entry.identity.seed
+    return choice.model_copy(update={"scale": dict(entry.identity.scale), "seed": seed})
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:

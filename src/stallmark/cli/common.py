@@ -157,38 +157,55 @@ def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Ber
     )
 
 
-def workload_options(command: Callable) -> Callable:
-    """Give a command a `choice`, and the `scenario` where one was named in place of a workload."""
+def workload_options(*, as_built: bool = False) -> Callable:
+    """Give a command a `choice`, and the `scenario` where one was named in place of a workload.
 
-    @click.argument("workload")
-    @click.option(
-        "--scale",
-        "scale",
-        default="",
-        metavar="MEASURE=N[,…]",
-        help="How large, for example branches=100, customers=1000,days=10, size=20GB; of several, the measures of all.",
-    )
-    @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-    @wraps(command)
-    def with_choice(workload, scale, seed, **others):
-        from stallmark.schema.several import parts_of
-        from stallmark.transactions import WORKLOADS
+    With `as_built` the choice has no scale if none is asked for and the command names a server or a folder: what the
+    database holds counts.
+    """
 
-        if set(parts_of(workload)) <= set(WORKLOADS):
-            return command(choice=choice_of(workload, scale, seed), scenario=None, **others)
-        given = click.get_current_context().get_parameter_source
-        if scale or given("seed") is ParameterSource.COMMANDLINE:
-            near = difflib.get_close_matches(workload, WORKLOADS, 1)
-            hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
-            raise click.BadParameter(
-                f"{workload!r} is no workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
-            )
-        from stallmark.scenarios.read import read_scenario
+    def with_options(command: Callable) -> Callable:
+        @click.argument("workload")
+        @click.option(
+            "--scale",
+            "scale",
+            default="",
+            metavar="MEASURE=N[,…]",
+            help="How large, for example branches=100, customers=1000,days=10, size=20GB; of several, the measures of "
+            "all.",
+        )
+        @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+        @wraps(command)
+        def with_choice(workload, scale, seed, **others):
+            from stallmark.schema.several import parts_of
+            from stallmark.transactions import WORKLOADS
 
-        chosen = read_scenario(workload)
-        return command(choice=chosen.contents, scenario=chosen, **others)
+            if set(parts_of(workload)) <= set(WORKLOADS):
+                named = as_built and not scale and (others["server"] or others["data_dir"])
+                choice = unscaled_choice(workload, seed) if named else choice_of(workload, scale, seed)
+                return command(choice=choice, scenario=None, **others)
+            given = click.get_current_context().get_parameter_source
+            if scale or given("seed") is ParameterSource.COMMANDLINE:
+                near = difflib.get_close_matches(workload, WORKLOADS, 1)
+                hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
+                raise click.BadParameter(
+                    f"{workload!r} is no workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
+                )
+            from stallmark.scenarios.read import read_scenario
 
-    return with_choice
+            chosen = read_scenario(workload)
+            return command(choice=chosen.contents, scenario=chosen, **others)
+
+        return with_choice
+
+    return with_options
+
+
+def unscaled_choice(workload: str, seed: int):
+    from stallmark.scenarios.model import WorkloadChoice
+    from stallmark.transactions import known_name
+
+    return WorkloadChoice.model_construct(name=known_name(workload), scale={}, seed=seed)
 
 
 def choice_of(workload: str, scale: str, seed: int):
@@ -215,6 +232,15 @@ def choice_of(workload: str, scale: str, seed: int):
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
+
+
+def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
+    """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
+    if for_machines:
+        return None
+    if (folder / "manifest.json").exists():  # a run: its record stays as it was written
+        return folder.resolve().with_name(f"{folder.resolve().name}-{name}")
+    return folder / name
 
 
 def experiment_options(command: Callable) -> Callable:

@@ -13,6 +13,7 @@ from stallmark.cli.common import (
     escape,
     json_option,
     out,
+    page_file,
     runs_argument,
     tell,
     timezone_option,
@@ -28,8 +29,9 @@ from stallmark.errors import StallmarkError
     help="What the sides are [default: variants, where there are several].",
 )  # fmt: skip
 @click.option(
-    "--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: comparison.html in RUN]."
-)
+    "--out", "target", type=click.Path(path_type=Path),
+    help="The HTML file [default: comparison.html in RUN, none with --json or --markdown -].",
+)  # fmt: skip
 @click.option("--markdown", metavar="FILE", help="Also a summary for a ticket; - for standard output.")
 @click.option(
     "--fail-if", "rule", metavar="RULE",
@@ -68,11 +70,10 @@ def compare(
     compared, failed = of_each(experiments, lambda one: compare_runs(one.runs, between, baseline))  # type: ignore[arg-type]
     for name, error in failed.items():
         tell(err, escape(f"{name}: {error}"))
-    target = target or runs[0] / "comparison.html"
-    pages = {name: page_of(target, name) if name else target for name in compared}
-    for name, found in compared.items():
-        refuse_target(pages[name])
-        write_comparison(experiments[name], found, pages[name])
+    target = target or page_file(runs[0], "comparison.html", for_machines=as_json or markdown == "-")
+    pages = {name: page_of(target, name) if name else target for name in compared} if target else {}
+    for name, page in pages.items():
+        write_comparison(experiments[name], compared[name], page)
     said = "\n\n".join(summary_for_a_ticket(found, name) for name, found in compared.items())
     if markdown == "-":
         click.echo(said)
@@ -80,7 +81,8 @@ def compare(
         ticket.parent.mkdir(parents=True, exist_ok=True)
         ticket.write_text(said + "\n", encoding="utf-8")
     if as_json:
-        each = {name: in_json(found) | {"report": str(pages[name].resolve())} for name, found in compared.items()}
+        where = {name: str(page.resolve()) for name, page in pages.items()}
+        each = {name: in_json(found) | {"report": where.get(name)} for name, found in compared.items()}
         click.echo(dumped(each.get("", {"loads": each})))
     elif markdown != "-":
         for name, found in compared.items():

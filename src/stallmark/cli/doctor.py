@@ -165,9 +165,11 @@ def _others(engine: "Engine") -> Iterator[Examined]:
     from stallmark.experiment.others import others_in
 
     try:
-        found = others_in(engine)
+        found, hidden = others_in(engine), engine.why_sessions_are_hidden()
     except (StallmarkError, CallFailed) as error:
         yield Examined("others", "limited", f"what others have in the database is not known ({as_reason(error)}).")
         return
     if found:
         yield Examined("others", "limited", f"the database holds {found}: a build or a run there needs --shared.")
+    if hidden:
+        yield Examined("others", "limited", f"whether others have sessions in the database is not known: {hidden}.")

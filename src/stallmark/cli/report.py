@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import VERDICT, err, escape, json_option, out, runs_argument, tell, timezone_option
+from stallmark.cli.common import VERDICT, err, escape, json_option, out, page_file, runs_argument, tell, timezone_option
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @runs_argument
-@click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: beside the runs].")
+@click.option(
+    "--out", "target", type=click.Path(path_type=Path),
+    help="The HTML file [default: report.html in RUN, none with --json].",
+)  # fmt: skip
 @click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
 @click.option(
     "--fail-if",
@@ -48,13 +51,15 @@ def report(
         from stallmark.report.slide import refuse_slide
 
         refuse_slide(slide)
+    name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
+    target = target or page_file(runs[0], name, for_machines=as_json)
     for kind, shown in (("profile", is_profile), ("sizing", is_sizing)):
         if apart := [one for one in runs if shown(one)]:
             _refuse_beside(kind, apart[0], len(runs), slide, failing)
             show = show_profile if kind == "profile" else show_candidate
-            show(runs[0], target or runs[0] / "report.html", as_json)
+            show(runs[0], target, as_json)
             return
-    show_report(runs, target or runs[0] / "report.html", as_json, slide, failing)
+    show_report(runs, target, as_json, slide, failing)
 
 
 def _refuse_beside(kind: str, folder: Path, count: int, slide: Path | None, failing: object) -> None:
@@ -70,13 +75,13 @@ def _refuse_beside(kind: str, folder: Path, count: int, slide: Path | None, fail
 
 def show_report(
     runs: Sequence[Path],
-    target: Path,
+    target: Path | None,
     as_json: bool,
     slide: Path | None = None,
     failing: "CeilingRule | EnoughRule | None" = None,
 ) -> list[str]:
-    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON. Exit
-    where the `failing` rule says so.
+    """Write the report of the records in `runs` to `target` and one page to `slide`, each if given; print its table,
+    or JSON. Exit where the `failing` rule says so.
 
     Return why thresholds were not kept; empty if all were.
     """
@@ -101,13 +106,14 @@ def show_report(
     if has_loads(records):
         return _show_loads(records, target, as_json, slide, failing)
     summary = on_all_cores(records, summarise)
-    write_report(summary, target)
+    if target:
+        write_report(summary, target)
     if slide:
         from stallmark.report.slide import write_slide
 
         write_slide(summary, slide)
     if as_json:
-        click.echo(dumped(experiment_in_json(summary) | {"report": str(target.resolve())}))
+        click.echo(dumped(experiment_in_json(summary) | {"report": target and str(target.resolve())}))
     else:
         out.print(table(summary))
         _say_where(target)
@@ -126,7 +132,7 @@ def _fail(failing: "CeilingRule | EnoughRule | None", findings: Sequence["Findin
 
 def _show_loads(
     records: Sequence["Record"],
-    target: Path,
+    target: Path | None,
     as_json: bool,
     slide: Path | None,
     failing: "CeilingRule | EnoughRule | None",
@@ -139,14 +145,15 @@ def _show_loads(
     from stallmark.report.sections.thresholds import failures
 
     found = on_all_cores(records, summarise_loads)
-    first, *others = write_loads_report(found, target)
+    pages = write_loads_report(found, target) if target else []
     if slide:
         from stallmark.report.slide import write_loads_slide
 
         write_loads_slide(found, slide)
     if as_json:
-        pages = {name: str(path.resolve()) for name, path in zip(found.loads, others, strict=True)}
-        click.echo(dumped(loads_in_json(found) | {"report": str(first.resolve()), "reports": pages}))
+        places = [str(page.resolve()) for page in pages]
+        reports = dict(zip(found.loads, places[1:], strict=False))
+        click.echo(dumped(loads_in_json(found) | {"report": next(iter(places), None), "reports": reports}))
     else:
         out.print(loads_table(found))
         _say_where(target)
@@ -156,23 +163,24 @@ def _show_loads(
     return [f"{name}: {why}" for name, view in found.loads.items() for why in failures(view)]
 
 
-def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> None:
+def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
     from stallmark.report.in_json import dumped, probes_in_json
     from stallmark.report.probe.page import write_probe_report
     from stallmark.report.probe.terminal import probe_table
 
     summary = summarise_probes(records)
-    write_probe_report(summary, target)
+    if target:
+        write_probe_report(summary, target)
     if as_json:
-        click.echo(dumped(probes_in_json(summary) | {"report": str(target.resolve())}))
+        click.echo(dumped(probes_in_json(summary) | {"report": target and str(target.resolve())}))
     else:
         out.print(probe_table(summary))
         _say_where(target)
 
 
-def show_profile(folder: Path, target: Path, as_json: bool) -> None:
-    """Write the report of a profile to `target`, and print its tables, or JSON."""
+def show_profile(folder: Path, target: Path | None, as_json: bool) -> None:
+    """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
     from stallmark.report.in_json import dumped
     from stallmark.report.profile.in_json import profile_in_json
@@ -180,13 +188,15 @@ def show_profile(folder: Path, target: Path, as_json: bool) -> None:
     from stallmark.report.profile.terminal import profile_table
 
     summary = summarise_profile(folder)
-    write_profile_report(summary, target)
+    if target:
+        write_profile_report(summary, target)
     if as_json:
-        click.echo(dumped(profile_in_json(summary) | {"report": str(target.resolve())}))
+        click.echo(dumped(profile_in_json(summary) | {"report": target and str(target.resolve())}))
     else:
         out.print(profile_table(summary))
         _say_where(target)
 
 
-def _say_where(target: Path, what: str = "Report") -> None:
-    out.print(f"{what}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+def _say_where(target: Path | None, what: str = "Report") -> None:
+    if target:
+        out.print(f"{what}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)

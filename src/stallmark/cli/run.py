@@ -68,6 +68,7 @@ def run(
     master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
+    from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.course import order_of
     from stallmark.experiment.hooks import carry_out_at_end
     from stallmark.experiment.resume import EarlierExperiment
@@ -76,7 +77,7 @@ def run(
     from stallmark.scenarios.model import ProbeScenario, SizingScenario
     from stallmark.scenarios.read import read_any_scenario
 
-    show, begun = Show(err), None
+    show, begun = ShowInSentences(err), None
     model: AnyScenario | ProbeScenario
     if resume:
         if scenario or overrides or devices:

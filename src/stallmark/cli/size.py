@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import VERDICT, err, escape, json_option, out, tell, timezone_option
+from stallmark.cli.common import VERDICT, err, escape, json_option, out, page_file, tell, timezone_option
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
 )  # fmt: skip
 @click.option("--today", type=click.Path(path_type=Path), help="The sizing of the hardware that carries it today.")
 @click.option(
-    "--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: sizing.html in CANDIDATE]."
-)
+    "--out", "target", type=click.Path(path_type=Path),
+    help="The HTML file [default: sizing.html in CANDIDATE, none with --json].",
+)  # fmt: skip
 @timezone_option()
 @json_option
 def size(
@@ -56,8 +57,9 @@ def size(
     from stallmark.report.file import refuse_target
     from stallmark.report.text import sentence
 
-    target = target or candidates[0] / "sizing.html"
-    refuse_target(target)
+    target = target or page_file(candidates[0], "sizing.html", for_machines=as_json)
+    if target:
+        refuse_target(target)
     found = summary.size(profile, candidates, percentile, growth, _level(level), today)
     show(found, target, as_json)
     if not found.carried:
@@ -65,26 +67,28 @@ def size(
         sys.exit(VERDICT)
 
 
-def show_candidate(folder: Path, target: Path, as_json: bool) -> None:
-    """Write the report of one candidate to `target`, and print its tables, or JSON."""
+def show_candidate(folder: Path, target: Path | None, as_json: bool) -> None:
+    """Write the report of one candidate to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.sizing.summary import summarise_candidate
 
     show(summarise_candidate(folder), target, as_json)
 
 
-def show(found: "SizingSummary", target: Path, as_json: bool) -> None:
-    """Write the report to `target`, and print its tables, or JSON."""
+def show(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
+    """Write the report to `target`, if any, and print its tables, or JSON."""
     from stallmark.report.in_json import dumped
     from stallmark.report.sizing.in_json import sizing_in_json
     from stallmark.report.sizing.page import write_sizing_report
     from stallmark.report.sizing.terminal import sizing_table
 
-    write_sizing_report(found, target)
+    if target:
+        write_sizing_report(found, target)
     if as_json:
-        click.echo(dumped(sizing_in_json(found) | {"report": str(target.resolve())}))
+        click.echo(dumped(sizing_in_json(found) | {"report": target and str(target.resolve())}))
     else:
         out.print(sizing_table(found))
-        out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+        if target:
+            out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":

@@ -54,6 +54,9 @@ class Collector(ABC):
     alarm: str | None = None
     """Why the run must stop and gives no verdict, once there is a reason."""
 
+    incomplete: str | None = None
+    """The part that its rows lack because it could not be read, as a clause without a full stop; None if nothing."""
+
     def __init__(self, engine: Engine):
         self.engine = engine
         self.databases = engine.databases()

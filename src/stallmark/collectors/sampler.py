@@ -102,6 +102,12 @@ class Sampler:
             if lane.thread.is_alive():
                 lane.abandon()
 
+    @property
+    def incomplete(self) -> dict[str, str]:
+        """Return what the rows of collectors lack, by the collectors' names."""
+        collectors = (lane.collector for lane in self._lanes)
+        return {collector.name: collector.incomplete for collector in collectors if collector.incomplete}
+
     def store(self, table: str, rows: Sequence[Row]) -> None:
         with self._lock:
             self._sink(table, rows)
@@ -118,7 +124,7 @@ class _Lane:
 
     def __init__(self, sampler: Sampler, collector: Collector):
         self._sampler = sampler
-        self._collector = collector
+        self.collector = collector
         self._ticks: Ticks
         self._is_open = self._to_close = False
         self._failure: Outage | None = None
@@ -136,8 +142,8 @@ class _Lane:
 
     def _main(self) -> None:
         now = self._cost_from = self._sampler.now()
-        polling = self._collector.polling
-        self._ticks = Ticks(self._collector.interval_s, now, random.random if polling else None)
+        polling = self.collector.polling
+        self._ticks = Ticks(self.collector.interval_s, now, random.random if polling else None)
         if not polling:
             self._sample()
         self.ready.set()
@@ -154,19 +160,19 @@ class _Lane:
         with self._measured(), self._guarded():
             if not self._is_open:
                 self._to_close = True
-                self._collector.open()
+                self.collector.open()
                 self._is_open = True
             before = self._sampler.now()
-            rows = self._collector.sample(before)
+            rows = self.collector.sample(before)
             self._store(rows, before, self._sampler.now())
 
     def _finish(self) -> None:
-        self._sampler.missed[self._collector.name] += self._ticks.missed
-        if not self._collector.polling:
+        self._sampler.missed[self.collector.name] += self._ticks.missed
+        if not self.collector.polling:
             self._sample()
         with self._guarded():
             before = self._sampler.now()
-            rows = self._collector.finish()
+            rows = self.collector.finish()
             self._store(rows, before, self._sampler.now())
         self._close()
 
@@ -174,7 +180,7 @@ class _Lane:
         if rows and not self._abandoned:
             call = {"t": (began + ended) / 2, "took_s": ended - began}
             timed = rows.after(**call) if isinstance(rows, Rows | Columns) else [call | row for row in rows]
-            self._sampler.store(self._collector.name, timed)
+            self._sampler.store(self.collector.name, timed)
 
     def _store_cost(self) -> None:
         self._cost_from = self._sampler.now()
@@ -184,7 +190,7 @@ class _Lane:
         self._wall_ns = self._cpu_ns = 0
         if not self._abandoned:
             with self._guarded():
-                row = {"t": self._cost_from, "collector": self._collector.name} | costs
+                row = {"t": self._cost_from, "collector": self.collector.name} | costs
                 self._sampler.store("collector_cost", [row])
 
     @contextmanager
@@ -201,7 +207,7 @@ class _Lane:
         try:
             yield
         except Exception as error:
-            _log.debug("collector %s failed", self._collector.name, exc_info=True)
+            _log.debug("collector %s failed", self.collector.name, exc_info=True)
             self._is_open = False
             self._fail(began, error)
         else:
@@ -211,16 +217,16 @@ class _Lane:
 
     def _fail(self, since: float, error: Exception) -> None:
         if self._failure is None:
-            self._failure = Outage(self._collector.name, since, _reason(error))
+            self._failure = Outage(self.collector.name, since, _reason(error))
             self._sampler.failures.append(self._failure)
 
     def _close(self) -> None:
         if self._to_close:
             self._to_close = self._is_open = False
             try:
-                self._collector.close()
+                self.collector.close()
             except Exception:
-                _log.debug("collector %s did not close", self._collector.name, exc_info=True)
+                _log.debug("collector %s did not close", self.collector.name, exc_info=True)
 
 
 def _reason(error: Exception) -> str:

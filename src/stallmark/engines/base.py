@@ -323,6 +323,10 @@ class Engine(ABC):
         """Return the sessions in the database that are not Stallmark's, as far as this login may see them."""
         return []
 
+    def why_sessions_are_hidden(self) -> str | None:
+        """Return why this login does not see the sessions of others, as a clause; None if it does."""
+        return None
+
     def blockers(self) -> list[ServerSession]:
         """Return the sessions that keep one of ours in the database from a lock, as far as this login may see them."""
         return []

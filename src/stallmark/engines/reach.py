@@ -1,6 +1,17 @@
-"""A plain TCP connect to a server: it fails at once, with the reason, where a login would only time out."""
+"""A plain TCP connect to a server: it fails at once, with the reason, where a login would only time out.
 
+All addresses of a host are tried together: of a listener of an availability group only one takes connections, and a
+host may have an IPv6 address that leads nowhere.
+"""
+
+import errno
+import os
+import selectors
 import socket
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from typing import Any
 
 CONNECT_WITHIN_S = 5  # the SYN is sent three times in it
 BROWSER_PORT = 1434
@@ -13,16 +24,17 @@ _ASK_FOR_INSTANCE, _ANSWER = 4, 5  # MC-SQLR, CLNT_UCAST_INST and SVR_RESP
 def why_unreachable(host: str, port: int) -> str | None:
     """Return why a port takes no connection, as a clause without a full stop; None if it does."""
     try:
-        socket.create_connection((host, port), CONNECT_WITHIN_S).close()
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         return _unknown(host, error)
-    except ConnectionRefusedError:
+    errors = _connect(addresses)
+    if errors is None:
+        return None
+    if errno.ECONNREFUSED in errors:
         return f"port {port} refuses connections"
-    except TimeoutError:
+    if errno.ETIMEDOUT in errors:
         return f"nothing answers on port {port} within {CONNECT_WITHIN_S} s (is a firewall between, or the host off?)"
-    except OSError as error:
-        return f"port {port} cannot be reached ({error.strerror or error})"
-    return None
+    return f"port {port} cannot be reached ({os.strerror(errors[0])})"
 
 
 def why_instance_unreachable(host: str, instance: str) -> str | None:
@@ -40,24 +52,63 @@ def why_instance_unreachable(host: str, instance: str) -> str | None:
     return why_unreachable(host, port)
 
 
+def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
+    """Connect to all addresses together, for CONNECT_WITHIN_S at most. Return None as soon as one takes it, else the
+    number of the error of each."""
+    errors: list[int] = []
+    until = time.monotonic() + CONNECT_WITHIN_S
+    with ExitStack() as sockets:
+        waiting = sockets.enter_context(selectors.DefaultSelector())
+        for family, kind, protocol, _, address in addresses:
+            try:
+                trial = sockets.enter_context(socket.socket(family, kind, protocol))
+            except OSError as error:  # as of IPv6 on a machine without it
+                errors.append(error.errno or 0)
+                continue
+            trial.setblocking(False)
+            number = trial.connect_ex(address)
+            if number in (0, errno.EINPROGRESS):
+                waiting.register(trial, selectors.EVENT_WRITE, trial)
+            else:
+                errors.append(number)
+        while waiting.get_map() and (left := until - time.monotonic()) > 0:
+            for key, _ in waiting.select(left):
+                number = key.data.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if number == 0:
+                    return None
+                waiting.unregister(key.data)
+                errors.append(number)
+        return errors + [errno.ETIMEDOUT] * len(waiting.get_map())
+
+
 def _unknown(host: str, error: Exception) -> str:
     why = error.strerror if isinstance(error, OSError) else error
     return f"the host name {host} is unknown here ({why})"
 
 
 def _instance_port(host: str, instance: str) -> int | None:
-    """Return the TCP port that SQL Server Browser gives for an instance; None without an answer that has one."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, kind, protocol) as browser:
-        browser.settimeout(BROWSER_ANSWERS_WITHIN_S)
-        for _ in range(BROWSER_ASKED):
-            try:
+    """Return the TCP port that SQL Server Browser gives for an instance; None without an answer that has one. It is
+    asked at every address of the host: it may listen at one."""
+    question = bytes([_ASK_FOR_INSTANCE]) + instance.encode(errors="replace") + b"\0"
+    with ExitStack() as sockets:
+        asked = sockets.enter_context(selectors.DefaultSelector())
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM):
+            with suppress(OSError):  # as of IPv6 on a machine without it
+                browser = sockets.enter_context(socket.socket(family, kind, protocol))
                 browser.connect(address)  # so that a refusal is heard
-                browser.send(bytes([_ASK_FOR_INSTANCE]) + instance.encode(errors="replace") + b"\0")
-                answer = browser.recv(1 << 16)
-            except OSError:
-                continue
-            return _port_in(answer)
+                browser.setblocking(False)
+                asked.register(browser, selectors.EVENT_READ, browser)
+        for _ in range(BROWSER_ASKED):
+            for key in asked.get_map().values():
+                with suppress(OSError):  # a refusal, which is heard below
+                    key.data.send(question)
+            until = time.monotonic() + BROWSER_ANSWERS_WITHIN_S
+            while asked.get_map() and (left := until - time.monotonic()) > 0:
+                for key, _ in asked.select(left):
+                    asked.unregister(key.data)
+                    with suppress(OSError):
+                        if port := _port_in(key.data.recv(1 << 16)):
+                            return port
     return None
 
 

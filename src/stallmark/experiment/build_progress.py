@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from stallmark import format
 from stallmark.experiment.progress import Phase, Show
 from stallmark.loaders.load import BuildProgress
-from stallmark.report.text import takes
 
 LATELY_S = 60.0
 FEWEST = 6  # batches that a rate goes by
 LEAST_S = 5.0  # of load that a rate goes by
 WILD = 3.0  # times: between rates that differ by more, nothing is said
+STEADY = 1.25  # times: of two times that differ by no more, the longer one will do
 
 
 class LoadPace:
@@ -74,8 +74,17 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], Non
         pace.note(time.monotonic(), progress.rows)
         left = pace.left_s(max(0, progress.rows_total - progress.rows))
         note += f", {format.size(progress.bytes)}" if pace.rate is None else f", {pace.rate:,.0f} rows/s"
-        note += f", {takes.load_left(*left)}" if left else ""
+        note += f", {_time_left(*left)}" if left else ""
         show.advance(progress.rows, note, progress.rows_total)
 
     with show.bar(title, None, Phase.LOADING, says_left=False):
         yield report
+
+
+def _time_left(least_s: float, most_s: float) -> str:
+    """Return the time that a load still takes: one, or two if the rate was not steady."""
+    least, most = format.roughly(least_s), format.roughly(most_s)
+    if most_s < 1:
+        return "then keys and statistics"
+    between = f"about {most}" if most_s <= STEADY * least_s or least == most else f"{least} to {most}"
+    return f"{between} left, then keys and statistics"

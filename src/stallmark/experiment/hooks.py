@@ -31,7 +31,6 @@ from stallmark.experiment.progress import Show
 from stallmark.processes import how_ended
 from stallmark.record.manifest.storage import HookResult
 from stallmark.redact import environment, without_secrets
-from stallmark.report.text import live
 from stallmark.scenarios.model import Hook
 from stallmark.stopping import later
 
@@ -98,7 +97,7 @@ def _asked(variant: str, question: str, show: Show) -> str:
     for a no, and when nobody answers."""
     _forget_typed()
     show.say(f"{variant}: {question}")
-    show.waits(live.asks(variant, question))
+    show.waits(asks=(variant, question))
     while True:
         show.say("Enter: it is done. no: stop here.")
         try:

@@ -1,5 +1,7 @@
 """Things and sessions of others in a server's databases: load beside them would disturb somebody."""
 
+from collections.abc import Sequence
+
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
@@ -17,10 +19,13 @@ def others_in(engine: Engine) -> str | None:
     What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
     """
     found = [*_things(engine), *map(str, engine.other_sessions())]
-    if not found:
-        return None
-    more = len(found) - MOST_NAMED
-    return ", ".join(found[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return in_short(found) if found else None
+
+
+def in_short(names: Sequence[str]) -> str:
+    """Return the first of the names, and the number of the others."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _things(engine: Engine) -> list[str]:
@@ -37,3 +42,12 @@ def refuse_others(engine: Engine) -> None:
                 f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
                 "its own, or add --shared to build and drive load beside it."
             )
+
+
+def advice_on_unseen(engine: Engine) -> list[str]:
+    """Return a sentence on each database in which sessions of others would not be seen."""
+    return [
+        f"Whether others have sessions in the database {database.database_name()} is not known: {why}."
+        for database in engine.databases()
+        if (why := database.why_sessions_are_hidden())
+    ]

@@ -29,6 +29,13 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
         _place_one(engine.database_of(workload), scenario, choice, design)
 
 
+def is_to_be_made(engine: Engine, scenario: AnyScenario) -> bool:
+    """Return whether `place` makes the database of the engine, which it can on SQL Server alone."""
+    if not isinstance(engine, MssqlEngine) or not scenario.designs():
+        return False
+    return not engine.has_database(engine.address.database)
+
+
 def _place_one(engine: Engine, scenario: AnyScenario, choice: WorkloadChoice, design: Design) -> None:
     if isinstance(engine, PostgresEngine):
         if engine.is_local:

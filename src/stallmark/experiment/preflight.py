@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.shallow_history import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.machines import ExpectedMachines
@@ -20,7 +21,6 @@ from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
 from stallmark.record.trade_history import trade_history
-from stallmark.report.text import sentence
 from stallmark.scenarios.load import UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
 from stallmark.scenarios.raw_load import RawLoad
@@ -105,7 +105,7 @@ def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | N
     ]
 
 
-def advice_on_history(scenario: AnyScenario, engine: Engine) -> list[str]:
+def caution_on_history(scenario: AnyScenario, engine: Engine) -> Finding | None:
     """Return the caution of the report on a history too short for what the variants differ in. The record needs no note
     of it: the report has it from the scale."""
     contents, variants = scenario.contents, scenario.variants
@@ -114,8 +114,7 @@ def advice_on_history(scenario: AnyScenario, engine: Engine) -> list[str]:
         varied.append("memory")
     if len({_flash(scenario, variant) for variant in variants}) > 1:
         varied.append("flash")
-    found = shallow_history(trade_history(contents.name, contents.scale), varied, engine.identity().product)
-    return [sentence(found)] if found else []
+    return shallow_history(trade_history(contents.name, contents.scale), varied, engine.identity().product)
 
 
 def _flash(scenario: AnyScenario, variant: Variant) -> tuple[int | None, ...]:

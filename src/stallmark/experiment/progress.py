@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -12,6 +13,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Column
 
 from stallmark import format
+
+if TYPE_CHECKING:
+    from stallmark.analysis.finding import Finding
+    from stallmark.experiment.estimate import Estimate
 
 PLAIN_EVERY_S = 15
 MIN_TITLE, MIN_BAR = 12, 8
@@ -31,13 +36,15 @@ class Phase(StrEnum):
 @dataclass(frozen=True)
 class Doing:
     """The work of this moment, for the live page. `run` is the number of the run in its experiment, None before the
-    first; `done` of `total` is in the unit of the work, `total` None where it is not known."""
+    first; `done` of `total` is in the unit of the work, `total` None where it is not known. `asks`: the variant
+    before which the operator is asked, and the question."""
 
     phase: Phase = Phase.LOADING
     run: int | None = None
     note: str = ""
     done: float = 0.0
     total: float | None = None
+    asks: tuple[str, str] | None = None
 
 
 class Show:
@@ -57,13 +64,16 @@ class Show:
         """Note which phase begins, of the run of this number or of the same one as before."""
         self.doing = Doing(phase, run or self.doing.run)
 
-    def waits(self, note: str) -> None:
+    def waits(self, note: str = "", asks: tuple[str, str] | None = None) -> None:
         """Note what is waited for, for the live page, until other work begins."""
-        self.doing = replace(self.doing, note=note)
+        self.doing = replace(self.doing, note=note, asks=asks)
 
-    def expect(self, left_s: float) -> None:
+    def tell(self, finding: "Finding") -> None:
+        """Show a finding, on a display that has words for it."""
+
+    def expect(self, expected: "Estimate") -> None:
         """Note the time left of the whole, for the live page as long as there is no record to go by."""
-        self._ends = time.monotonic() + left_s
+        self._ends = time.monotonic() + expected.total_s
 
     @property
     def left_s(self) -> float | None:

@@ -19,7 +19,6 @@ from stallmark.record.files import sweep
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import FILE, write_manifest
 from stallmark.record.reader import Record, find_records, recorded_seconds
-from stallmark.report.text.data_versions import changes
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, WorkloadChoice, model_for
 from stallmark.transactions import find_workload
 
@@ -68,10 +67,9 @@ class EarlierExperiment:
         for made in [load.workload for load in self.last.loads if load.workload] or [self.last.workload]:
             ours = versions.get(made.name)
             if made.version is not None and ours is not None and made.version != ours:
-                changed = changes(made.name, (made.version, ours))
                 raise StallmarkError(
                     f"{self.folder} was begun on data version {made.version} of the {made.name}, and this Stallmark "
-                    f"has version {ours}, with {changed}: run the experiment anew."
+                    f"has version {ours}: run the experiment anew."
                 )
         if self.last.stallmark != stallmark.__version__:
             raise StallmarkError(

@@ -113,6 +113,7 @@ class AnyRun(ABC):
             reason = self._drive(writer) or self._watch.look()
             if reason is None:
                 took, began = took.changed(load_s=_since(began)), time.monotonic()
+                self._note_changed_settings(writer)
                 try:
                     self._probe(writer, "after")
                 finally:
@@ -255,6 +256,19 @@ class AnyRun(ABC):
         )
         self.conditions_hold = all(finding.holds is not False for finding in findings)
 
+    def _note_changed_settings(self, writer: RecordWriter) -> None:
+        """Note which settings of the server are no longer as they were when the run began."""
+        try:
+            with self._engine.few_logins():
+                now = several.settings(self._engine).configuration
+        except (StallmarkError, CallFailed) as error:
+            writer.note(f"Whether settings of the server changed during the run is not known ({as_reason(error)}).")
+            return
+        before = writer.manifest.server.settings
+        if changed := [name for name in before if now.get(name, before[name]) != before[name]]:
+            values = "; ".join(f"{name} was {before[name]} and is {now[name]}" for name in changed)
+            writer.note(f"Settings of the server changed during the run: {values}.")
+
     def _count_settled(self, writer: RecordWriter) -> None:
         """Count once nobody commits any more: executors whose conductor was killed take a moment to notice."""
         until, before = time.monotonic() + SETTLED_WITHIN_S, None
@@ -293,10 +307,11 @@ def _since(began: float) -> float:
 
 
 def _write_down(sampler: Sampler, writer: RecordWriter) -> None:
-    """Put into the manifest when collectors measured nothing, and how many samples were passed over."""
+    """Put into the manifest when collectors measured nothing or in part, and how many samples were passed over."""
     writer.update(
         collectors={
             name: collector.changed(
+                incomplete=sampler.incomplete.get(name),
                 missed=sampler.missed[name],
                 outages=[
                     Outage(since_s=one.since, until_s=one.until, reason=one.reason)

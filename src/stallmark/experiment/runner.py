@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from stallmark import format
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines import several
 from stallmark.engines.abilities import required
@@ -19,12 +20,13 @@ from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
 from stallmark.experiment.manifest import Place, PreparedStorage
+from stallmark.experiment.others import advice_on_unseen
 from stallmark.experiment.pace import pace
 from stallmark.experiment.placing import arrangement
 from stallmark.experiment.preflight import (
     advice,
-    advice_on_history,
     advice_on_pools,
+    caution_on_history,
     refuse_driven,
     refuse_impossible_devices,
     refuse_load_machines,
@@ -44,7 +46,6 @@ from stallmark.loaders.ledger import Entry
 from stallmark.record.folder_lock import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
-from stallmark.report.text import takes
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
@@ -116,11 +117,11 @@ class Runner:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
-        said = advice(self._scenario, machines)
-        for sentence in (
-            *locations(self._engine, self._scenario), *said, *advice_on_history(self._scenario, self._engine),
-        ):  # fmt: skip
+        said = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
+        for sentence in (*locations(self._engine, self._scenario), *said):
             self._show.say(sentence)
+        if shallow := caution_on_history(self._scenario, self._engine):
+            self._show.tell(shallow)
         several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
@@ -181,7 +182,8 @@ class Runner:
                 took_s[number] = time.monotonic() - began
                 course.add(number, last)
                 if to_make := course.left():
-                    self._show.say(takes.left_for(expected.left_s(took_s, to_make), len(to_make), turn.of))
+                    left = format.roughly(expected.left_s(took_s, to_make))
+                    self._show.say(f"about {left} left for {len(to_make)} of {turn.of} runs")
         except (StallmarkError, CallFailed, OSError) as failed:  # a hook, a restore, an operator, a disk that is full
             if not note.applies:  # there is no record yet that could say so
                 raise
@@ -201,7 +203,7 @@ class Runner:
         return Run(self._scenario, variant, self._engine, expected=self._expected, **common)
 
     def _expect(self) -> Estimate:
-        """Say how long all of it will take, before the load."""
+        """Return how long all of it will take, and show it before the first run."""
         scenario, choice = self._scenario, self._scenario.contents
         to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
         copies = [required(one.backup) for one in several.copied(self._engine)] if scenario.reset == "restore" else []
@@ -212,16 +214,8 @@ class Runner:
             to_copy=bool(copies) and (to_build > 0 or any(copy.label() is None for copy in copies)),
             pace=pace(self.folder.parent) if self._engine.is_local else 1.0,
         )
-        runs, done = len(expected.runs_s), len(self._begun.records) if self._begun else 0
-        if done:
-            return expected
-        self._show.expect(expected.total_s)
-        at_most = expected.ends_sooner
-        said = takes.takes(
-            expected.total_s, expected.build_s, at_most=at_most, asks=expected.asks, longest_s=expected.longest_s
-        )
-        many = f"{'at most ' * bool(scenario.curve)}{runs} run{'s' * (runs > 1)}"
-        self._show.say(takes.before_the_load(many, runs * expected.load_s, said, at_most=at_most))
+        if not (self._begun and self._begun.records):
+            self._show.expect(expected)
         return expected
 
     def _prepare_database(self, said: list[str]) -> Entry:

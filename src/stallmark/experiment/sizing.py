@@ -37,7 +37,6 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing.folder import write_sizing
 from stallmark.record.sizing.manifest import Demand, Replay, Sizing, StandIn
 from stallmark.record.writer import experiment_folder
-from stallmark.report.text.ceiling import level_verdict
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
 from stallmark.scenarios.service_level import described
 from stallmark.stats.ceiling_search import Next
@@ -148,7 +147,7 @@ class SizingRunner:
         note = f"{exact(level.level)} times the profile, {seconds:.0f} s"
         if self._made.replay:
             last = self._made.replay.levels[-1]
-            note += f" ({exact(last.level)} {level_verdict(last.verdict)})"
+            note += f" ({exact(last.level)} {last.verdict})"
         self._show.advance(0, note)
 
     def _keep(self, found: Replay) -> None:

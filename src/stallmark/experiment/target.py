@@ -1,9 +1,11 @@
 """The server that a command works on: the embedded one, in a folder per database, or one given by URL."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
 import platformdirs
@@ -81,15 +83,15 @@ class Target:
         """Tell whether there is no embedded database in its place. False for a URL: only the server could tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
-    def _refuse_writing(self, engine: Engine, choice: WorkloadChoice) -> None:
+    def _refuse_writing(self, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
         """Raise StallmarkError if a database cannot be written, or others have something in it and nothing was said of
         that."""
         schemas = schemas_of(find_workload(choice.name).metadata)
-        for database in engine.databases():
+        for database in databases:
             if why := database.why_not_writable(schemas):
                 raise StallmarkError(why)
-        if not self.may_share:
-            refuse_others(engine)
+            if not self.may_share:
+                refuse_others(database)
 
     @contextmanager
     def engine(
@@ -97,14 +99,14 @@ class Target:
     ) -> Iterator[Engine]:
         """Open the engine for a database, or for one of each of several workloads, placed as the scenario says.
 
-        Without `make`, refuse where one of several is not there; with it, a database by URL that cannot be written or
-        holds what others have. An embedded server is stopped at the end, whatever happens; one that was made for a
-        command that is then refused is removed.
+        Without `make`, refuse a database by URL that is absent, and change nothing of its server; with it, refuse one
+        that cannot be written or holds what others have. An embedded server is stopped at the end, whatever happens;
+        one that was made for a command that is then refused is removed.
         """
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
         from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
         from stallmark.engines.postgres.engine import SYSTEM_DATABASE
-        from stallmark.experiment.placing import place
+        from stallmark.experiment.placing import is_to_be_made, place
 
         if self.url:
             with closing(open_engine(self.url)) as engine:
@@ -113,13 +115,19 @@ class Target:
                 names = with_databases(engine, parts_of(choice.name)) if are_apart(choice.name) else []
                 if scenario:
                     _finish_restores(engine, scenario)
-                    place(engine, scenario)
-                engine.identity()  # an unreachable or too old server is refused here
-                if not make and not all(map(engine.has_database, names)):
+                is_absent = bool(scenario and not names and is_to_be_made(engine, scenario))
+                if not is_absent:
+                    engine.identity()  # an unreachable or too old server is refused here
+                exist = [engine.has_database(name) for name in names] or [not is_absent]
+                if not make and not all(exist):
                     raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
-                make_databases(engine, names)
                 if make:
-                    self._refuse_writing(engine, choice)
+                    self._refuse_writing(compress(engine.databases(), exist), choice)
+                    if scenario:  # from here on the server is changed
+                        place(engine, scenario)
+                    make_databases(engine, names)
+                    # A new database has what its template has.
+                    self._refuse_writing(compress(engine.databases(), map(not_, exist)), choice)
                 yield engine
             return
         places = [variant.place for variant in scenario.variants if variant.place] if scenario else []

@@ -20,7 +20,6 @@ from stallmark.record.manifest.course import ExpectedMachines as RecordedMachine
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
-from stallmark.report.text.ceiling import level_verdict
 from stallmark.scenarios.model import TimedScenario, Variant
 from stallmark.scenarios.timed import PlannedStep
 
@@ -122,7 +121,7 @@ class Run(AnyRun):
         if self._scenario.searched_of(self._variant):
             note = f"{phase}, {progress.step.name}, {progress.tps:,.0f} TPS"
             if judged := progress.last_level:
-                note += f" ({exact(judged.level)} {level_verdict(judged.verdict)})"
+                note += f" ({exact(judged.level)} {judged.verdict})"
         if progress.errors:
             note += f", {progress.errors} errors"
         self._show.advance(progress.elapsed_s, note, self._ends_s(progress), phase)

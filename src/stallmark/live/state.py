@@ -82,11 +82,11 @@ def lines(run: FollowedRun) -> Json:
 
 def _note(seen: Seen) -> str:
     """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
+    if asks := seen.doing.asks if seen.doing else seen.status.asks:
+        return text.asks(*asks)
     if seen.doing:
         told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
         return "" if told else seen.doing.note
-    if seen.status.asks:
-        return text.asks(*seen.status.asks)
     silent_s = seen.status.silent_s or 0.0
     return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
 

@@ -1,47 +1,81 @@
-"""No answer of a server ends a run as a fault of ours: what cannot be read is a sentence, and the rest is kept."""
+"""No answer of a server ends a run as a fault of ours: what cannot be read is a sentence, and the rest is kept.
 
+Each statement of each collector gets answers of its own, while the others get the usual ones: odd ones by name, and
+generated ones, a few of them in the suite and 1,000 with `--hypothesis-profile=explore`.
+"""
+
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.mssql_server import Server, rows
-from support.scripted_views import ANSWERS, answer_all, answered, everything, words_of
-from support.tds.answers import Count, Error, Info, Rows
+from support import published_waits as published
+from support.mssql_server import TYPES, Server, rows
+from support.scripted_views import (
+    ANSWERS,
+    BESIDE,
+    COMMITTED,
+    HIDDEN_REPLICAS,
+    MEMORY,
+    SETTLED,
+    answer_all,
+    answered,
+    everything,
+    words_of,
+)
+from support.tds.answers import Count, Error, Info, Rows, Step
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
 from stallmark.collectors.mssql.blocking import Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import Replicas
+from stallmark.collectors.mssql.moments import BufferPool, PendingIO
 from stallmark.collectors.mssql.statements import Statements
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.rows import batch_of
 from stallmark.record.schema import SAMPLED
 
 REQUESTED = [kind for kinds in ON_REQUEST["mssql"].values() for kind in kinds]
 KINDS = [kind for kind in (*REGISTRY["mssql"], *REQUESTED) if kind in ANSWERS]
+LOGIN = "SELECT QUOTENAME"
+STATEMENTS = [(kind, words) for kind in KINDS for words in (words_of(kind), *BESIDE.get(kind, ()))]
+STATEMENTS.append((PendingIO, LOGIN))
+REFUSED = Error(300, published.DENIED_2022, severity=14)
+OTHERWISE: dict[tuple[type[MssqlCollector], str], tuple[str, Step]] = {
+    (Replicas, HIDDEN_REPLICAS): (words_of(Replicas), rows(Replicas.columns.names)),
+    (PendingIO, LOGIN): (words_of(PendingIO), REFUSED),
+    (BufferPool, COMMITTED): (MEMORY, rows(["name", "value"])),
+}
+"""The statement by whose answer the collector comes to ask this one, and that answer."""
+OF_THE_ENGINE = ("ProductVersion", "CustomerDbRootRole", "SET LOCK_TIMEOUT")
+EXAMPLES = 1000 if settings.get_current_profile_name() == "explore" else 5
 
 
 def test_every_collector_of_sql_server_is_tried() -> None:
     assert {kind for kind in (*REGISTRY["mssql"], *REQUESTED) if issubclass(kind, MssqlCollector)} == set(KINDS)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_statement_of_a_collector_is_tried(server: Server, kind: type[MssqlCollector]) -> None:
+    answer_all(server)
+    ask(kind(server.engine()))
+    known = re.compile("|".join([*(words for each, words in STATEMENTS if each is kind), *OF_THE_ENGINE]), re.I)
+    assert not [text for request in server.responder.requests if (text := request.text) and not known.search(text)]
+
+
 def reversed_columns(answer: Rows) -> Rows:
     return Rows(answer.columns[::-1], [tuple(row)[::-1] for row in answer.rows])
 
 
-def without(answer: Rows, *places: int) -> Rows:
-    """The rows with NULL in some columns."""
-    rows = [tuple(None if i in places else value for i, value in enumerate(row)) for row in answer.rows]
-    return Rows(answer.columns, rows)
-
-
 def nothing_but_null(answer: Rows) -> Rows:
-    return without(answer, *range(len(answer.columns)))
+    return Rows(answer.columns, [(None,) * len(answer.columns)] * len([*answer.rows]))
 
 
-ODD: dict[str, Callable[[Rows], Sequence[Any]]] = {
+ODD: dict[str, Callable[[Rows], Sequence[Step]]] = {
     "no result": lambda answer: (),
     "a count alone": lambda answer: (Count(3),),
     "a message alone": lambda answer: (Info("hello"),),
@@ -52,54 +86,119 @@ ODD: dict[str, Callable[[Rows], Sequence[Any]]] = {
     "nothing but NULL": lambda answer: (nothing_but_null(answer),),
     "an error in the middle": lambda answer: (answer, Error(8134, "Divide by zero error encountered.")),
     "an error alone": lambda answer: (Error(8134, "Divide by zero error encountered."),),
+    "a refusal": lambda answer: (REFUSED,),
 }
 
 
-def tried(server: Server, kind: type[MssqlCollector], answer: Sequence[Any]) -> list[str]:
-    """Ask all of a collector; return what it says where it cannot."""
-    answer_all(server)
-    words = words_of(kind)
-    ours = list(server.script._rules)
-    server.script._rules.clear()
-    server.script.sql(words, *answer)
-    server.script._rules.extend(ours)
-    found = []
-    collector = kind(server.engine())
-    for ask in (collector.unavailable, collector.limited, lambda: rows_of(collector), collector.files):
-        try:
-            ask()
-        except StallmarkError as error:
-            found.append(str(error))
-    return found
+def usual(kind: type[MssqlCollector], words: str) -> Rows:
+    if words == words_of(kind):
+        return ANSWERS[kind]
+    tables = [step for step in SETTLED.get(words, ()) if isinstance(step, Rows)]
+    return tables[0] if tables else rows(["name"], ["[watcher]"])
 
 
-def rows_of(collector: MssqlCollector) -> pa.RecordBatch:
+class Scripted:
+    """A server whose answer to one statement changes."""
+
+    def __init__(self, server: Server, kind: type[MssqlCollector], words: str):
+        answer_all(server)
+        if (kind, words) in OTHERWISE:
+            self._first(server, *OTHERWISE[kind, words])
+        self.steps: Sequence[Step] = ()
+        self.tried = 0
+        self._first(server, words, lambda request: self.steps)
+        self._engine = server.engine()
+        self._kind = kind
+
+    def collector(self) -> MssqlCollector:
+        return self._kind(self._engine)
+
+    @staticmethod
+    def _first(server: Server, words: str, answer: Any) -> None:
+        server.script.sql(words, answer)
+        server.script._rules.insert(0, server.script._rules.pop())
+
+
+def ask(collector: MssqlCollector) -> None:
+    """Ask all of a collector, as a run does: what it tells beforehand is nothing or a sentence."""
+    for told in (collector.unavailable(), collector.limited()):
+        assert told is None or (told[0].isupper() and "Error (" not in told)
+    with suppress(StallmarkError):
+        read(collector)
+    collector.files()
+
+
+def read(collector: MssqlCollector) -> pa.RecordBatch:
     call = {"t": 0.0, "took_s": 0.0}
-    return batch_of([call | row for row in everything(collector)], pa.schema([*SAMPLED, *collector.columns]))
+    try:
+        rows = everything(collector)
+    finally:
+        with suppress(CallFailed):  # which the sampler notes
+            collector.close()
+    return batch_of([call | row for row in rows], pa.schema([*SAMPLED, *collector.columns]))
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_odd_answer_is_a_sentence_or_rows(server: Server, kind: type[MssqlCollector], odd: str) -> None:
-    for sentence in tried(server, kind, ODD[odd](ANSWERS[kind])):
-        assert sentence and "Error (" not in sentence
+@pytest.mark.parametrize(("kind", "words"), STATEMENTS)
+def test_an_odd_answer_is_a_sentence_or_rows(server: Server, kind: type[MssqlCollector], words: str, odd: str) -> None:
+    scripted = Scripted(server, kind, words)
+    scripted.steps = ODD[odd](usual(kind, words))
+    ask(scripted.collector())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_null_in_any_column_is_a_sentence_or_rows(
-    server: Server, kind: type[MssqlCollector], data: st.DataObject
-) -> None:
-    columns = range(len(ANSWERS[kind].columns))
-    places = data.draw(st.sets(st.sampled_from(columns), min_size=1))
-    for sentence in tried(server, kind, [without(ANSWERS[kind], *places)]):
-        assert sentence and "Error (" not in sentence
+def cells(usual: Rows, place: int) -> st.SearchStrategy[Any]:
+    """Values of a column: usual ones, NULL, and whatever else its type can have."""
+    known = [row[place] for row in usual.rows]
+    texts = [text for text in known if isinstance(text, str)]
+    kind = next(python for python, type in TYPES.items() if type is usual.columns[place].type or python is str)
+    any_value: dict[type, st.SearchStrategy[Any]] = {
+        bool: st.booleans(),
+        int: st.integers(-(2**20), 2**20),
+        float: st.floats(-1e9, 1e9),
+        str: st.text(max_size=20)
+        | st.sampled_from(texts or [""]).flatmap(lambda text: st.integers(0, len(text)).map(lambda end: text[:end])),
+    }
+    return st.sampled_from([*known, None]) | st.none() | any_value[kind]
+
+
+@st.composite
+def tables(draw: st.DrawFn, usual: Rows) -> Rows:
+    """Rows of the usual columns in some order."""
+    rows = draw(st.lists(st.tuples(*(cells(usual, place) for place in range(len(usual.columns)))), max_size=3))
+    order = draw(st.permutations(range(len(usual.columns))))
+    return Rows([usual.columns[place] for place in order], [tuple(row[place] for place in order) for row in rows])
+
+
+def answers(usual: Rows) -> st.SearchStrategy[list[Step]]:
+    errors = st.sampled_from([Error(8134, "Divide by zero error encountered."), REFUSED, Error(1205, "deadlock", 13)])
+    return st.lists(tables(usual) | errors | st.builds(Count, st.integers(0, 9)) | st.just(Info("hello")), max_size=4)
+
+
+@pytest.mark.parametrize(("kind", "words"), STATEMENTS)
+def test_no_answer_loses_a_collector(server: Server, kind: type[MssqlCollector], words: str) -> None:
+    """A sentence comes, or rows that fit the record; and the usual answers after it are read as ever."""
+    scripted = Scripted(server, kind, words)
+    with scripted.collector().engine.few_logins():
+
+        @settings(max_examples=EXAMPLES)
+        @given(steps=answers(usual(kind, words)))
+        def test(steps: list[Step]) -> None:
+            scripted.steps = steps
+            scripted.tried += 1
+            collector = scripted.collector()
+            ask(collector)
+            scripted.steps = [usual(kind, words)]
+            if (kind, words) not in OTHERWISE:
+                read(collector)
+
+        test()
+    assert scripted.tried >= EXAMPLES
 
 
 def test_a_statement_of_an_encrypted_procedure_keeps_its_counts(server: Server) -> None:
     place = [column.name for column in ANSWERS[Statements].columns].index("text")
-    [row, *_] = everything(answered(server, Statements, without(ANSWERS[Statements], place)))
+    encrypted = [(*row[:place], None, *row[place + 1 :]) for row in ANSWERS[Statements].rows]
+    [row, *_] = everything(answered(server, Statements, Rows(ANSWERS[Statements].columns, encrypted)))
     assert row["text"] == "encrypted" and row["executions"]
 
 
@@ -111,3 +210,11 @@ def test_a_deadlock_that_cannot_be_read_is_counted_if_it_is_ours(
     event = f'<event><deadlock clientapp="{application}"><keylock indexname="<Name, sysname,>"/></deadlock></event>'
     collector = answered(server, Deadlocks, rows(["happened", "event"], ("2026-03-02T09:00:01.000", event)))
     assert [row["resources"] for row in everything(collector)] == resources
+
+
+def test_a_login_that_the_server_does_not_name_is_told_its_grant(server: Server) -> None:
+    scripted = Scripted(server, PendingIO, LOGIN)
+    scripted.steps = [nothing_but_null(usual(PendingIO, LOGIN))]
+    assert str(scripted.collector().unavailable()).endswith(
+        "run USE master; GRANT VIEW SERVER PERFORMANCE STATE TO it;"
+    )

@@ -7,14 +7,15 @@ from support import published_waits as published
 from support.collecting import read
 from support.mssql_server import TYPES, Server, rows, runs_on
 from support.scripted_views import ANSWERS, REQUESTS, answer_all, answered
-from support.tds.answers import Error, Rows
+from support.tds.answers import Error, Hold, Rows
 from support.tds.tokens import Column
 
 from stallmark.collectors import collectors_for
-from stallmark.collectors.mssql.blocking import Blocking
-from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import Procedures, Replicas, RowLocks, ServerIO, TempDb
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
+from stallmark.collectors.mssql.collector import MssqlCollector, ask
+from stallmark.collectors.mssql.counters import LoadIO, Procedures, Replicas, RowLocks, ServerIO, SessionWaits, TempDb
 from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.query_store import QueryStore
 from stallmark.collectors.mssql.waits import UserWaits
@@ -101,10 +102,14 @@ def test_another_error_is_told_as_it_is(server: Server) -> None:
     assert sentence == "The server refused its query (Divide by zero error encountered, error 8134)."
 
 
+@pytest.mark.parametrize("kind", [UserWaits, LoadIO, SessionWaits])
 @pytest.mark.parametrize("may", [0, None])
-def test_users_hidden_from_the_login_turn_their_waits_off(server: Server, may: int | None) -> None:
+def test_users_hidden_from_the_login_turn_their_figures_off(
+    server: Server, kind: type[MssqlCollector], may: int | None
+) -> None:
+    """The views of sessions show a login without the right its own session, and give no error."""
     server.script.sql("HAS_PERMS_BY_NAME", Rows([Column("may", TYPES[int])], [(may,)]))
-    sentence = answered(server, UserWaits).unavailable()
+    sentence = answered(server, kind).unavailable()
     assert sentence == (
         "The login [watcher] may not see this (the sessions of the virtual users are hidden from it): run USE master; "
         "GRANT VIEW SERVER PERFORMANCE STATE TO [watcher];"
@@ -157,3 +162,23 @@ def test_replicas_that_are_hidden_are_not_taken_for_none(server: Server, replica
     """Zabbix ZBX-26626: sys.availability_replicas is empty without VIEW ANY DEFINITION, the states are not."""
     server.script.sql("dm_hadr_database_replica_states AS hidden", rows(["replicas"], [replicas]))
     assert said in str(answered(server, Replicas, rows(Replicas.columns.names)).unavailable())
+
+
+@pytest.mark.parametrize("kind", [Deadlocks, ServerIO, LogLatency])
+def test_a_server_that_does_not_answer_is_not_waited_for(
+    server: Server, kind: type[MssqlCollector], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stallmark.collectors.mssql.collector.ANSWER_WITHIN_S", 1)
+    hold = Hold()
+    assert answered(server, kind, hold).unavailable() == "The server did not answer its query within 1 s."
+    hold.release()
+
+
+def test_the_time_limit_of_a_question_is_not_left_to_others(server: Server) -> None:
+    """A connection that is used again may be asked for what takes long, as a restore does."""
+    engine = server.engine()
+    with engine.few_logins():
+        assert ask(engine, "SELECT QUOTENAME(SUSER_SNAME())") == [("[watcher]",)]
+        with engine.cursor() as cursor:
+            assert cursor.connection.timeout == 0
+    assert len(server.responder.logins) == 1

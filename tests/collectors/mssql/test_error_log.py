@@ -14,8 +14,9 @@ from stallmark.collectors import collectors_for, storage_alarm
 from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql import error_log
 from stallmark.collectors.mssql.counters import ServerIO
-from stallmark.collectors.mssql.error_log import ErrorLog, storage_error
-from stallmark.errors import StallmarkError
+from stallmark.collectors.mssql.error_log import _SEARCHED, _WATCHED, ErrorLog, storage_error
+from stallmark.engines.mssql.errors import failed
+from stallmark.errors import ErrorClass, StallmarkError
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,11 @@ GERMAN = "Vom Betriebssystem wurde Fehler 23(Datenfehler) an SQL Server zurückg
         ("Fehler: 823, Schweregrad: 24, Status: 2.", 823),  # FirstResponderKit #3161
         ("Erreur : 825, Gravité : 10, État : 2.", 825),
         ("错误: 832，严重性: 24，状态: 1。", 832),
+        ("エラー: 823、重大度: 24、状態: 2。", 823),  # as sql-docs has one of 15581, in Japanese
+        ("Error: 605, Severity: 21, State: 3.", 605),
+        ("Error: 5243, Severity: 22, State: 8.", 5243),
         ("Error: 18456, Severity: 14, State: 8.", None),
+        ("Error: 9001, Severity: 21, State: 4.", None),  # of a database that may be offline on purpose
         ("Error: 8233, Severity: 14, State: 8.", None),
         ("Database ID: 823, file: 24", None),
     ],
@@ -119,8 +124,29 @@ def test_the_line_in_front_of_a_message_has_its_number_in_every_language(line: s
 
 
 def numbered(server: Server, *lines: tuple) -> None:
-    server.script.sql("sp_readerrorlog 0, 1, N': 8'", rows(LOG), times=1)
-    server.script.sql("sp_readerrorlog 0, 1, N': 8'", rows(LOG, *lines))
+    """Answer each search for a number with the lines that hold it, from the second look on."""
+    for words in _SEARCHED:
+        server.script.sql(f"sp_readerrorlog 0, 1, N'{words}'", rows(LOG), times=1)
+        matching = [line for line in lines if words in line[2]]
+        server.script.sql(f"sp_readerrorlog 0, 1, N'{words}'", rows(LOG, *matching))
+
+
+@pytest.mark.parametrize("number", _WATCHED)
+def test_an_error_that_the_server_s_own_tasks_met_raises_the_alarm(server: Server, number: int) -> None:
+    """A checkpoint, a backup or a clean-up meets the same errors as users, for whom they stop the run."""
+    assert failed(pyodbc_error(number)).kind is ErrorClass.STORAGE or number == 833
+    severity = {610: 16, 825: 10, 833: 10}.get(number, 21)  # sys.messages
+    line = ("2026-03-02 09:10:00.000", "spid9s", f"Error: {number}, Severity: {severity}, State: 1.")
+    numbered(server, line)
+    collector = watching(server, [])
+    assert collector.unavailable() is None
+    with opened(collector):
+        [row] = collector.sample(15.0)
+    assert (row["number"], row["text"]) == (number, line[2]) and f"(error {number})" in str(collector.alarm)
+
+
+def pyodbc_error(number: int) -> Exception:
+    return Exception("HY000", f"[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]text ({number}) (SQLExecDirectW)")
 
 
 @pytest.mark.parametrize("message", [GERMAN, published.HARD_ERROR])
@@ -139,4 +165,5 @@ def test_a_server_of_another_language_says_what_is_not_understood(server: Server
     server.script.sql("msglangid", rows(["name"], ["Deutsch"]))
     collector = watching(server, [])
     assert collector.unavailable() is None
-    assert "language is Deutsch" in str(collector.limited()) and "833" in str(collector.limited())
+    assert "default language of logins is Deutsch. If the error log is written in it" in str(collector.limited())
+    assert "833" in str(collector.limited())

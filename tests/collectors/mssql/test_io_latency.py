@@ -95,6 +95,24 @@ def test_every_slot_is_read(counts: dict[int, int]) -> None:
     assert [row["duration"] for row in found] == sorted(counts) or not counts
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        histogram({7: 2})[:-20],
+        histogram({7: 2}).replace("<value>7</value>", "<value/>"),
+        histogram({7: 2}).replace(' count="2"', ""),
+        histogram({7: 2}).replace(' buckets="4096"', ""),
+    ],
+)
+def test_a_histogram_that_cannot_be_read_is_counted_and_the_others_are_kept(server: Server, broken: str) -> None:
+    collector = answered(server, IoLatency, rows(COLUMNS, *both(broken, histogram({1: 5}))))
+    with opened(collector):
+        for _ in range(2):
+            [row] = collector.sample(0.0)
+            assert (row["operation"], row["duration"], row["ios"]) == ("log write", 1, 5)
+    assert collector.incomplete == "2 of its histograms could not be read"
+
+
 def test_a_session_that_somebody_stopped_is_made_again(server: Server) -> None:
     server.script.sql("dm_xe_session_targets", rows(COLUMNS, session("stallmark_reads", None)), times=1)
     collector = answered(server, IoLatency)

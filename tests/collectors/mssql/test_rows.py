@@ -1,12 +1,13 @@
 """The rows that each collector makes of its answer."""
 
+import re
 from xml.etree import ElementTree
 
 import pytest
 from support import published_waits as published
 from support.collecting import opened, read
 from support.mssql_server import Server, rows
-from support.scripted_views import EVENT_FILE, FILES, answered, everything, words_of
+from support.scripted_views import EVENT_FILE, FILES, MOMENT, answered, everything, words_of
 from support.tds.answers import Error
 
 from stallmark.collectors.mssql.blocking import Blocking, Deadlocks, shape
@@ -78,15 +79,35 @@ def test_deadlocks_are_read_once_after_the_load_with_their_graphs(server: Server
     assert "system_health_0_134170000000000000.xel" in asked and "*" not in asked.partition("WHERE")[0]
 
 
-def test_files_that_the_server_began_since_are_all_read(server: Server) -> None:
+def rolled_over(server: Server) -> None:
+    """The server writes to one file at the start, and to the next one at the end."""
     first, second = (EVENT_FILE.replace("_0_", f"_{n}_") for n in range(2))
     for file in (first, second):
-        server.script.sql("AS now,", rows(["now", "written"], ["2026-03-02T08:59:00.000", file]), times=1)
+        server.script.sql(MOMENT, rows(["now", "written"], ["2026-03-02T08:59:00.000", file]), times=1)
+
+
+def test_files_that_the_server_began_since_are_all_read_the_newest_first(server: Server) -> None:
+    rolled_over(server)
     collector = answered(server, Deadlocks)
     assert collector.unavailable() is None
     assert "TOP (1)" in server.asked("fn_xe_file_target_read_file")[0]  # all of them may take minutes
+    assert len(everything(collector)) == 1  # each event once
+    files = [re.findall(r"N'([^']*)'", text)[0].rpartition("/")[2] for text in server.asked("xml_deadlock_report")]
+    number = "134170000000000000"
+    assert files == [f"system_health_1_{number}.xel", f"system_health_0_{number}.xel", "system_health*.xel"]
+    assert collector.incomplete is None
+
+
+@pytest.mark.parametrize("refused", [r"system_health_0_", r"N'system_health\*"])
+def test_older_files_that_cannot_be_read_cost_no_deadlock_of_the_others(server: Server, refused: str) -> None:
+    rolled_over(server)
+    server.script.sql(refused + r"[\s\S]*xml_deadlock_report", Error(25718, "The log file name is invalid."))
+    collector = answered(server, Deadlocks)
     assert len(everything(collector)) == 1
-    assert "system_health*.xel" in server.asked("xml_deadlock_report")[0]
+    assert collector.incomplete == (
+        "older files of events were not read (The log file name is invalid): deadlocks may be missing"
+    )
+    assert len(server.asked("xml_deadlock_report")) == 3  # the first file may be gone, and one behind it there
 
 
 def test_optimized_locking_has_table_and_index_inside_the_lock_of_a_transaction() -> None:

@@ -91,6 +91,24 @@ def test_a_server_elsewhere_needs_a_log_of_its_own(server, windows):
     assert "another machine" in str(placed(server, "sql02").unavailable())
 
 
+@pytest.mark.parametrize("places", [[], [(None, "D:\\")], [("sql01", None)]])
+def test_volumes_that_are_hidden_are_not_taken_for_another_machine(server, windows, places):
+    windows()
+    server.script.sql("dm_os_volume_stats", rows(["machine", "mount_point"], *places))
+    said = str(Volumes(server.engine()).unavailable())
+    assert said.startswith("The server does not show this login its machine and its volumes") and "attach" in said
+    assert not server.asked("JOIN sys.master_files")  # where a login without VIEW ANY DEFINITION finds nothing
+
+
+def test_lines_of_another_number_of_values_are_counted(server, windows):
+    """As of a typeperf that leaves a counter out that it does not find."""
+    windows(HEADER, LINES[0], LINES[0].rsplit(",", 1)[0], LINES[0].rsplit(",", 1)[0])
+    with opened(placed(server)) as collector:
+        eventually(lambda: len(collector._lines) >= 5)
+        assert [row["volume"] for row in collector.sample(0.0)] == ["D:", "L:"]
+    assert collector.incomplete == "2 of typeperf's lines had another number of values than were asked for"
+
+
 def test_the_report_has_a_row_for_each_volume(tmp_path):
     def second(t: int) -> dict:
         busy = t % 2

@@ -14,6 +14,7 @@ from support.tds.tokens import Column
 
 from stallmark.cli.main import main
 from stallmark.engines.abilities import BackupOptions
+from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError, in_words
 
@@ -104,6 +105,22 @@ def test_a_backup_lies_and_is_written_as_the_scenario_says(engine, server, scrip
     engine.backup.restore()
     [restored] = [text for text in restores(server) if text.startswith("RESTORE DATABASE")]
     assert restored == f"RESTORE DATABASE [bank] FROM {where} WITH REPLACE, RECOVERY, CHECKSUM{read}"
+
+
+@pytest.mark.parametrize(
+    ("database", "file"),
+    [("my bank.2", "stallmark-my bank.2.bak"), ("Größe", "stallmark-Größe.bak"), ("a's", "stallmark-a''s.bak"),
+     ("Acme/Orders", "stallmark-Acme%2FOrders.bak"), ("a:b", "stallmark-a%3Ab.bak"), ("a\\b", "stallmark-a%5Cb.bak"),
+     ("../../x", "stallmark-..%2F..%2Fx.bak"), ("100%", "stallmark-100%25.bak")],
+)  # fmt: skip
+def test_a_backup_is_in_its_folder_whatever_the_database_is_called(engine, server, script, database, file):
+    script.databases = None
+    script.sql("BACKUP DATABASE", Count(0))
+    backup = engine.on_database(database).backup
+    assert isinstance(backup, MssqlBackup)
+    backup.options = BackupOptions("/bak")
+    backup.keep("label")
+    assert server.requests[-1].text.startswith(f"BACKUP DATABASE [{database}] TO DISK = N'/bak/{file}' WITH")
 
 
 # What is left

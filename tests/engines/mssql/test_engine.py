@@ -3,6 +3,7 @@
 import signal
 import socket
 import threading
+from datetime import datetime
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -12,18 +13,19 @@ from support.mssql_server import answering
 from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
-from support.tds.datatypes import BIGINT, INT, nvarchar
+from support.tds.datatypes import BIGINT, INT, datetime2, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark import stopping
+from stallmark.engines import reach
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import api
-from stallmark.errors import CallFailed, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
 
 from .conftest import LEADS_TO, LOCK, PASSWORD
 
@@ -74,6 +76,36 @@ def test_a_server_that_went_away_after_a_login(script: Script, monkeypatch):
     for _ in range(2):
         with pytest.raises(NoConnection, match="refuses connections"):
             engine.connect()
+
+
+def test_a_server_that_was_reached_is_reached_in_its_other_databases(engine: MssqlEngine, monkeypatch):
+    tried = []
+    monkeypatch.setattr(reach, "why_unreachable", lambda *address: tried.append(address))
+    master = engine.on_database("master")
+    engine.identity()
+    master.name()
+    master.on_database("bank").name()
+    engine.name()
+    assert len(tried) == 1
+
+
+def test_a_server_that_died_under_a_session_is_not_waited_for(script: Script, monkeypatch):
+    """The driver would try until its timeout, at every login and for whoever asks what became of the server."""
+    with answering(script) as server:
+        engine = MssqlEngine(f"mssql://boss:{quote(PASSWORD)}@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes")
+        session = engine.session(30)
+        master = engine.on_database("master")
+        master.name()
+        session.prepare("ask", "SELECT anything")
+        server.cut_all()
+    with pytest.raises(CallFailed) as lost:
+        session.call("ask", ())
+    assert lost.value.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
+    session.close()
+    monkeypatch.setattr(api(), "connect", None)
+    for each in (engine, master):
+        with pytest.raises(NoConnection, match="refuses connections"):
+            each.connect()
 
 
 def test_a_port_that_answers_no_login(monkeypatch):
@@ -150,6 +182,45 @@ def test_a_lock_that_stayed_on_the_server_that_was_the_primary(engine, server, m
         monkeypatch.setitem(LEADS_TO, "name", "SECOND")
         server.cut_all()
         with pytest.raises(StallmarkError, match=r"led to DB\\PROD and leads to SECOND since, as after a failover"):
+            look()
+
+
+STARTED = datetime(2026, 11, 28, 6, 30)
+LATER = datetime(2026, 11, 28, 9, 15)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (STARTED, LATER, "the server was restarted. Another run"),
+        (STARTED, STARTED, "somebody ended our session, or the network was interrupted. Another run"),
+        (None, None, "the server was restarted, or somebody ended our session. Another run"),
+        (None, LATER, "the server was restarted, or somebody ended our session. Another run"),
+    ],
+)
+def test_what_became_of_a_server_is_known_by_its_start(engine, server, script, before, after, said):
+    """The time of the start is for those with VIEW SERVER STATE."""
+    told = [before, after]
+
+    def tell(_) -> list:
+        started = told.pop(0)
+        if started is None:
+            return [Error(300, "VIEW SERVER STATE permission was denied.", severity=14)]
+        return [Rows([Column("sqlserver_start_time", datetime2(3))], [(started,)])]
+
+    script.sql("sqlserver_start_time", tell)
+    with engine.hold() as look:
+        server.cut_all()
+        with pytest.raises(StallmarkError) as lost:
+            look()
+    assert f"): {said}" in str(lost.value)
+
+
+def test_a_server_that_is_away_is_said_to_be(engine, server, monkeypatch):
+    with engine.hold() as look:
+        server.cut_all()
+        with monkeypatch.context() as patched, pytest.raises(StallmarkError, match=r"\): the server is away\. Another"):
+            patched.setattr(reach, "why_unreachable", lambda *_: "port 1433 refuses connections")
             look()
 
 

@@ -19,8 +19,6 @@ UNKNOWN_TO_SQLFLUFF = {
     r"\b(BACKUP|RESTORE) ": "no BACKUP to a file, no RESTORE",
     r"\b(CREATE|DROP) EVENT SESSION\b": "no event sessions",
     r"\b(RESOURCE (GOVERNOR|POOL)|WORKLOAD GROUP)\b": "no Resource Governor",
-    r"\bSCOPED CONFIGURATION\b": "no configuration of a database",
-    r"\bMODIFY FILE \(NAME = \{": "no name that is put in",
     r"\bSET LOCK_TIMEOUT x\b": "no number that is put in",
 }
 

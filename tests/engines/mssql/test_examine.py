@@ -12,6 +12,7 @@ from support.mssql_server import (
     STANDARD,
     answering,
     engine_at,
+    rows,
     says_it_is,
 )
 from support.tds.answers import Count, Error, Rows
@@ -22,6 +23,7 @@ from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark.cli import doctor
+from stallmark.engines import several
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql import settings
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -383,6 +385,17 @@ def test_what_decides_whether_runs_compare_is_in_the_settings(script, engine, se
         assert any(name in (request.text or "") for request in server.requests)
 
 
+def test_options_that_came_with_2025_are_asked_for(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    settings.read(engine)
+    [asked] = [request.text for request in server.requests if "sys.configurations" in (request.text or "")]
+    for option in (
+        "ADR cleaner lock timeout (s)", "SLOG memory quota (%)", "availability group commit time (ms)",
+        "tiered memory enabled", "max server tiered memory (MB)", "max lock manager cache memory (%)",
+    ):  # fmt: skip
+        assert f"'{option}'" in asked
+
+
 def test_a_database_in_no_group_says_so(script, engine):
     says_it_is(script)
     columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
@@ -400,6 +413,38 @@ def test_replicas_that_are_hidden_are_not_recorded_as_none(script, engine):
     assert read.configuration["availability group role"] == "PRIMARY"
     assert not {name for name in read.configuration if "commit mode" in name or "secondaries" in name}
     assert "VIEW ANY DEFINITION" in read.unreadable["settings_replica"]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (r"FROM sys\.resource_governor_configuration", "settings_governor"),
+        (r"JOIN sys\.resource_governor_workload_groups", "settings_tempdb_limit.17"),
+        ("database_files AS temp", "settings_files"),
+    ],
+)
+def test_what_a_login_without_a_right_finds_empty_is_recorded_as_hidden(script, engine, words, part):
+    """A row that is hidden is no missing limit: that would be NULL, and no missing Resource Governor."""
+    says_it_is(script, version="17.0.1000.7")
+    script.sql(words, rows(["one", "two"]))
+    read = settings.read(engine)
+    assert "hidden from this login, which needs VIEW ANY DEFINITION" in read.unreadable[part]
+    assert not {name for name in read.configuration if "tempdb limit" in name or "governor" in name}
+
+
+def test_files_are_known_to_a_login_without_a_right(script, engine):
+    """sys.master_files is empty for it: our files have their sizes all the same, and that of tempdb is not guessed."""
+    says_it_is(script)
+    names = ["database_name", "name", "type_desc", "physical_name", "pages", "growth", "is_percent_growth"]
+    ours, temp = (
+        ("bank", "data", "ROWS", "D:\\bank.mdf", 131072, 8192, False),
+        ("tempdb", "tempdev", "ROWS", "T:\\t.mdf"),
+    )
+    script.sql("LEFT JOIN sys.master_files AS named", rows(names, ours, (*temp, None, 10, True)))
+    assert settings.read(engine).placement == {
+        "file bank.data": "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB",
+        "file tempdb.tempdev": "ROWS, T:\\t.mdf, size unknown, grows by 10 %",
+    }
 
 
 @pytest.mark.parametrize(
@@ -453,6 +498,26 @@ def test_the_settings_do_not_log_in_for_each_part(script, engine, server):
         unreadable = settings.read(engine).unreadable
     together = len(server.logins) - first
     assert together <= 4 + len(unreadable) < first, "ours, a user's, the note in master; a new one after each error"
+
+
+def test_the_settings_of_several_databases_do_not_log_in_for_each_part(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    script.databases.add("mail")
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", nvarchar(128))], [("mail",)]))
+    for words, (columns, answers, _) in COMPARABLE.items():
+        script.sql(words, Rows([Column(name, kind) for name, kind in columns.items()], answers))
+    engine.by_workload = {name: engine.on_database(name) for name in ("bank", "mail")}
+
+    def logins_to_the_second() -> int:
+        return sum(login.database == "mail" for login in server.logins)
+
+    several.settings(engine)
+    first = logins_to_the_second()
+    with engine.few_logins():
+        unreadable = several.settings(engine).unreadable
+    together = logins_to_the_second() - first
+    assert together <= 4 + len(unreadable) < first, "a collector's, a user's; a new one after each error"
+    eventually(lambda: server.open_connections == 0)
 
 
 @pytest.mark.parametrize(("version", "refused"), [("16.0.1000.6", True), ("17.0.1000.7", False)])

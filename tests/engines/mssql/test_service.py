@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.mssql_server import AZURE_DATABASE, ENTERPRISE, MANAGED_INSTANCE, rows, runs_on
+from support.tds.answers import Cut
 
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
@@ -50,6 +51,33 @@ def test_a_server_that_does_not_answer_is_nobody_s():
     assert recognise(ENTERPRISE, denied) is BOX
     assert recognise(ENTERPRISE, lambda sql: []) is BOX
     assert recognise(MANAGED_INSTANCE, denied) is MANAGED  # its edition says so
+
+
+LOST = {
+    "given up": CallFailed(ErrorClass.TIMEOUT, "HYT00", "Query timeout expired"),
+    "cut": CallFailed(ErrorClass.CONNECTION_LOST, "08S01", "Communication link failure"),
+    "a latch": CallFailed(ErrorClass.TIMEOUT, "845", "Time-out occurred while waiting for buffer latch"),
+    "the driver": CallFailed(ErrorClass.OTHER, "HY000", "The driver did not supply an error"),
+}
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+def test_a_question_that_was_lost_says_nothing_of_the_service(lost):
+    def fail(sql: str) -> list[tuple]:
+        raise lost
+
+    with pytest.raises(CallFailed):
+        recognise(ENTERPRISE, fail)
+
+
+def test_it_is_asked_again_after_a_question_that_was_lost(new_server):
+    server = new_server()
+    server.script.sql("CustomerDbRootRole", Cut(), times=1)
+    runs_on(server.script, rds=True)
+    engine = server.engine()
+    with pytest.raises(CallFailed):
+        _ = engine.service
+    assert engine.service is RDS
 
 
 @given(st.sampled_from([2, 3, 4, 6, 9, 11, 12]), st.none() | st.integers(1, 32767), st.none() | st.integers(0, 1))

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
+from support.mssql_server import answering, engine_at, says_it_is
 from support.tds.answers import Cut, Error, Hold, Rows
 from support.tds.datatypes import INT, nvarchar
 from support.tds.responder import Responder
@@ -17,7 +18,7 @@ from stallmark.engines.base import Isolation
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed, sentence
 from stallmark.engines.mssql.session import MssqlSession, as_exec
-from stallmark.errors import CallFailed, ErrorClass
+from stallmark.errors import CallFailed, ErrorClass, NoConnection
 from stallmark.transactions import find_workload
 
 THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
@@ -244,7 +245,7 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
 
 # Errors
 
-REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 40501)
+REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 4221, 40501)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 40501)
         *((number, ErrorClass.OUT_OF_MEMORY) for number in (1204, 8651, 8657, 8902, 17803, 40553, 41805, 41823, 41840)),
         *((number, ErrorClass.STORAGE) for number in (605, 610, 822, 829, 832, 926, 1102, 3864, 3908, 5159, 5180)),
         *((number, ErrorClass.STORAGE) for number in (5242, 5243, 8646, 9004, 9100)),
-        *((number, ErrorClass.RESOURCE_LIMIT) for number in (8642, 10928, 10929, 10936, 40550)),
+        *((number, ErrorClass.RESOURCE_LIMIT) for number in (8642, 10928, 10929, 10936, 40550, 49918, 49919, 49920)),
         (2627, ErrorClass.OTHER),
     ],
 )
@@ -382,6 +383,27 @@ def test_a_session_that_cannot_roll_back_is_of_no_more_use(framed, script):
 def test_what_was_said_is_told_without_where_it_came_through():
     text = f"[40001] {THROUGH}Deadlock [on x]. Rerun. (1205) (SQLExecDirectW)"
     assert sentence(text) == "Deadlock [on x]. Rerun"
+
+
+def test_a_server_that_goes_away_behind_a_login_is_lost():
+    script = Script(databases=["bank"])
+    says_it_is(script)
+    script.sql("SELECT @@SPID", Cut())
+    with answering(script) as server, pytest.raises(CallFailed) as raised:
+        engine_at(server).session(10)
+    assert raised.value.kind is ErrorClass.CONNECTION_LOST
+
+
+def test_a_server_that_is_gone_before_it_said_what_it_is_is_lost(engine, monkeypatch):
+    def gone(*_: object) -> None:
+        raise NoConnection("No connection to here: it is shutting down.")
+
+    monkeypatch.setattr(engine, "query", gone)
+    with pytest.raises(CallFailed) as raised:
+        engine.session(10)
+    assert (raised.value.kind, raised.value.message) == (
+        ErrorClass.CONNECTION_LOST, "No connection to here: it is shutting down."
+    )  # fmt: skip
 
 
 def test_a_connection_that_was_closed_before_the_call_is_lost_and_nothing_was_committed(engine):

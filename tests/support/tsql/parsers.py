@@ -1,7 +1,7 @@
 """Two parsers of T-SQL: each returns what is wrong with a script, nothing when it is right.
 
 `sqlfluff` is always there, takes some texts that are no T-SQL and refuses a few that are. Microsoft's own is strict,
-and works where it is installed; a test that calls it carries the mark `microsoft_parser`, and is left out elsewhere.
+and is there if `make packages` could unpack it; a test that calls it carries the mark `microsoft_parser`.
 """
 
 import atexit
@@ -16,7 +16,7 @@ from pathlib import Path
 import sqlfluff as package
 from sqlfluff.core import FluffConfig, Linter
 
-from support.tsql import tools_service
+from support.tsql.tools_service import ToolsService
 
 KNOWN = Path(tempfile.gettempdir()) / f"stallmark-tests-{os.getuid()}" / "parsed"
 """Empty files by the digests of texts that sqlfluff has taken: it needs up to two seconds for one."""
@@ -72,9 +72,7 @@ def _linter() -> Linter:
 
 
 @functools.cache
-def _service() -> tools_service.ToolsService:
-    program = tools_service.find()
-    assert program
-    service = tools_service.ToolsService(program).__enter__()
+def _service() -> ToolsService:
+    service = ToolsService().__enter__()
     atexit.register(service.__exit__)
     return service

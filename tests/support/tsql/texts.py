@@ -36,7 +36,8 @@ _HOLES = {
     "clause": "SET RECOVERY SIMPLE", "days": "N'1993-01-01', N'1994-01-01'", "found": "N'x'", "columns": "a, b",
     **dict.fromkeys(("database", "log_file", "memory_kib"), "1"), "marks": "(?, ?)", "number": "1", "state": "ON",
     "limits": "MAX_IOPS_PER_VOLUME = 100", "isolation": "SERIALIZABLE", "remove": "DELETE FROM t",
-    **dict.fromkeys(("_file(engine)", "first", "second"), "N'x'"),
+    **dict.fromkeys(("_file(engine)", "first", "second", "disk", "self._files[0]", "sql.text(path)"), "N'x'"),
+    "self._disks": "DISK = N'x'", "self._compression": "", "self._buffers": ", BUFFERCOUNT = 1", "legacy": "ON",
 }  # fmt: skip
 _NAME = "x"
 
@@ -55,10 +56,8 @@ def all_texts() -> dict[str, str]:
 def _files() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.sql"):
-            if path.name.endswith(".mssql.sql") or "mssql" in path.relative_to(ROOT).parent.parts:
+            if "postgres" not in _place(path):  # of SQL Server, or for both engines
                 yield _place(path), _named(_filled(path.read_text()))
-            elif "postgres" not in _place(path):  # for both engines
-                yield _place(path), _named(path.read_text())
 
 
 def _named(text: str) -> str:

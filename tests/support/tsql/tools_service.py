@@ -1,46 +1,46 @@
 """Microsoft's own T-SQL parser: the SQL Tools Service, a program that answers JSON-RPC on its standard streams.
 
-It is in the wheel `mssql-cli` 1.0.0 and knows the grammar of SQL Server 2019. That package pins a `click` which
-Locust does not take, so it is no dependency of ours: unpack the wheel anywhere and name the program,
-
-    STALLMARK_SQLTOOLSSERVICE=…/mssqlcli/mssqltoolsservice/bin/MicrosoftSqlToolsServiceLayer
-
-The program wants OpenSSL 1.1 or 1.0. Where the system has only a later one, name a script of two lines instead that
-sets LD_LIBRARY_PATH to a folder with libssl.so.1.1 and libcrypto.so.1.1 and then runs the program.
+It knows the grammar of SQL Server 2019, and is in the wheel `mssql-cli` 1.0.0, which pins a `click` that Locust does
+not take. So `make packages` only unpacks that wheel, and with it the last `psycopg2-binary` that has the OpenSSL 1.1
+which the program wants.
 """
 
 import contextlib
-import functools
 import itertools
 import json
 import os
-import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "STALLMARK_SQLTOOLSSERVICE"
+UNPACKED = Path(sys.prefix) / "tsql-parser"
+PROGRAM = UNPACKED / "mssqlcli/mssqltoolsservice/bin/MicrosoftSqlToolsServiceLayer"
 ANSWERS_WITHIN_S = 60
 
 
 class ToolsService:
-    """`with ToolsService(path) as parser: parser.errors("SELECT 1")`."""
+    """`with ToolsService() as parser: parser.errors("SELECT 1")`."""
 
-    def __init__(self, program: str | Path):
+    def __init__(self, program: Path = PROGRAM):
         self._program = program
         self._numbers = itertools.count(1)
 
     def __enter__(self) -> "ToolsService":
         self._folder = tempfile.TemporaryDirectory()
+        own = {
+            "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1",  # without ICU on the machine it would not start
+            "LD_LIBRARY_PATH": str(UNPACKED / "psycopg2_binary.libs"),
+            "TMPDIR": self._folder.name,  # it leaves debugger pipes behind
+        }
         self._process = subprocess.Popen(
             [self._program, "--log-file", f"{self._folder.name}/log"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Without ICU on the machine it would not start; TMPDIR: it leaves debugger pipes behind.
-            env=os.environ | {"DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1", "TMPDIR": self._folder.name},
+            env=os.environ | own,
         )
         return self
 
@@ -85,29 +85,9 @@ class ToolsService:
             if name.lower() == b"content-length":
                 length = int(value)
         if not length:
-            said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
-            raise EOFError(said[0] if said else "it said nothing")
+            last_words = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+            raise EOFError(last_words[0] if last_words else "it ended without a word")
         body = self._process.stdout.read(length)
         if len(body) < length:
             raise EOFError("it ended within an answer")
         return json.loads(body)
-
-
-def find() -> str | None:
-    """The program, or what runs it."""
-    named = os.environ.get(VARIABLE)
-    return named or shutil.which("MicrosoftSqlToolsServiceLayer")
-
-
-@functools.cache
-def missing() -> str | None:
-    """Say what keeps Microsoft's parser from working here; None: it does."""
-    program = find()
-    if program is None:
-        return f"Microsoft's T-SQL parser is not here: {VARIABLE} names no program (tests/support/tsql/)."
-    try:
-        with ToolsService(program) as parser:
-            parser.errors("SELECT 1")
-    except (OSError, EOFError) as error:
-        return f"Microsoft's T-SQL parser does not run ({program}: {error})."
-    return None

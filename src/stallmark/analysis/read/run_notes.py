@@ -12,6 +12,7 @@ from stallmark.stats.thresholds import CLOCKS_APART_MS, UNREPORTED_S
 class RunKind(Kind):
     COLLECTOR_OUTAGE = "collector_outage"
     SAMPLES_MISSED = "samples_missed"
+    SAMPLES_INCOMPLETE = "samples_incomplete"
     CLOCKS_APART = "clocks_of_load_machines_apart"
     ARRIVALS_WAITED = "arrivals_waited_at_the_end"
     QUERIES_LEFT = "queries_of_an_open_loop_left"
@@ -83,3 +84,5 @@ def _collectors(manifest: Manifest) -> Iterator[Finding]:
             )
         if collector.missed:
             yield caution(RunKind.SAMPLES_MISSED, collector=collector.title, samples=collector.missed)
+        if collector.incomplete:
+            yield caution(RunKind.SAMPLES_INCOMPLETE, collector=collector.title, lacks=collector.incomplete)

@@ -11,17 +11,18 @@ from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats.thresholds import DRIVER_OVERHEAD, EXECUTOR_CPU, LAG_FLOOR_MS, LAG_SHARE, LITTLE
 
 
-def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Finding]:
+def driver_bound(load: Load, interval: Interval, arrivals: str, *, answered: bool = True) -> Iterator[Finding]:
     """Yield the ways in which the driver held the load back in this interval; nothing when it did not.
 
-    In a closed loop every moment of a user is think time or inside a call; the rest is the driver's overhead, and a
+    In a closed loop every moment of a user is think time or inside a call; the rest is the driver's overhead, unless
+    the server was lost or a call never ended, and not all was `answered`: then users waited for the server. A
     late start lengthens the user's cycle by its delay. In an open loop idle users wait for arrivals, so only the start
     delay of free users counts, against the latency that holds it. `machine` of a finding is the number of the load
     machine, 0 where there was only one.
     """
     for machine, executors in sorted(load.executors.items()):
         running = float(interval.of(load.user_sum("running", machine)).sum()) * 1e6
-        if arrivals == "closed" and running:
+        if arrivals == "closed" and running and answered:
             used = float(interval.of(_used_us(load, machine)).sum())
             if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
                 yield invalid(ValidityKind.DRIVER_OVERHEAD, machine=machine, share=overhead)

@@ -12,7 +12,6 @@ import click
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, json_option, target_options
 from stallmark.escape import markdown
-from stallmark.experiment.progress import Show
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
@@ -59,8 +58,10 @@ def selftest(**options) -> None:
 def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
     """Run the selftest, print what worked, and exit with its code."""
     from stallmark.cli.selftest import selftest
+    from stallmark.cli.show import ShowInSentences
 
-    result = selftest.selftest(target, out_dir, Show(err), seconds=seconds, keep=keep, may_cap_memory=cap_memory)
+    show = ShowInSentences(err)
+    result = selftest.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)
     if as_json:
         checks = [vars(check) for check in result.checks]
         click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))

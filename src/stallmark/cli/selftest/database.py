@@ -5,6 +5,7 @@ import shutil
 from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError, as_reason
+from stallmark.experiment.others import in_short
 from stallmark.experiment.target import Target
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
@@ -25,6 +26,14 @@ def refuse_what_is_not_ours(engine: Engine) -> None:
         raise StallmarkError(
             f"The database is not empty ({others[0]}): a selftest builds its own, and removes it again, so name an "
             "empty database."
+        )
+
+
+def refuse_sessions_of_others(engine: Engine) -> None:
+    if sessions := engine.other_sessions():
+        raise StallmarkError(
+            f"Others are in the database ({in_short(list(map(str, sessions)))}): a selftest drives load there, so name "
+            "a database that nobody uses, or add --shared."
         )
 
 

@@ -10,7 +10,13 @@ import stallmark
 from stallmark import format
 from stallmark.cli.common import FAILED
 from stallmark.cli.selftest.check import SelftestResult, attempt
-from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
+from stallmark.cli.selftest.database import (
+    BROKERAGE,
+    CHOICES,
+    refuse_sessions_of_others,
+    refuse_what_is_not_ours,
+    remove,
+)
 from stallmark.cli.selftest.trial import Trial
 from stallmark.engines.base import Engine
 from stallmark.engines.examined import Availability
@@ -44,10 +50,13 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
     others may use is capped only if it `may` be.
 
     Afterwards everything but the run record is removed, unless it is to be kept; also after Ctrl-C. Raises
-    StallmarkError when there is no connection, or the database holds anything else.
+    StallmarkError when there is no connection, the database holds anything else, or others are in it and the target may
+    not be shared.
     """
     with replace(target, may_share=True).engine(BROKERAGE) as engine:
-        refuse_what_is_not_ours(engine)  # and more than --shared would allow
+        refuse_what_is_not_ours(engine)  # whatever --shared allows
+        if not target.may_share:
+            refuse_sessions_of_others(engine)
         [(login,)] = engine.query(_LOGIN[engine.dialect])
         redact = _redactor(engine, login)
         shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)

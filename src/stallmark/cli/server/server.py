@@ -81,7 +81,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
                 running.start()
                 with show.bar(f"Starting SQL Server {order.version}", None):
                     _wait(running, server, at_first, show, ready_within_s)
-                server.execute(sql_file.read(__package__, "create_database").format(database=DATABASE))
+                server.execute(sql_file.read(__package__, "create_database").format(name=DATABASE))
                 identity = server.identity()
             except BaseException:
                 with later(), suppress(StallmarkError), asked(what):

@@ -1,5 +1,6 @@
 """Users who wait for each other's locks: who blocks whom, and the deadlocks that the server has written down."""
 
+import time
 from collections import Counter
 from typing import Any
 from xml.etree import ElementTree
@@ -7,9 +8,11 @@ from xml.etree import ElementTree
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Polled, Row, polled_columns
-from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.sql import one_row
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.schema import column
 from stallmark.redact import without_secrets
 
@@ -20,6 +23,8 @@ _BLOCKED = {
 }
 MOST_GRAPHS = 20
 _PERSONAL = ("hostname", "loginname", "hostpid")
+READ_WITHIN_S = 10
+"""For all files: the sampler waits 15 s at the end."""
 _EVERY_FILE = "system_health*.xel"
 
 
@@ -74,14 +79,11 @@ class Deadlocks(MssqlCollector):
         super().__init__(engine)
         self._since: str | None = None
         self._first_file: str | None = None
-        self._file = _EVERY_FILE
         self._graphs: dict[str, str] = {}
 
     @property
     def sql(self) -> str:  # type: ignore[override]
-        if self._since is None:
-            return sql_file.read(__package__, "deadlocks.tried")
-        return statement(self.name, self.major).format(since=self._since, file=self._file.replace("'", "''"))
+        return sql_file.read(__package__, "deadlocks.tried")
 
     def sample(self, now: float) -> list[Row]:
         if self._since is None:
@@ -92,24 +94,42 @@ class Deadlocks(MssqlCollector):
         if self._since is None:  # the server was away all the time
             return []
         _, last = self._moment()
-        self._file = last if last is not None and last == self._first_file else _EVERY_FILE
-        return [row for event in self.connection.rows(self.sql) if (row := self._read(event))]
+        files = [_EVERY_FILE]
+        if last and self._first_file:  # the newest first, and at last those between the two
+            files = [last] if last == self._first_file else [last, self._first_file, _EVERY_FILE]
+        deadline = time.monotonic() + READ_WITHIN_S
+        events: set[tuple[str | None, str | None]] = set()
+        for file in files:
+            try:
+                events.update(self._events(file, deadline - time.monotonic()))
+            except CallFailed as failure:
+                if file == files[0]:
+                    raise StallmarkError(f"the server refused the query ({failure.message})") from failure
+                self.incomplete = f"older files of events were not read ({failure.message}): deadlocks may be missing"
+        ordered = sorted(events, key=lambda event: event[0] or "")
+        return [row for happened, event in ordered if (row := self._read(happened, event or ""))]
+
+    def _events(self, file: str, within_s: float) -> list[tuple]:
+        """Return the deadlocks in a file since the run's start, each with its time and its graph."""
+        text = statement(self.name, self.major).format(since=self._since, file=file.replace("'", "''"))
+        return ask(self.engine, text, max(1, round(within_s)))
 
     def files(self) -> dict[str, str]:
         return self._graphs
 
-    def _moment(self) -> tuple[str | None, str | None]:
+    def _moment(self) -> tuple[str, str | None]:
         """Return the server's time, and the path of the file that it writes to, or None if unknown."""
-        [row] = self.connection.rows(sql_file.read(__package__, "deadlocks.moment"))
+        row = one_row(self.connection.rows(sql_file.read(__package__, "deadlocks.moment")), 2)
+        if row["now"] is None:
+            raise StallmarkError("the server did not tell its time")
         return row["now"], _file_name(row["written"] or "")
 
-    def _read(self, event: Row) -> Row | None:
-        text = event["event"] or ""
+    def _read(self, happened: str | None, text: str) -> Row | None:
         try:
             graph = ElementTree.fromstring(text).find(".//deadlock")
         except ElementTree.ParseError:  # as SSMS's templates leave names in <…>: a deadlock all the same
             unknown = {"victim": "", "others": "", "isolation": "", "resources": "unreadable", "graph": None}
-            return {"happened": event["happened"]} | unknown if "stallmark" in text else None
+            return {"happened": happened} | unknown if "stallmark" in text else None
         if graph is None or not any("stallmark" in (one.get("clientapp") or "") for one in graph.iter("process")):
             return None
         name = None
@@ -119,7 +139,7 @@ class Deadlocks(MssqlCollector):
                 for personal in _PERSONAL:
                     process.attrib.pop(personal, None)
             self._graphs[name] = without_secrets(ElementTree.tostring(graph, encoding="unicode"))
-        return {"happened": event["happened"]} | shape(graph) | {"graph": name}
+        return {"happened": happened} | shape(graph) | {"graph": name}
 
 
 def shape(graph: ElementTree.Element) -> dict[str, Any]:

@@ -23,15 +23,17 @@ from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
+from stallmark.engines.mssql.sql import one_row, rows
 from stallmark.engines.mssql.sql import text as constant
-from stallmark.engines.mssql.view_rights import refused_right, required_right
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.engines.mssql.view_rights import refused_right, required_right, sees_all_sessions
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
 from stallmark.record.rows import Rows
 
 FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
 denied by its old and by its new (2022) name, the error log denied."""
 NO_SUCH_VIEW = "208"
+_HIDDEN_USERS = "the sessions of the virtual users are hidden from it"
 
 ANSWER_WITHIN_S = 30
 
@@ -76,6 +78,18 @@ def azure_statement(name: str) -> str | None:
 def known_as(major: int, edition: int) -> int:
     """Return the major version whose views this server has."""
     return _EVERGREEN if edition in AZURE else major
+
+
+def ask(engine: MssqlEngine, sql: str, within_s: int | None = None) -> list[tuple]:
+    """Return the rows of a statement of its own login. Raise CallFailed, also if it takes longer than `within_s`."""
+    with engine.cursor() as cursor:
+        connection = cursor.connection
+        connection.timeout = within_s or ANSWER_WITHIN_S  # of cursors that are made from now on
+        try:
+            with closing(connection.cursor()) as limited:
+                return rows(limited.execute(sql))
+        finally:
+            connection.timeout = 0  # others may go on with it
 
 
 class CollectorConnection(ServerConnection):
@@ -128,6 +142,7 @@ class MssqlCollector(Collector):
     """Azure SQL Database has the views as well, though it has no query of its own."""
 
     engine: MssqlEngine
+    databases: tuple[MssqlEngine, ...]
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
@@ -157,7 +172,7 @@ class MssqlCollector(Collector):
         """Return whom it asks, by what a sentence on one of several databases begins with."""
         if not self.of_each_database or not self.several:
             return {"": self.engine}
-        return {f"In {name_of(one)}: ": cast(MssqlEngine, one) for one in self.databases}
+        return {f"In {name_of(one)}: ": one for one in self.databases}
 
     @property
     def permission(self) -> str:
@@ -167,12 +182,41 @@ class MssqlCollector(Collector):
     def unavailable(self) -> str | None:
         if why := self.not_here():
             return why
+        try:
+            return self.refusal()
+        except NoConnection:
+            raise
+        except CallFailed as failure:
+            return self._refused(failure, self.engine)
+        except StallmarkError as error:
+            return f"Whether it can be measured is not known ({as_reason(error)})."
+
+    def refusal(self) -> str | None:
+        """Return why this server refuses it to this login; None if it does not. Its errors, and StallmarkError, are
+        reasons too."""
         for where, engine in self.asked.items():
             try:
-                engine.query(self.sql)
+                ask(engine, self.sql)
             except CallFailed as failure:
                 return where + self._refused(failure, engine)
         return None
+
+    def limited(self) -> str | None:
+        try:
+            return self.limits()
+        except NoConnection:
+            raise
+        except (CallFailed, StallmarkError) as error:
+            reason = error.message if isinstance(error, CallFailed) else as_reason(error)
+            return f"Whether all of it can be measured is not known ({reason})."
+
+    def limits(self) -> str | None:
+        """Return what `limited` does. An error is a reason too."""
+        return None
+
+    def hidden_users(self) -> str | None:
+        """Return why the users' sessions are hidden; None where they are seen."""
+        return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS)
 
     def not_here(self) -> str | None:
         """Return why such a server has nothing of the kind, whatever the login."""
@@ -209,20 +253,31 @@ class MssqlCollector(Collector):
         is_role = self.is_azure and "SERVER" in permission  # in an elastic pool, and of Basic, S0 and S1
         of_database = "DATABASE" in permission or self.is_azure
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
-        [(login,)] = (engine or self.engine).query(f"SELECT QUOTENAME({name})")
+        login = self._login(engine or self.engine, name)
+        whose, to = (f"The {who} {login}", login) if login else (f"This {who}", "it")
         if is_role:
             return (
-                f"The {who} {login} may not see this ({why}): have the server's administrator run, in master, ALTER "
+                f"{whose} may not see this ({why}): have the server's administrator run, in master, ALTER "
                 "SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
             )
         place = "" if of_database else "USE master; "  # where alone rights on the server are granted
-        group = " (or TO the Windows group that lets it in)" if "\\" in login else ""
+        group = " (or TO the Windows group that lets it in)" if "\\" in to else ""
         grantor = "" if of_database else self.engine.service.grantor
-        return f"The {who} {login} may not see this ({why}): run {place}GRANT {permission} TO {login}{grantor};{group}"
+        return f"{whose} may not see this ({why}): run {place}GRANT {permission} TO {to}{grantor};{group}"
+
+    def _login(self, engine: MssqlEngine, name: str) -> str | None:
+        """Return the quoted name of the login, or None if the server does not tell it."""
+        try:
+            [login] = one_row(ask(engine, f"SELECT QUOTENAME({name})"), 1)
+        except (CallFailed, StallmarkError):  # no reason to keep the rest of a sentence back
+            return None
+        return cast(str | None, login)
 
     def _refused(self, failure: CallFailed, engine: MssqlEngine) -> str:
         if failure.code in FORBIDDEN:
             return self.forbidden(failure.message, refused_right(failure.message), engine)
+        if failure.kind is ErrorClass.TIMEOUT:
+            return f"The server did not answer its query within {ANSWER_WITHIN_S} s."
         if failure.code == NO_SUCH_VIEW:
             return f"This server does not have the view it needs ({failure.message})."
         return f"The server refused its query ({failure.message}, error {failure.code})."

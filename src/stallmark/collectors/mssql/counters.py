@@ -8,13 +8,14 @@ import pyarrow as pa
 from stallmark.collectors.base import COUNT, EPOCH, MS, OF_SEVERAL, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
 from stallmark.collectors.databases import name_of
 from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
-from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, of_databases, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.collectors.server_cpu import CPU_TIMES
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import AZURE
+from stallmark.engines.mssql.sql import one_row
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 
@@ -41,7 +42,7 @@ class ServerIO(MssqlCollector):
         ]
     )
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         hidden = [row for row in self.sample_alone() if row["path"] is None]
         if not hidden:
             return None
@@ -113,6 +114,9 @@ class SessionWaits(_WaitTypes):
         ]
     )
 
+    def refusal(self) -> str | None:
+        return super().refusal() or self.hidden_users()
+
 
 class LoadIO(MssqlCollector):
     name = "load_io"
@@ -136,6 +140,9 @@ class LoadIO(MssqlCollector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self._sessions = EndedSessions()
+
+    def refusal(self) -> str | None:
+        return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> Sequence[Row]:
         return self._sessions.noted(super().sample(now))
@@ -191,7 +198,7 @@ class Performance(MssqlCollector):
         names = {one: name_of(one) for one in self.databases}
         if self.engine.edition not in AZURE:
             return {name: name for name in names.values()}
-        return {one.query(f"SELECT {_PHYSICAL}")[0][0]: name for one, name in names.items()}
+        return {one_row(ask(one, f"SELECT {_PHYSICAL}"), 1)[0] or name: name for one, name in names.items()}
 
     def sample(self, now: float) -> Sequence[Row]:
         rows = super().sample(now)
@@ -199,10 +206,10 @@ class Performance(MssqlCollector):
             return rows
         return [row | {"instance": self._instances.get(row["instance"], row["instance"])} for row in rows]
 
-    def unavailable(self) -> str | None:
-        return super().unavailable() or self._disabled()
+    def refusal(self) -> str | None:
+        return super().refusal() or self._disabled()
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         counted = {row["instance"] for row in self.sample_alone() if row["object"] == "Databases"} - {"tempdb"}
         missing = [name for name in self._instances.values() if name not in counted] if self.several else []
         if counted and not missing:
@@ -215,8 +222,8 @@ class Performance(MssqlCollector):
     def _disabled(self) -> str | None:
         """Return why there is nothing to read though it was allowed; None where there is. As Microsoft has it, a view
         without rows means that the counters are disabled."""
-        [(count,)] = self.engine.query(_ANY_COUNTER)
-        if count:
+        [count] = one_row(ask(self.engine, _ANY_COUNTER), 1)
+        if count != 0:
             return None
         return (
             "The server's performance counters are disabled: sys.dm_os_performance_counters has no rows, though this "
@@ -363,15 +370,15 @@ class Replicas(MssqlCollector):
         ]
     )
 
-    def unavailable(self) -> str | None:
-        if why := super().unavailable():
+    def refusal(self) -> str | None:
+        if why := super().refusal():
             return why
-        if self.engine.query(self.sql):
+        if ask(self.engine, self.sql):
             return None
         hidden = sql_file.read(__package__, "replicas.hidden")
         if self.several:
             hidden = of_databases(hidden, [name_of(one) for one in self.databases])
-        if any(count for (count,) in self.engine.query(hidden)):
+        if any(count for (count,) in ask(self.engine, hidden)):
             return self.forbidden("the other replicas are hidden from it", "VIEW ANY DEFINITION")
         return "Our database has no other replicas, or this server is not the primary of its availability group."
 

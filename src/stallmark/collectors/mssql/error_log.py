@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.errors import STORAGE_ERRORS
 from stallmark.engines.mssql.service import BOX
 from stallmark.engines.mssql.view_rights import ERROR_LOG
 from stallmark.errors import CallFailed
@@ -29,8 +30,13 @@ _MESSAGES = {
     "logical consistency-based I/O error": 824,
     "The operating system returned error": 823,
 }
+_OF_A_STATE = {926, 3908, 9001}  # met by whoever is in a database that somebody may have taken offline, too
+_WATCHED = sorted({*STORAGE_ERRORS, 833} - _OF_A_STATE)
+_NUMBERS = ", ".join(str(number) for number in _WATCHED if number != 833)
+_SEARCHED = (": 8", ": 2", ": 610")
+"""Part of the line in front of a message: an 8 that a number begins with, a severity from 20 on, and one number."""
 # "Error: 823, Severity: 24, State: 2.", which stands in front of a message, has the numbers in every language.
-_NUMBERED = re.compile(r"\D+?[:：] ?(823|824|825|829|832|833)[,，] ?\D+?[:：] ?\d+[,，] ?\D+?[:：] ?\d+\D*")
+_NUMBERED = re.compile(rf"\D+?[:：] ?({'|'.join(map(str, _WATCHED))})[,，、] ?\D+?[:：] ?\d+[,，、] ?\D+?[:：] ?\d+\D*")
 
 
 def storage_error(text: str) -> int | None:
@@ -44,15 +50,16 @@ class ErrorLog(MssqlCollector):
     name = "error_log"
     title = "Error log"
     help = (
-        "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825, 829, 832 and 833 "
-        "(sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not understood."
+        f"Lines of the server's error log on failed, repaired or very slow I/O and on damage: errors {_NUMBERS} "
+        "and 833 (sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not "
+        "understood."
     )
     interval_s = 60.0  # the server reads the whole file each time
     polling = True
     columns = pa.schema(
         [
             column("log_time", TEXT, "the server's own time of the line"),
-            column("number", pa.int32(), "823, 824, 825, 829, 832 or 833"),
+            column("number", pa.int32(), "SQL Server's number of the error"),
             column("text", TEXT, "the line"),
         ]
     )
@@ -70,34 +77,36 @@ class ErrorLog(MssqlCollector):
     def permission(self) -> str:
         return ERROR_LOG.name(self.engine)
 
-    def unavailable(self) -> str | None:
-        why = super().unavailable()
+    def refusal(self) -> str | None:
+        why = super().refusal()
         if why is None:
             began = time.monotonic()
             self.sample_alone()  # what stands there before the run is not the run's
             self._read_s = time.monotonic() - began
         return why
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         if self._read_s > LONG_READ_S:
             return (
                 f"The server takes {self._read_s:.0f} s to read its error log, and does so every "
                 f"{self.interval_s:.0f} s: EXEC sp_cycle_errorlog begins a new one."
             )
         try:
-            languages = self.engine.query(sql_file.read(__package__, "error_log.language"))
+            languages = ask(self.engine, sql_file.read(__package__, "error_log.language"))
         except CallFailed:  # no reason to do without the log
             return None
-        if not languages:
+        if not languages or languages[0][0] is None:
             return None
         return (
-            f"The server's language is {languages[0][0]}: its lines on I/O of more than 15 s (error 833) are "
-            "understood in English alone; those of errors 823, 824, 825, 829 and 832 are known by their number."
+            f"The default language of logins is {languages[0][0]}. If the error log is written in it, lines on I/O of "
+            f"more than 15 s (error 833) are not understood; errors {_NUMBERS} are known by their number."
         )
 
     def sample(self, now: float) -> list[Row]:
+        lines = _counted(self.connection.rows(self.sql))
         numbered = self._by_its_procedure(sql_file.read(__package__, "error_log.numbers"))
-        lines = _counted(self.connection.rows(self.sql)) | _counted(self.connection.rows(numbered))
+        for words in _SEARCHED:
+            lines |= _counted(self.connection.rows(numbered.format(words=words)))
         new = Counter() if self._known is None else lines - self._known
         self._known = lines  # kept through an outage: what is logged meanwhile counts
         rows: list[Row] = [

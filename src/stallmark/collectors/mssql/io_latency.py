@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row
 from stallmark.collectors.databases import name_of
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines import sql_file
+from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.sql import one_row
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
@@ -71,10 +73,14 @@ class LogLatency(MssqlCollector):
         ]
     )
 
-    def unavailable(self) -> str | None:
-        if why := super().unavailable():
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._unreadable = 0  # histograms
+
+    def refusal(self) -> str | None:
+        if why := super().refusal():
             return why
-        [(may,)] = self.engine.query(_MAY)
+        [may] = one_row(ask(self.engine, _MAY), 1)
         if not may:
             return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
         return self._creation_error()
@@ -88,7 +94,7 @@ class LogLatency(MssqlCollector):
         try:
             drop_sessions(self.engine)
             for number, one in enumerate(self.databases, 1):
-                files = one.query(_FILES)
+                files = ask(one, _FILES)
                 for kind in self.sessions:
                     self._make(kind, number, files)
         except CallFailed as failure:
@@ -97,10 +103,10 @@ class LogLatency(MssqlCollector):
 
     def _make(self, kind: str, number: int, files: list[tuple]) -> None:
         """Make the session of this kind and number; `files`: the database and its log, by number."""
-        [(database, log_file)] = files
+        database, log_file = one_row(files, 2)
         names = {"session": session_name(kind, number), "database": database, "log_file": log_file}
         text = sql_file.read(__package__, SESSIONS[kind][1])
-        self.engine.execute(text.format(**names, memory_kib=self.engine.service.event_memory_kib))
+        ask(self.engine, text.format(**names, memory_kib=self.engine.service.event_memory_kib))
 
     def _creation_error(self) -> str | None:
         """Return why the server makes no session of ours though the login may, as one that limits them does.
@@ -109,12 +115,12 @@ class LogLatency(MssqlCollector):
         """
         kind, number = next(iter(self.sessions)), randrange(1_000, 10_000)
         try:
-            self._make(kind, number, self.databases[0].query(_FILES))
+            self._make(kind, number, ask(self.databases[0], _FILES))
         except CallFailed as failure:
             return f"The server made no event session ({failure.message}, error {failure.code})."
         finally:
             with suppress(CallFailed):  # it was not made
-                self.engine.execute(f"DROP EVENT SESSION {session_name(kind, number)} ON SERVER")
+                ask(self.engine, f"DROP EVENT SESSION {session_name(kind, number)} ON SERVER")
         return None
 
     def sample(self, now: float) -> Rows:
@@ -126,7 +132,14 @@ class LogLatency(MssqlCollector):
         }
         if missing := names.keys() - found.keys():
             raise StallmarkError(f"somebody stopped the event session {min(missing)}")
-        return Rows(self.columns.names, [row for session, of in names.items() for row in _rows(found[session], *of)])
+        rows: list[tuple] = []
+        for session, of in names.items():
+            try:
+                rows += list(_rows(found[session], *of))
+            except (ElementTree.ParseError, KeyError, ValueError):  # no reason to lose the others
+                self._unreadable += 1
+                self.incomplete = f"{self._unreadable} of its histograms could not be read"
+        return Rows(self.columns.names, rows)
 
     def close(self) -> None:
         super().close()
@@ -155,9 +168,9 @@ def drop_left_behind(engine: MssqlEngine) -> None:
 
 def drop_sessions(engine: MssqlEngine) -> None:
     """Drop the sessions that have our names alone: the name of another program's may begin as ours do."""
-    for (name,) in engine.query(_PRESENT):
-        if _OURS.fullmatch(name):
-            engine.execute(f"DROP EVENT SESSION {name} ON SERVER")
+    for (name,) in ask(engine, _PRESENT):
+        if _OURS.fullmatch(name or ""):
+            ask(engine, f"DROP EVENT SESSION {name} ON SERVER")
 
 
 def _rows(session: Row, operation: str, database: str | None) -> Iterator[tuple]:

@@ -135,16 +135,14 @@ class BufferPool(MssqlCollector):
         ]
     )
 
-    def unavailable(self) -> str | None:
-        if why := self.not_here():
-            return why
+    def refusal(self) -> str | None:
         size = self.engine.buffer_pool_bytes()
         if size is not None and size > LARGEST_POOL_BYTES:
             return (
                 f"The server uses {size / _GIB:.0f} GiB of memory, and looking at every page of it would be a load "
                 f"of its own: this is done up to {LARGEST_POOL_BYTES / _GIB:.0f} GiB."
             )
-        return super().unavailable()
+        return super().refusal()
 
     _is_large = False
 

@@ -7,9 +7,11 @@ from typing import ClassVar
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
-from stallmark.collectors.mssql.collector import MssqlCollector, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
+from stallmark.engines.mssql.sql import one_row
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.record.schema import column
 
@@ -55,13 +57,16 @@ class QueryStore(MssqlCollector):
     @cached_property
     def sql(self) -> str:
         # Of 2022 and of Managed Instance the update decides whether these columns are there, not the version.
-        [lengths] = self.engine.query(_REPLICAS)
+        try:
+            lengths = one_row(ask(self.engine, _REPLICAS), 3)
+        except CallFailed as failure:
+            raise StallmarkError(f"the server refused the query ({failure.message})") from failure
         return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
 
-    def unavailable(self) -> str | None:
-        return super().unavailable() or self._off()
+    def refusal(self) -> str | None:
+        return super().refusal() or self._off()
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         for where, engine in self.asked.items():
             _, capture, _, _ = _options(engine)
             if capture != "ALL":
@@ -99,7 +104,7 @@ class QueryStoreWaits(QueryStore):
         ]
     )
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         return None  # that of Query Store says it
 
     def _off(self) -> str | None:
@@ -131,12 +136,15 @@ class QueryStoreState(QueryStore):
         ]
     )
 
-    def limited(self) -> str | None:
+    def limits(self) -> str | None:
         return None  # that of Query Store says it
 
 
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:
     """Return the state of Query Store, which statements it captures, whether it counts waits, and why it is
     read-only."""
-    found = engine.query(_OPTIONS)
-    return found[0] if found else ("OFF", "NONE", "OFF", None)  # system databases have none
+    options = ask(engine, _OPTIONS)
+    if not options:
+        return "OFF", "NONE", "OFF", None  # system databases have none
+    state, capture, waits, reason = one_row(options, 4)
+    return state, capture, waits, reason if isinstance(reason, int) else None

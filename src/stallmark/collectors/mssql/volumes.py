@@ -10,9 +10,9 @@ from collections import deque
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.processes import kill
 from stallmark.record.formats.sample import finite_or_none
 from stallmark.record.schema import column
@@ -52,15 +52,13 @@ class Volumes(MssqlCollector):
         self._process: subprocess.Popen[str] | None = None
         self._lines: deque[str] = deque()
         self._volumes: list[str] = []
+        self._misfits = 0  # lines
 
-    def unavailable(self) -> str | None:
-        if why := self.not_here():
-            return why
-        try:
-            machines = {row[0] for row in self.engine.query(self.sql)}
-        except CallFailed as failure:
-            return self._refused(failure, self.engine)
-        if {str(machine).casefold() for machine in machines} != {platform.node().casefold()}:
+    def refusal(self) -> str | None:
+        places = ask(self.engine, self.sql)
+        if not places or any(None in place for place in places):
+            return f"The server does not show this login its machine and its volumes: {_ELSEWHERE}."
+        if {str(machine).casefold() for machine, *_ in places} != {platform.node().casefold()}:
             return f"The server runs on another machine than the driver: {_ELSEWHERE}."
         if not shutil.which("typeperf"):
             return f"typeperf, which belongs to Windows, is not found: {_ELSEWHERE}."
@@ -68,7 +66,9 @@ class Volumes(MssqlCollector):
 
     def open(self) -> None:
         super().open()
-        points = sorted({row["mount_point"] for row in self.connection.rows(self.sql)})
+        points = sorted({row["mount_point"] for row in self.connection.rows(self.sql)} - {None})
+        if not points:
+            raise StallmarkError("the server does not show its volumes any more")
         self._volumes = [point.rstrip("\\") for point in points]
         wanted = [path.format(volume=volume) for volume in self._volumes for path in _COUNTERS.values()]
         self._process = subprocess.Popen(
@@ -98,7 +98,11 @@ class Volumes(MssqlCollector):
         for values, and is none; a value that could not be taken is a blank."""
         values = [_number(text) for text in line[1:]]
         each = len(_COUNTERS)
-        if len(values) != each * len(self._volumes) or not any(value is not None for value in values):
+        if not any(value is not None for value in values):
+            return []
+        if len(values) != each * len(self._volumes):
+            self._misfits += 1
+            self.incomplete = f"{self._misfits} of typeperf's lines had another number of values than were asked for"
             return []
         found = []
         for at, volume in enumerate(self._volumes):

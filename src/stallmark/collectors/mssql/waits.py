@@ -6,13 +6,6 @@ from stallmark.collectors.base import WAITS, Polled, Row, polled_columns
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 
-# Before 2022 the finer permission is not known and asking for it gives NULL.
-_MAY_SEE_ALL = """\
-SELECT COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'),
-                HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'))
-"""
-_MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE')"
-
 _CLASSES = {
     "io": {
         "ASYNC_IO_COMPLETION",
@@ -170,8 +163,8 @@ class UserWaits(MssqlCollector):
         super().__init__(engine)
         self._polled = Polled(*WAITS)
 
-    def unavailable(self) -> str | None:
-        return super().unavailable() or self._hidden_users()
+    def refusal(self) -> str | None:
+        return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> list[Row]:
         sessions = self.connection.rows(self.sql)
@@ -182,11 +175,3 @@ class UserWaits(MssqlCollector):
 
     def finish(self) -> list[Row]:
         return self._polled.finish()
-
-    def _hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None where they are seen.
-
-        A login without permission gets no error: it sees its own session only, which looks like no users.
-        """
-        [(may,)] = self.engine.query(_MAY_SEE_DATABASE if self.is_azure else _MAY_SEE_ALL)
-        return None if may == 1 else self.forbidden("the sessions of the virtual users are hidden from it")

@@ -1,5 +1,6 @@
 """The copy that every run starts from: a backup of the database in the server's own backup folder."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import PureWindowsPath
@@ -21,6 +22,9 @@ SINGLE_USER = "SINGLE_USER"
 
 ALGORITHMS = {"ms_xpress": SQL_SERVER_2022, "qat_deflate": SQL_SERVER_2022, "zstd": SQL_SERVER_2025}
 """Algorithms of compression, and the first version that has each (BACKUP (Transact-SQL), Microsoft)."""
+
+_NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|%\x00-\x1f]')
+"""Characters that are not in the name of a file on Windows, and the one that stands for them."""
 
 _STATE = "SELECT state_desc, user_access_desc, is_auto_close_on FROM sys.databases WHERE name = ?"
 
@@ -224,7 +228,8 @@ class MssqlBackup(Backup):
     @property
     def _files(self) -> list[str]:
         """Each as a text of T-SQL; without a folder they lie in the server's default one."""
-        name, count = f"stallmark-{self._server.address.database}", self.options.files
+        count = self.options.files
+        name = f"stallmark-{_NOT_IN_A_NAME.sub(_as_number, self._server.address.database)}"
         names = [f"{name}.bak"] if count == 1 else [f"{name}-{part}of{count}.bak" for part in range(1, count + 1)]
         folder = self.options.folder
         return [sql.text(name if folder is None else _within(folder, name)) for name in names]
@@ -264,6 +269,10 @@ class MssqlBackup(Backup):
     @property
     def _journal(self) -> Journal:
         return Journal(self._master, f"restore.{self._server.address.database}")
+
+
+def _as_number(character: re.Match[str]) -> str:
+    return f"%{ord(character[0]):02X}"
 
 
 def _within(folder: str, name: str) -> str:

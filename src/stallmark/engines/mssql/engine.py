@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,15 @@ class MssqlEngine(Server, Engine):
         closed = failed(error).code in _CLOSED and self.address.database != "master"
         return (closed and self.backup.why_closed()) or super().why_no_connection(error)
 
+    @contextmanager
+    def few_logins(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(super().few_logins())
+            for database in self.databases():
+                if database is not self:
+                    stack.enter_context(database.few_logins())
+            yield
+
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)
 
@@ -88,10 +97,11 @@ class MssqlEngine(Server, Engine):
 
     def _connect_user(self, application: str) -> Any:
         try:
+            is_babelfish = self.is_babelfish  # which the first session asks the server
             connection = self.connect(application)
         except StallmarkError as error:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
-        if not self.is_babelfish:
+        if not is_babelfish:
             try:
                 connection.execute(AS_IN_SSMS)
             except api().Error as error:
@@ -133,10 +143,16 @@ class MssqlEngine(Server, Engine):
     def other_sessions(self) -> list[ServerSession]:
         return server_sessions.other_sessions(self)
 
+    def why_sessions_are_hidden(self) -> str | None:
+        return server_sessions.why_hidden(self)
+
     def blockers(self) -> list[ServerSession]:
         return server_sessions.blockers(self)
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
+        return self._why_reads_only() or self._why_no_right([*schemas, "stallmark"])
+
+    def _why_reads_only(self) -> str | None:
         try:
             [(updateability,)] = self.query(UPDATEABILITY)
         except CallFailed:  # not known
@@ -147,6 +163,29 @@ class MssqlEngine(Server, Engine):
             f"{self.where} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
             "ALTER DATABASE … SET READ_WRITE."
         )
+
+    def _why_no_right(self, schemas: Sequence[str]) -> str | None:
+        """Return the right that the login lacks in the database, as a sentence; None if it has all, or that is not
+        known."""
+        if self.is_babelfish:  # whose rights are those of PostgreSQL
+            return None
+        text = sql_file.read(__package__, "writable").format(marks=f"({', '.join('?' * len(schemas))})")
+        try:
+            [(creates_tables, creates_schemas, is_built, only_read)] = self.query(text, schemas)
+        except (CallFailed, ValueError):
+            return None
+        if only_read:
+            return (
+                f"This login may not read and change {only_read} on {self.where}: name the login that built the "
+                "database, or make it a member of db_owner."
+            )
+        things = {"tables": creates_tables, "schemas": creates_schemas}
+        if (lacking := [thing for thing, may in things.items() if may == 0]) and not is_built:
+            return (
+                f"This login may not create {' or '.join(lacking)} on {self.where}, so no database can be built: make "
+                "it a member of db_owner."
+            )
+        return None
 
     def bytes_used(self) -> int:
         """Return the bytes allocated to tables and indexes; 0 where that is not known. The files may be larger."""
@@ -189,7 +228,7 @@ class MssqlEngine(Server, Engine):
             )
         except CallFailed:  # needs VIEW SERVER STATE
             return None
-        if not rows:  # a view that is filtered by rights is empty
+        if not rows or rows[0][0] is None:  # a view that is filtered by rights is empty
             return None
         return find_server(("sqlservr", "sqlservr.exe"), time.time() - rows[0][0], apart_s=SLOW_START_S)
 

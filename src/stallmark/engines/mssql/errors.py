@@ -70,6 +70,9 @@ _BY_NUMBER = {
     10929: ErrorClass.RESOURCE_LIMIT,
     10936: ErrorClass.RESOURCE_LIMIT,  # of the elastic pool
     40550: ErrorClass.RESOURCE_LIMIT,  # Azure: the session ends for its locks
+    49918: ErrorClass.RESOURCE_LIMIT,  # Azure: too few resources for the request, as the next
+    49919: ErrorClass.RESOURCE_LIMIT,
+    49920: ErrorClass.RESOURCE_LIMIT,
     64: ErrorClass.CONNECTION_LOST,  # Windows: the network name is gone
     121: ErrorClass.CONNECTION_LOST,  # Windows: the semaphore timeout
     233: ErrorClass.CONNECTION_LOST,
@@ -83,6 +86,7 @@ _BY_NUMBER = {
     40549: ErrorClass.CONNECTION_LOST,  # Azure: the session ends for its long transaction
     40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
 }
+STORAGE_ERRORS = frozenset(number for number, kind in _BY_NUMBER.items() if kind is ErrorClass.STORAGE)
 # Refused before anything was done, as by a replica that is not the primary any more: another login finds the primary.
 _REFUSED_HERE = {
     921: ErrorClass.CONNECTION_LOST,  # not recovered yet, as the next
@@ -94,6 +98,7 @@ _REFUSED_HERE = {
     983: ErrorClass.CONNECTION_LOST,  # neither primary nor secondary: it is failing over
     988: ErrorClass.CONNECTION_LOST,  # no quorum
     3906: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary
+    4221: ErrorClass.CONNECTION_LOST,  # a secondary that has no row versions yet
     40501: ErrorClass.CONNECTION_LOST,  # Azure: too busy
 }
 _BY_NUMBER |= _REFUSED_HERE
@@ -118,6 +123,15 @@ _BY_WORDS = {"could not serialize access": ErrorClass.SERIALIZATION, "due to loc
 _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 
 
+class _Lost:
+    connections = 0
+
+
+def lost_connections() -> int:
+    """Return the number of errors of this process that meant a lost connection."""
+    return _Lost.connections
+
+
 def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     """Return a `pyodbc.Error` as ours.
 
@@ -138,6 +152,8 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     unanswered = kind is ErrorClass.OTHER and state in _DRIVERS_OWN and _BY_SERVER not in text
     given_up = kind is ErrorClass.TIMEOUT and not number
     lost = kind is ErrorClass.CONNECTION_LOST and number not in _REFUSED_HERE
+    if lost:
+        _Lost.connections += 1
     if commits and (lost or given_up or unanswered):
         kind = ErrorClass.UNKNOWN_OUTCOME
     return CallFailed(kind, str(number or state), sentence(text))

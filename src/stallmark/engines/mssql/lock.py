@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.server_sessions import lock_holders
 from stallmark.engines.mssql.sql import rows
-from stallmark.errors import CallFailed, ErrorClass, RunLockTaken, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
 # In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
 # moment because Babelfish calls it an error (-999) when a lock is not to be had at once.
@@ -22,6 +23,7 @@ SELECT @taken AS taken;
 # Whether the session is there would not do: the driver replaces a lost one without a word.
 _CHECK = "SELECT APPLOCK_MODE('public', 'stallmark.run', 'Session') AS mode"
 CHECK_WITHIN_S = 5
+_STARTED = "SELECT i.sqlserver_start_time FROM sys.dm_os_sys_info AS i"
 
 # What sp_getapplock returns below 0, and what it means for us.
 _NOT_TAKEN = {
@@ -34,6 +36,11 @@ _FAILED = (
     "The lock on {server} that every run takes cannot be asked for (sp_getapplock returns {taken}): see whether this "
     "login may execute sp_getapplock in master."
 )
+
+
+class _Identity(NamedTuple):
+    name: str
+    started: datetime | None  # None without VIEW SERVER STATE
 
 
 @contextmanager
@@ -55,15 +62,15 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
             holder = next((f" by {one}" for one in lock_holders(place, "stallmark.run")), "") if taken == -1 else ""
             raise kind(sentence.format(server=server.address.server, taken=taken, holder=holder))
         connection.timeout = CHECK_WITHIN_S
-        name = place.name()
-        yield lambda: _check(connection, place, name)
+        before = _identify_server(place)
+        yield lambda: _check(connection, place, before)
     finally:
         with suppress(api().Error):  # the server may have ended it
             connection.close()
 
 
-def _check(connection: Any, server: Server, name: str) -> None:
-    """Check the lock; `name`: what the server called itself when the lock was taken."""
+def _check(connection: Any, server: Server, before: _Identity) -> None:
+    """Check the lock, which was taken on the server `before`."""
     try:
         [(mode,)] = rows(connection.execute(_CHECK))
         why = "" if mode == "Exclusive" else "its session was replaced"
@@ -75,12 +82,31 @@ def _check(connection: Any, server: Server, name: str) -> None:
     if why:
         raise StallmarkError(
             f"The lock on {server.address.server} that every run takes is gone ({why}): "
-            f"{_explain_loss(server, name)}. Another run may have begun, so this one ends: run again."
+            f"{_explain_loss(server, before)}. Another run may have begun, so this one ends: run again."
         )
 
 
-def _explain_loss(server: Server, name: str) -> str:
-    with suppress(CallFailed, StallmarkError):  # it may still be away
-        if (now := server.name()) != name:
-            return f"its address led to {name} and leads to {now} since, as after a failover"
-    return "the server was restarted, or somebody ended our session"
+def _identify_server(server: Server) -> _Identity:
+    name = server.name()
+    try:
+        [(started,)] = server.query(_STARTED)
+    except (CallFailed, ValueError):
+        started = None
+    return _Identity(name, started)
+
+
+def _explain_loss(server: Server, before: _Identity) -> str:
+    """Return what became of the server, as a clause."""
+    try:
+        now = _identify_server(server)
+    except NoConnection:
+        return "the server is away"
+    except CallFailed:
+        now = before._replace(started=None)
+    if now.name != before.name:
+        return f"its address led to {before.name} and leads to {now.name} since, as after a failover"
+    if now.started is None or before.started is None:
+        return "the server was restarted, or somebody ended our session"
+    if now.started != before.started:
+        return "the server was restarted"
+    return "somebody ended our session, or the network was interrupted"

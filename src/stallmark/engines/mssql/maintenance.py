@@ -11,7 +11,7 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import AZURE, ENTERPRISE, Server
 
 # A copy only: the owner's chain of backups goes on as it was.
-_BACKUP = "BACKUP DATABASE {name} TO DISK = {file} WITH COPY_ONLY, INIT"
+_BACKUP = "BACKUP DATABASE {name} TO DISK = {disk} WITH COPY_ONLY, INIT"
 _CHECK = "DBCC CHECKDB WITH NO_INFOMSGS"
 _REBUILD = "ALTER INDEX ALL ON {name} REBUILD WITH (ONLINE = {state})"
 _PERMITTED = (
@@ -68,7 +68,7 @@ def maintenance(server: Server) -> Mapping[str, MssqlMaintenance]:
 
 
 def _backup(server: Server, what: str) -> str:
-    return _BACKUP.format(name=sql.name(server.address.database), file=sql.text(what))
+    return _BACKUP.format(name=sql.name(server.address.database), disk=sql.text(what))
 
 
 def _rebuild(server: Server, what: str) -> str:

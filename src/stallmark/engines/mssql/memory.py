@@ -298,8 +298,8 @@ def _counters(server: Server) -> dict[str, int]:
     try:
         found = dict(server.query(_COUNTERS))
         if not found:
-            [(target, committed)] = server.query(_COMMITTED)
-            found = {"Target Server Memory (KB)": target, "Total Server Memory (KB)": committed}
+            for target, committed in server.query(_COMMITTED)[:1]:
+                found = {"Target Server Memory (KB)": target, "Total Server Memory (KB)": committed}
     except CallFailed:
         return {}
-    return {name: kilobytes * 1024 for name, kilobytes in found.items()}
+    return {name: kilobytes * 1024 for name, kilobytes in found.items() if kilobytes is not None}

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
-from stallmark.engines.mssql.errors import failed, handshake_remedy
+from stallmark.engines.mssql.errors import failed, handshake_remedy, lost_connections
 from stallmark.engines.mssql.odbc import api, find_driver, loaded_driver
 from stallmark.engines.mssql.service import AZURE_DATABASE, BOX, MANAGED_INSTANCE, Service, recognise
 from stallmark.engines.mssql.sql import execute, rows, stay_open
@@ -43,6 +43,18 @@ _NAME = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
 _MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 
 
+@dataclass
+class _Reached:
+    """Whether the last login to any database of the server succeeded, and no connection was lost since. Until then a
+    TCP connect comes before a login, which on a server that is gone would take the driver's whole timeout."""
+
+    lost: int | None = None
+    """The number of connections that this process had lost before that login."""
+
+    def is_so(self) -> bool:
+        return self.lost == lost_connections()
+
+
 class Server:
     """A database on a server named by URL; see `address` for how it is written.
 
@@ -53,12 +65,14 @@ class Server:
         self.address = Address.parse(url)
         self.driver = find_driver()
         self.loaded_driver = ""  # file and version, from the first connection on
-        self._was_reached = False  # by the last login
+        self._reached = _Reached()
         self._idle: dict[str, Any] | None = None  # connections by application, within `few_logins`
 
     def on_database(self, name: str) -> Self:
         """Return the same server and login, in another database."""
-        return type(self)(replace(self.address, database=name).url())
+        other = type(self)(replace(self.address, database=name).url())
+        other._reached = self._reached
+        return other
 
     def database_name(self) -> str:
         """Return the name as the database was made; a URL may write it in other capitals."""
@@ -92,7 +106,7 @@ class Server:
         return Login(self.address.host, self.address.user or "", self.address.password or "")
 
     def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
-        was_reached = self._was_reached
+        lost, was_reached = lost_connections(), self._reached.is_so()
         if not was_reached and (why := hearing(self._why_unreachable)):
             raise NoConnection(f"No connection to {self.where}: {why}.")
         text = self.address.connection_string(self.driver, application)
@@ -100,11 +114,11 @@ class Server:
             connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
             self.loaded_driver = loaded_driver(connection)
         except api().Error as error:
-            self._was_reached = False
+            self._reached.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
             why = (was_reached and hearing(self._why_unreachable)) or self.why_no_connection(error)
             raise NoConnection(f"No connection to {self.where}: {why}. The driver was {self.driver}.") from None
-        self._was_reached = True
+        self._reached.lost = lost
         return connection
 
     def _why_unreachable(self) -> str | None:

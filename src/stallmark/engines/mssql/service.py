@@ -7,7 +7,7 @@ documentation alone: `docs/sql-server.md` has the source of each.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stallmark.errors import CallFailed
+from stallmark.errors import CallFailed, ErrorClass
 
 AZURE_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
 
@@ -105,11 +105,18 @@ SERVICES = (RDS, CLOUD_SQL, MANAGED, DATABASE)
 
 
 def recognise(edition: int, query: Callable[[str], list[tuple]]) -> Service:
-    """Return the service of a server of this EngineEdition that answers `query`; BOX if it is not a managed one."""
+    """Return the service of a server of this EngineEdition that answers `query`; BOX if it is not a managed one.
+
+    Raise CallFailed if the question was lost or given up: what the server is stays unknown.
+    """
     if edition in (azure := {AZURE_DATABASE: DATABASE, MANAGED_INSTANCE: MANAGED}):
         return azure[edition]
     try:
         [(rds, cloud_sql)] = query(_SIGNS)
-    except (CallFailed, ValueError):  # every SQL Server answers it: one that does not is not known as any of them
+    except CallFailed as error:
+        if error.kind is not ErrorClass.OTHER or not error.code.isdigit():
+            raise
+        return BOX  # the server refused it, which none of these does
+    except ValueError:
         return BOX
     return RDS if rds is not None else CLOUD_SQL if cloud_sql is not None else BOX

@@ -44,8 +44,7 @@ class MssqlSession(Session):
         self._under_way: Any = None
         self._cancelling = Lock()
         self._aside = self._cursor()
-        self._aside.execute("SELECT @@SPID")
-        [(self.server_pid,)] = rows(self._aside)
+        [(self.server_pid,)] = self._run(self._aside, "SELECT @@SPID", commits=False)
 
     def prepare(self, name: str, sql: str) -> None:
         """Take a batch with `?` for parameters, or a call `{CALL procedure(?, ?)}`.

@@ -5,6 +5,7 @@ from stallmark.engines.base import ServerSettings
 from stallmark.engines.mssql import tempdb
 from stallmark.engines.mssql.server import AZURE, Server
 from stallmark.engines.mssql.service import BOX
+from stallmark.engines.mssql.view_rights import hiding_right
 from stallmark.errors import CallFailed
 
 ONE_ROW = {
@@ -58,9 +59,13 @@ def read(server: Server) -> ServerSettings:
         if not _is_known(server, part):
             continue
         try:
-            (placement if part in PLACEMENT else found).update(_part(server, part))
+            values = _part(server, part)
         except CallFailed as error:
             unreadable[part] = error.message
+            continue
+        if not values and (right := hiding_right(sql_file.read(__package__, part))):
+            unreadable[part] = f"it is hidden from this login, which needs {right}"
+        (placement if part in PLACEMENT else found).update(values)
     if found.get("availability group commit mode") == "None":  # NULL, where the replicas are hidden
         for name in ("commit mode", "synchronous secondaries"):
             del found[f"availability group {name}"]
@@ -105,9 +110,10 @@ def _part(server: Server, part: str) -> dict[str, str]:
     return {f"{ONE_ROW[part]} {name}": str(value) for row in rows for name, value in zip(columns, row, strict=True)}
 
 
-def _file(kind: str, path: str, pages: int, growth: int, by_percent: bool) -> str:
+def _file(kind: str, path: str, pages: int | None, growth: int, by_percent: bool) -> str:
     grows = f"{growth} %" if by_percent else f"{growth * 8 // 1024} MiB" if growth else "nothing"
-    return f"{kind}, {path}, {pages * 8 // 1024} MiB, grows by {grows}"
+    size = "size unknown" if pages is None else f"{pages * 8 // 1024} MiB"
+    return f"{kind}, {path}, {size}, grows by {grows}"
 
 
 def _volume(file_system: str | None, total_bytes: int | None, compressed: bool | None) -> str:

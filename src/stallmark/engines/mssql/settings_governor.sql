@@ -1,4 +1,4 @@
--- The Resource Governor, and the group that a virtual user's session is put into: one row.
+-- The Resource Governor, and the group that a virtual user's session is put into: one row; none if it is hidden.
 SELECT g.is_enabled AS enabled, w.name AS workload_group, p.name AS pool, p.max_cpu_percent, p.cap_cpu_percent,
        p.max_memory_percent, p.max_iops_per_volume, w.request_max_memory_grant_percent, w.max_dop
   FROM sys.resource_governor_configuration AS g

@@ -1,10 +1,14 @@
-"""T-SQL: names and texts quoted, statements run to their end."""
+"""T-SQL: names and texts quoted, statements run to their end, their one row taken."""
 
 import time
-from typing import Any
+from collections.abc import Sequence, Sized
+from typing import Any, TypeVar
 
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
+from stallmark.errors import StallmarkError
+
+_Row = TypeVar("_Row", bound=Sized)
 
 MODEL_IN_USE = "1807"
 MODEL_IS_FREE_WITHIN_S = 30
@@ -55,3 +59,10 @@ def rows(cursor: Any) -> list[tuple]:
             found += map(tuple, cursor.fetchall())
         more = cursor.nextset()
     return found
+
+
+def one_row(answer: Sequence[_Row], columns: int) -> _Row:
+    """Return the row of a statement that must answer one. Raise StallmarkError if the server answered otherwise."""
+    if len(answer) != 1 or len(answer[0]) != columns:
+        raise StallmarkError("the server did not answer with the one row that was asked for")
+    return answer[0]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stallmark.engines.mssql.server import SQL_SERVER_2022, Server
+from stallmark.engines.mssql.sql import one_row
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,12 @@ def required_right(sql: str, server: Server) -> str:
     return next(filter(None, names), PERFORMANCE.name(server))
 
 
+def hiding_right(sql: str) -> str | None:
+    """Return the right without which a view of a query shows less, or None if it has no such view."""
+    rights = (BY_VIEW[view] for view in views(sql) if view in BY_VIEW)
+    return next((right.new for right in rights if right in _HIDING), None)
+
+
 def views(sql: str) -> Iterator[str]:
     """Yield the names of views, functions and procedures in `sys` that a query names, without the schema."""
     yield from _VIEW.findall(re.sub(r"--.*", "", sql))
@@ -105,3 +112,17 @@ def refused_right(message: str) -> str | None:
     """
     found = _STATE.search(message)
     return found[0] if found else None
+
+
+# Before 2022 the finer permission is not known and asking for it gives NULL.
+_MAY_SEE_ALL = """\
+SELECT COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'),
+                HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'))
+"""
+_MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE')"
+
+
+def sees_all_sessions(server: Server) -> bool:
+    """Return whether the login sees the sessions of others: one without the right sees its own, and gets no error."""
+    [may] = one_row(server.query(_MAY_SEE_DATABASE if server.is_azure_database else _MAY_SEE_ALL), 1)
+    return bool(may == 1)

@@ -17,11 +17,14 @@ from stallmark.errors import StallmarkError
 
 _ROUNDS = 2
 _ADDRESS = "SELECT host(inet_server_addr()), current_setting('port')"
+_SHARED = "two connections had the same session of the server. Locks and settings of a session are not kept there"
+_RDS_PROXY = "support command-line options"  # "RDS Proxy currently doesn't …", with either apostrophe
 
 
 def refused_by_pooler(error: object) -> bool:
     """Return whether a connection was refused for its `options`, which every PostgreSQL server takes."""
-    return "startup parameter" in str(error) and "options" in str(error)
+    text = str(error)
+    return ("startup parameter" in text and "options" in text) or _RDS_PROXY in text
 
 
 def refuse_indirect(engine: PostgresServer) -> None:
@@ -30,7 +33,7 @@ def refuse_indirect(engine: PostgresServer) -> None:
         if _pid(one) != one.connection.info.backend_pid:  # something between us and the server answered the login
             with engine.cursor() as other:
                 if _share_sessions(one, other):
-                    raise StallmarkError(sentence(engine, "two connections had the same session of the server"))
+                    raise StallmarkError(_sentence(engine, _SHARED))
         _refuse_limits(engine, one)
 
 
@@ -60,18 +63,24 @@ def _refuse_limits(engine: PostgresServer, cursor: psycopg.Cursor) -> None:
                 f"there, so it would end them: {whose} SET {name} = 0."
             )
     if not any(name == "statement_timeout" and source == "client" for name, _, _, source in rows):
-        raise StallmarkError(sentence(engine, "it drops the start-up parameter `options`"))
+        raise StallmarkError(without_options(engine, "it drops the start-up parameter `options`"))
 
 
-def sentence(engine: PostgresServer, why: str) -> str:
+def without_options(engine: PostgresServer, why: str) -> str:
+    """Return the sentence on a pooler that keeps `options` from the server, whatever else it does."""
+    return _sentence(engine, f"{why}. Our sessions set their time limits by `options`")
+
+
+def _sentence(engine: PostgresServer, why: str) -> str:
     return (
-        f"{engine.where} is the address of a connection pooler, such as pgbouncer: {why}. Locks and settings of a "
-        f"session are not kept there, so name the server's own address{_server_address(engine)}."
+        f"{engine.where} is the address of a connection pooler, such as pgbouncer: {why}, so name the server's own "
+        f"address{_server_address(engine)}."
     )
 
 
 def _server_address(engine: PostgresServer) -> str:
-    """Return the address that the server itself gives, as a clause, or nothing if it does not answer."""
+    """Return the address that the server itself gives, as a clause, or nothing if it does not answer. In a container it
+    may be one that leads nowhere from here."""
     # The pooler keeps the session, and its name: without one it would be taken for somebody else's.
     plain = make_conninfo(engine.spec(), options="", connect_timeout=10, application_name="stallmark-collector")
     try:
@@ -79,4 +88,4 @@ def _server_address(engine: PostgresServer) -> str:
             [(host, port)] = connection.execute(_ADDRESS).fetchall()
     except psycopg.Error:
         return ""
-    return f", {host}:{port}" if host else f", on the pooler's machine at port {port}"
+    return f", {host}:{port} as the server calls it" if host else f", on the pooler's machine at port {port}"

@@ -158,7 +158,7 @@ class PostgresEngine(Engine):
             return self.open(lambda text: psycopg.connect(text, autocommit=True), application)
         except psycopg.OperationalError as error:
             if direct.refused_by_pooler(error):
-                raise NoConnection(direct.sentence(self, first_line(error))) from None
+                raise NoConnection(direct.without_options(self, first_line(error))) from None
             ports = str(self._parameters.get("port", ""))
             hint = did_you_mean("postgresql", int(ports) if ports.isdigit() else None)
             raise NoConnection(
@@ -223,9 +223,12 @@ class PostgresEngine(Engine):
         try:
             self.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
         except CallFailed as error:
+            if why := writable.why_reads_only(self):
+                raise StallmarkError(why) from None
+            [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
                 f"The database {name} is not on {self.where} and could not be made ({error.message}): create it, or "
-                f"ALTER ROLE {self.user} CREATEDB."
+                f"ALTER ROLE {role} CREATEDB."
             ) from None
 
     def identity(self) -> ServerIdentity:
@@ -310,14 +313,21 @@ class PostgresEngine(Engine):
         return str(self._parameters.get("user") or "the user")
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return writable.why_reads_only(self) or writable.why_no_right(self, schemas)
+        return writable.why_reads_only(self) or writable.why_unchecked(self) or writable.why_no_right(self, schemas)
 
     def examine(self) -> Iterator[Examined]:
-        if why := writable.why_reads_only(self):
-            yield Examined("writing", "missing", why)
-        elif why := writable.why_no_right(self, ()):
-            yield Examined("rights", "limited", why)
-        for name, value, statement in self.role_settings():
+        try:
+            reads_only = writable.why_reads_only(self)
+            limits = [why for why in (writable.why_no_right(self, ()), writable.why_unchecked(self)) if why]
+            role_settings = self.role_settings()
+        except CallFailed as error:
+            yield Examined("rights", "limited", f"the server does not tell what this role may do ({error.message}).")
+            return
+        if reads_only:
+            yield Examined("writing", "missing", reads_only)
+        else:
+            yield from (Examined("rights", "limited", why) for why in limits)
+        for name, value, statement in role_settings:
             ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 
@@ -330,9 +340,10 @@ class PostgresEngine(Engine):
         except CallFailed as error:
             if error.code != _INSUFFICIENT_PRIVILEGE:
                 raise
+            [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
                 f"{self.where} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
-                f"GRANT pg_checkpoint TO {self.user}."
+                f"GRANT pg_checkpoint TO {role}."
             ) from None
 
 

@@ -39,7 +39,7 @@ def as_call_failed() -> Iterator[None]:
     except psycopg.Error as error:
         code = error.sqlstate or ""
         kind = classify(code) if code else ErrorClass.CONNECTION_LOST
-        raise CallFailed(kind, code, first_line(error)) from None
+        raise CallFailed(kind, code or "08006", first_line(error)) from None
 
 
 def first_line(text: object) -> str:

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from select import select
 from typing import NamedTuple
 
 import psycopg
+from psycopg import pq
 
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.errors import as_call_failed, first_line
@@ -15,12 +17,14 @@ from stallmark.errors import RunLockTaken, StallmarkError
 
 RUN_LOCK = "stallmark.run"
 _BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # for a server that starts again
+ANSWERS_WITHIN_S = 5.0
 
 
 class _Server(NamedTuple):
     started: float
-    timeline: str | None  # None of a standby
+    is_standby: bool
     address: str
+    timeline: str | None = None  # not known of a standby, nor of Aurora
 
 
 @contextmanager
@@ -54,7 +58,11 @@ def _answer(connection: psycopg.Connection, function: str) -> bool:
 
 def _identify_server(connection: psycopg.Connection) -> _Server:
     [row] = connection.execute(sql_file.read(__package__, "which_server")).fetchall()
-    return _Server(*row)
+    server = _Server(*row)
+    with suppress(psycopg.Error):
+        [(timeline,)] = connection.execute(sql_file.read(__package__, "timeline")).fetchall()
+        server = server._replace(timeline=timeline)
+    return server
 
 
 def holders(engine: PostgresServer) -> list[ServerSession]:
@@ -81,6 +89,8 @@ def _taken(engine: PostgresServer) -> str:
 def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | None:
     """Let go of the lock; return a sentence if it was not this session's any more. A session that is closed lets go of
     it when its process comes to its end: too late for who asks at once."""
+    if connection.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:  # the server hangs
+        return None
     with suppress(psycopg.OperationalError):  # then it went with its session
         if not _answer(connection, "pg_advisory_unlock"):
             return (
@@ -92,12 +102,28 @@ def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | Non
 
 def _check(engine: PostgresServer, connection: psycopg.Connection, server: _Server) -> None:
     try:
-        connection.execute("SELECT 1")
+        _ask_for_sign_of_life(connection)
     except psycopg.OperationalError as error:
         raise StallmarkError(
             f"The lock on {engine.where} that every run takes is gone ({first_line(error)}): "
             f"{_explain_loss(engine, server)}, and another run may have begun, so this one ends: run again."
         ) from None
+
+
+def _ask_for_sign_of_life(connection: psycopg.Connection) -> None:
+    """Ask for an answer; raise psycopg.OperationalError if the session is gone. A server that hangs is waited for
+    ANSWERS_WITHIN_S, and its answer is read by the next call."""
+    session = connection.pgconn
+    if session.transaction_status != pq.TransactionStatus.ACTIVE:
+        session.send_query(b"SELECT 1")
+    until = time.monotonic() + ANSWERS_WITHIN_S
+    while session.is_busy():
+        if not select([session.socket], [], [], max(0.0, until - time.monotonic()))[0]:
+            return
+        session.consume_input()
+    while result := session.get_result():
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            raise psycopg.OperationalError(result.error_message.decode(errors="replace"))
 
 
 def _explain_loss(engine: PostgresServer, before: _Server) -> str:
@@ -123,10 +149,10 @@ def _explain_loss(engine: PostgresServer, before: _Server) -> str:
 def _difference(before: _Server, now: _Server) -> str:
     if now.address != before.address:
         return f"the address led to {before.address} and leads to {now.address} since, as after a failover"
-    if now.timeline is None:
+    if now.is_standby:
         return "the address leads to a standby since, as after a failover"
-    if now.timeline != before.timeline:
+    if now.timeline and before.timeline and now.timeline != before.timeline:
         return "the address leads to a server that was a standby until then, as after a failover"
     if now.started != before.started:
         return "the server was restarted"
-    return "somebody ended our session, or the network was interrupted"
+    return "somebody ended our session, a process of the server crashed, or the network was interrupted"

@@ -1,8 +1,9 @@
 -- Whether something can be written here: by the server, by the session's settings, and by the role's rights.
 SELECT pg_is_in_recovery() AS standby,
-       (SELECT concat_ws(':', sender_host, sender_port) FROM pg_stat_wal_receiver) AS primary_address,
        current_setting('default_transaction_read_only') = 'on' AS reads_only,
-       quote_ident(session_user) AS role,
+       current_setting('session_replication_role') = 'replica' AS is_replica,
+       quote_ident(session_user) AS login,
+       quote_ident(current_user) AS role,  -- another one if the login has SET role
        quote_ident(current_database()) AS database,
        has_database_privilege(current_database(), 'CREATE') AS creates,
        EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'stallmark') AS is_built,

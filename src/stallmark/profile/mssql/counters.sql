@@ -1,5 +1,5 @@
 -- Objects are called "SQLServer:Buffer Manager", in a named instance "MSSQL$NAME:Buffer Manager"; names are padded.
--- RDS has a database of its own on every server, rdsadmin.
+-- RDS has a database of its own on every server, rdsadmin; the server two that are hidden, from 2022 on.
 -- The counters of the databases are added up: when one is dropped or comes, `sources` changes, and counting begins anew.
 SELECT known.counter,
        CAST(COUNT(*) AS bigint) AS sources,
@@ -27,7 +27,7 @@ SELECT known.counter,
     ON known.object COLLATE Latin1_General_CI_AS = split.object AND known.name COLLATE Latin1_General_CI_AS = split.counter
  WHERE split.object <> 'Databases'
        OR DB_ID() = 1 AND split.instance NOT IN ('_Total', 'master', 'tempdb', 'model', 'msdb', 'mssqlsystemresource',
-                                                 'rdsadmin')
+                                                 'rdsadmin', 'model_msdb', 'model_replicatedmaster')
        OR DB_ID() <> 1 AND split.instance = DB_NAME() COLLATE Latin1_General_CI_AS
  GROUP BY known.counter
  UNION ALL

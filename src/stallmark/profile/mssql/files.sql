@@ -1,12 +1,14 @@
 -- Of a connection to master all databases of users are meant, else the one it is to: the others are "other" then.
 -- sys.master_files shows nothing to a login without VIEW ANY DEFINITION: file 2 is then taken to be the log.
--- RDS has a database of its own on every server, rdsadmin. A restored or attached database has new handles.
+-- RDS has a database of its own on every server, rdsadmin; the server has some from number 32761 on (model_msdb and
+-- model_replicatedmaster from 2022 on, and its resources). A restored or attached database has new handles.
 SELECT CONCAT(io.database_id, '/', io.file_id) AS entity,
        io.database_id,
        DB_NAME(io.database_id) AS [database],
        named.name AS [file],
        CASE WHEN io.database_id = 2 THEN 'tempdb'
-            WHEN io.database_id IN (1, 3, 4, 32767) AND io.database_id <> CASE DB_ID() WHEN 1 THEN 0 ELSE DB_ID() END
+            WHEN (io.database_id IN (1, 3, 4) OR io.database_id >= 32761)
+                 AND io.database_id <> CASE DB_ID() WHEN 1 THEN 0 ELSE DB_ID() END
                  OR DB_ID() <> 1 AND io.database_id <> DB_ID()
                  OR DB_NAME(io.database_id) COLLATE Latin1_General_CI_AS = 'rdsadmin' THEN 'other'
             WHEN COALESCE(named.type, CASE io.file_id WHEN 2 THEN 1 ELSE 0 END) = 1 THEN 'log'

@@ -10,8 +10,9 @@ from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.sql import one_row
 from stallmark.engines.mssql.view_rights import refused_right
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
 from stallmark.record.profile.manifest import ProfiledServer
 
@@ -62,13 +63,15 @@ class MssqlSource(Source):
         self._connection.timeout = ANSWER_WITHIN_S
         try:
             self._cursor = self._connection.execute(_MANNERS)
-            name, version, edition, cores, memory_bytes, pool_bytes = self._cursor.execute(
-                sql_file.read(__package__, "facts")
-            ).fetchone()
+            facts = self._cursor.execute(sql_file.read(__package__, "facts")).fetchall()
+            name, version, edition, cores, memory_bytes, pool_bytes = one_row(facts, 6)
             reading = self._read()
         except api().Error as error:
             self.close()
             raise StallmarkError(_refused(error)) from None
+        except StallmarkError as error:
+            self.close()
+            raise StallmarkError(f"What a profile asks is not known ({as_reason(error)}).") from None
         server = ProfiledServer(
             engine="mssql",
             product=engine.identity().product,
@@ -98,7 +101,7 @@ class MssqlSource(Source):
 
     def _read(self) -> Reading:
         cursor = self._cursor.execute(self._batch)
-        [(server_clock, start, own_cpu_ms)] = cursor.fetchall()
+        server_clock, start, own_cpu_ms = one_row(cursor.fetchall(), 3)
         cursor.nextset()
         files = [self._file(start, row) for row in cursor.fetchall()]
         cursor.nextset()
@@ -109,7 +112,7 @@ class MssqlSource(Source):
         waits = [
             (name, class_of(name), start, waits, wait_ms, signal_ms)
             for name, waits, wait_ms, signal_ms in cursor.fetchall()
-            if not is_benign(name)
+            if name and not is_benign(name)
         ]
         return Reading(server_clock, start or "", own_cpu_ms, files, counters, waits)
 

@@ -51,7 +51,13 @@ _SUMS = {
     ("buffer manager", "background writer pages/sec"): "checkpoint_pages",
 }
 """Columns that several counters add up to: those of every database, direct and indirect checkpoints."""
-_SYSTEM_DATABASES = frozenset({"master", "tempdb", "model", "msdb", "mssqlsystemresource"})
+SYSTEM_DATABASES = frozenset(
+    {
+        *("master", "tempdb", "model", "msdb", "mssqlsystemresource"),
+        *("model_msdb", "model_replicatedmaster"),  # from 2022 on
+        "rdsadmin",  # of RDS, on every server
+    }
+)
 _CPU = "% processor time"
 _PROCESSORS = ("processor information", "processor")  # the first has those of all groups of 64
 
@@ -194,7 +200,7 @@ class Plan:
         sums: dict[str, list[Counter]] = {}
         for (object, name), ours in _SUMS.items():
             own = [entry for entry in entries if (entry.object, entry.name) == (object, name)]
-            users = [entry for entry in own if entry.instance.lower() not in _SYSTEM_DATABASES | {"_total"}]
+            users = [entry for entry in own if entry.instance.lower() not in SYSTEM_DATABASES | {"_total"}]
             total = [entry for entry in own if entry.instance.lower() == "_total"]
             if chosen := users or total:
                 sums.setdefault(ours, []).extend(entry.counter for entry in chosen)

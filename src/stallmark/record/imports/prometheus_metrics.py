@@ -8,6 +8,8 @@ and sql_exporter's mssql_standard.collector.yml. A metric of another name is not
 from dataclasses import dataclass
 from typing import Literal
 
+from stallmark.record.imports.perfmon import SYSTEM_DATABASES
+
 _PAGE, _TO_MS = 8192.0, 1000.0
 
 
@@ -40,7 +42,7 @@ def _postgres(column: str) -> Metric:
     return Metric("server", column, engine="postgresql")
 
 
-_SYSTEM = ("database", frozenset({"_Total", "master", "tempdb", "model", "msdb", "mssqlsystemresource"}))
+_SYSTEM = ("database", SYSTEM_DATABASES | {"_Total"})
 _TEMPLATES = ("datname", frozenset({"template0", "template1"}))
 METRICS: dict[str, tuple[Metric, ...]] = {
     "node_disk_reads_completed_total": (_node("reads"),),

@@ -13,7 +13,8 @@ class Outage(ManifestPart):
 
 
 class Collector(ManifestPart):
-    """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure; `missed`:
+    """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure;
+    `incomplete`: what its rows lack because it could not be read, as a clause without a full stop; `missed`:
     samples that were passed over, because an earlier one took too long."""
 
     title: str
@@ -21,6 +22,7 @@ class Collector(ManifestPart):
     interval_s: float | None = None
     unavailable: str | None = None
     limited: str | None = None
+    incomplete: str | None = None
     outages: tuple[Outage, ...] = ()
     missed: int = 0
 

@@ -19,6 +19,11 @@ def _(collector: str, samples: int) -> str:
     return f"{collector}: {samples:,} samples were left out, because earlier ones took too long."
 
 
+@says(RunKind.SAMPLES_INCOMPLETE)
+def _(collector: str, lacks: str) -> str:
+    return f"{collector}: {lacks}."
+
+
 @says(RunKind.CLOCKS_APART)
 def _(apart_ms: float) -> str:
     return (

@@ -2,9 +2,6 @@
 
 from stallmark import format
 
-STEADY = 1.25
-"""The longer of two times is at most so many times the shorter one where one of them will do."""
-
 
 def takes(
     total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False, longest_s: float | None = None
@@ -28,17 +25,3 @@ def left(left_s: float, *, refined: bool) -> str:
     """Return the time left, and whether it goes by the experiment's own runs."""
     by = "going by the runs that are whole" if refined else "as estimated before a run is whole"
     return f"about {format.roughly(left_s)} left, {by}" if left_s >= 1 else f"it should have ended by now, {by}"
-
-
-def left_for(left_s: float, runs: int, planned: int) -> str:
-    """Return the time left after a run."""
-    return f"about {format.roughly(left_s)} left for {runs} of {planned} runs"
-
-
-def load_left(least_s: float, most_s: float) -> str:
-    """Return the time that a load still takes: one, or two where the rate was not steady."""
-    least, most = format.roughly(least_s), format.roughly(most_s)
-    if most_s < 1:
-        return "then keys and statistics"
-    between = f"about {most}" if most_s <= STEADY * least_s or least == most else f"{least} to {most}"
-    return f"{between} left, then keys and statistics"

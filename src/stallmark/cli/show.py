@@ -1,0 +1,22 @@
+"""The display of commands that run experiments: what the experiment tells as facts, in sentences."""
+
+from stallmark.analysis.finding import Finding
+from stallmark.experiment.estimate import Estimate
+from stallmark.experiment.progress import Show
+from stallmark.report.text import sentence, takes
+
+
+class ShowInSentences(Show):
+    """A display that has words for findings and estimates."""
+
+    def tell(self, finding: Finding) -> None:
+        self.say(sentence(finding))
+
+    def expect(self, expected: Estimate) -> None:
+        super().expect(expected)
+        runs, sooner = len(expected.runs_s), expected.ends_sooner
+        many = f"{'at most ' * expected.chooses}{runs} run{'s' * (runs > 1)}"
+        whole = takes.takes(
+            expected.total_s, expected.build_s, at_most=sooner, asks=expected.asks, longest_s=expected.longest_s
+        )
+        self.say(takes.before_the_load(many, runs * expected.load_s, whole, at_most=sooner))
