@@ -1,7 +1,6 @@
 """The cost of driving: Stallmark's users against pgbench and against a bare threaded loop, on one server in one run.
 
-    python -m benchmarks.driver cpu      same one-call function, pool larger than the data, bare device
-    python -m benchmarks.driver slow     pgbench's built-in script, emulated array, small pool
+    python -m benchmarks.driver cpu 5     so many rounds: same one-call function, pool larger than the data, bare device
 
 Contestants alternate; the figures are medians of the ratios within each round. On a noisy machine a single round
 says little.
@@ -34,15 +33,10 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 12, 3
 BRANCHES = 40
-SLOW = {
-    "data": ArrayModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
-    "wal": ArrayModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
-}
 
 
 def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
@@ -131,7 +125,7 @@ def loop(conninfo: str, threads: int, seconds: float, core: int) -> None:
     print(sum(counts), time.process_time())
 
 
-def prepare(mode: str) -> tuple[EmbeddedEngine, Path]:
+def prepare() -> tuple[EmbeddedEngine, Path]:
     work = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
     server = EmbeddedServer(work / "bank")
     engine = EmbeddedEngine(server, "bank")
@@ -139,54 +133,41 @@ def prepare(mode: str) -> tuple[EmbeddedEngine, Path]:
     if not engine.backup.label():
         engine.backup.keep("the bank as loaded")
     engine.backup.restore()
-    if mode == "slow":
-        engine.devices.use(SLOW)
-        engine.memory.cap(128 * 1024**2)
-    else:
-        engine.memory.cap(1024**3)
-        # CPU-bound: commits do not wait for this machine's disk, for no contestant.
-        engine.execute("ALTER DATABASE bank SET synchronous_commit = off")
+    engine.memory.cap(1024**3)
+    # CPU-bound: commits do not wait for this machine's disk, for no contestant.
+    engine.execute("ALTER DATABASE bank SET synchronous_commit = off")
     engine.prefill.fill("bank")
     engine.checkpoint()
     engine.devices.engage()
     return engine, work
 
 
-def main(mode: str, rounds: int) -> None:
-    engine, work = prepare(mode)
+def main(rounds: int) -> None:
+    engine, work = prepare()
     try:
         script = work / "script.sql"
-        if mode == "slow":
-            shown = subprocess.run(
-                [binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
-            )
-            script.write_text((shown.stdout or shown.stderr).replace("pgbench_", "bank."))
-            options = [f"--scale={BRANCHES}"]
-        else:
-            script.write_text(
-                f"\\set aid random(1, {BRANCHES} * 100000)\n\\set tid random(1, {BRANCHES} * 10)\n"
-                "\\set bid (:tid - 1) / 10 + 1\n\\set delta random(-5000, 5000)\n"
-                "SELECT bank.transfer(:aid, :tid, :bid, :delta);\n"
-            )
-            options = ["-M", "prepared"]
-        ratios, extra = [], []
+        script.write_text(
+            f"\\set aid random(1, {BRANCHES} * 100000)\n\\set tid random(1, {BRANCHES} * 10)\n"
+            "\\set bid (:tid - 1) / 10 + 1\n\\set delta random(-5000, 5000)\n"
+            "SELECT bank.transfer(:aid, :tid, :bid, :delta);\n"
+        )
+        ratios, above = [], []
         for round_number in range(rounds):
-            contestants = [lambda: stallmark(engine, work / "record"), lambda: pgbench(engine, script, *options)]
+            contestants = [
+                lambda: stallmark(engine, work / "record"), lambda: pgbench(engine, script, "-M", "prepared"),
+            ]  # fmt: skip
             if round_number % 2:  # neither always finds the fresher tables
                 theirs, ours = contestants[1](), contestants[0]()
             else:
                 ours, theirs = contestants[0](), contestants[1]()
+            bare = bare_loop(engine)
+            ratios.append(ours[0] / theirs[0])
+            above.append(ours[1] - bare[1])
             print(f"round {round_number + 1}: stallmark {ours[0]:,.0f} TPS {ours[1]:.1f} µs", end="  ")
             print(f"pgbench {theirs[0]:,.0f} TPS {theirs[1]:.1f} µs", end="  ")
-            ratios.append(ours[0] / theirs[0])
-            if mode == "cpu":
-                bare = bare_loop(engine)
-                extra.append(ours[1] - bare[1])
-                print(f"bare loop {bare[0]:,.0f} TPS {bare[1]:.1f} µs", end="  ")
-            print(f"ratio {ratios[-1]:.3f}", flush=True)
-        print(f"{mode}: median ratio to pgbench {statistics.median(ratios):.3f}")
-        if extra:
-            print(f"executor CPU above the bare loop: median {statistics.median(extra):.1f} µs per transaction")
+            print(f"bare loop {bare[0]:,.0f} TPS {bare[1]:.1f} µs  ratio {ratios[-1]:.3f}", flush=True)
+        print(f"median ratio to pgbench {statistics.median(ratios):.3f}")
+        print(f"executor CPU above the bare loop: median {statistics.median(above):.1f} µs per transaction")
     finally:
         engine.close()
 
@@ -195,4 +176,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "loop":
         loop(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5]))
     else:
-        main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+        main(int(sys.argv[2]) if len(sys.argv) > 2 else 3)

@@ -42,7 +42,6 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.reasons import came_late, not_understood, of_loads, reason
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
-from stallmark.driver.steered_load import SteeredLoad, SteeringPlan
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, Settling
 from stallmark.errors import ErrorClass, StallmarkError, as_sentence
@@ -83,9 +82,8 @@ class Drive:
     """The loads of one run. `start` returns when every process is ready and the clock runs; then call `follow`.
 
     With `expected` they come from other machines, each of which knows its own way to the server: the URL `engine`,
-    which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `plan` the rate
-    of one is steered, by the I/Os that `steered` is told. With a `search` steps follow until one load's ceiling is
-    known, for which `searched` is told the I/Os.
+    which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `search`
+    steps follow until one load's ceiling is known, for which `searched` is told the I/Os.
     """
 
     def __init__(
@@ -95,18 +93,15 @@ class Drive:
         loads: Sequence[LoadSpec],
         writer: RecordWriter,
         expected: ExpectedMachines | None = None,
-        plan: SteeringPlan | None = None,
         search: SearchPlan | None = None,
     ):
         self._loads = loads
         self._workloads = {load.name: find_workload(load.workload) for load in loads}
         self._writer = writer
         self._merger = Merger(writer)
-        self.steered = self._steered_load(plan) if plan else None
         decks = {name: workload.users.deck for name, workload in self._workloads.items()}
         self.searched = SearchedLoad(search, decks) if search else None
-        waited_for = [load for load in loads if not plan or load.name != plan.load]
-        self._settling = Settling(timeline, waited_for, self._merger.seen, self.steered)
+        self._settling = Settling(timeline, loads, self._merger.seen)
         self._within_s = expected.within_s if expected else 0
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
         with suppress(Closed):  # `start` says how it ended
@@ -175,7 +170,6 @@ class Drive:
             self._writer.append("client_cpu", list(self._client_cpu.rows(time.monotonic_ns())))
             if self._settling.check(self.clock()):
                 self._take_over()
-            self._steer()
             self._search(ask)
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
@@ -202,34 +196,12 @@ class Drive:
         self._writer.update(steps=timed(self._writer.manifest.steps, self._timeline, self._settling.waited))
         self._writer.save_manifest()
 
-    def _steered_load(self, plan: SteeringPlan) -> SteeredLoad:
-        workload = self._workloads[plan.load]
-        return SteeredLoad(
-            plan,
-            lambda rate: self._ask_for(plan.load, rate),
-            of_users=[kind.name for kind in workload.users.deck],
-            of_timers=[kind.name for kind in workload.background.timers],
-        )
-
     def _ask_for(self, name: str, rate: float) -> None:
         """Put a load's rate into force: each of its cells that has users now gets an equal share."""
         step = self._timeline.index_at(self.clock())
         places = [place for place, load in enumerate(self._loads) if load.name == name and load.users_in(step)]
         for place in places:
             self._tell(Rate(place, rate / len(places)))
-
-    def _steer(self) -> None:
-        if not self.steered or self.steered.load in self.ended:
-            return
-        now_s = self.clock()
-        at = self._timeline.index_at(now_s)
-        if ended := self.steered.check(at, self._timeline.steps[at], now_s):
-            made = self._writer.manifest
-            steps = list(made.steps)
-            steps[at] = steps[at].changed(steered=ended, rate=None if made.loads else ended.rate)
-            loads = [one.changed(rate=ended.rate) if one.name == self.steered.load else one for one in made.loads]
-            self._writer.update(steps=steps, loads=loads)
-            self._writer.save_manifest()
 
     def _search(self, ask: Callable[[str, float], None]) -> None:
         """Judge the level of a search when it has ended, and have the next one follow."""
@@ -321,8 +293,6 @@ class Drive:
                     self._leave_out(NotUnderstood("an executor process"))
                     return
                 self._merger.add(rows)
-                if self.steered:
-                    self.steered.count(rows)
                 if self.searched:
                     self.searched.count(rows)
                 for row in rows.errors:

@@ -12,15 +12,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from stallmark.driver.due_queries import QueryQueue
 from stallmark.driver.rows import Rows
-from stallmark.driver.steered_load import REPORTED_AFTER_S, IOCounting
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, Step, Timeline
 from stallmark.record.manifest.search import LevelSeen, LimitSeen
 from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Seen, Verdict, search
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions.workload import Transaction
+
+REPORTED_AFTER_S = 2.0  # by then all executors have reported a second
 
 BACKLOG_AFTER_S = 10
 """Seconds of a level by which a backlog is judged."""
@@ -28,6 +30,14 @@ BACKLOG = 0.1
 """The share of the arrivals that may be missing from what was done: chance leaves less out of 300."""
 _CHANCE = 3
 """Standard deviations that chance leaves out."""
+
+
+class IOSample(NamedTuple):
+    """Reads of data files since any time before the run, and the time they took."""
+
+    t: float
+    reads: float
+    read_ms: float | None
 
 
 @dataclass(frozen=True)
@@ -96,13 +106,13 @@ class _Limit:
     done: Counter[int] = field(default_factory=Counter)
 
 
-class SearchedLoad(IOCounting):
+class SearchedLoad:
     """The search under way. Call `count_io` from any thread, all else from one. `of_users` are the transactions that
     users of each load start."""
 
     def __init__(self, plan: SearchPlan, of_users: Mapping[str, Iterable[type[Transaction]]]):
-        super().__init__()
         self.plan = plan
+        self._io: list[IOSample] = []
         # Where queries alone have a rate to multiply, limits on transactions are of all that run beside them.
         rated = [name for name in plan.rates if name in of_users] or list(of_users)
         names = rated if plan.load is None else [plan.load]
@@ -121,6 +131,12 @@ class SearchedLoad(IOCounting):
     def last(self) -> Seen | None:
         """Return the level that was judged last."""
         return self._seen[-1] if self._seen else None
+
+    def count_io(self, sample: IOSample) -> None:
+        """Take a sample. One that counts less than the last one is of counters that began anew."""
+        if self._io and sample.reads < self._io[-1].reads:
+            self._io = []
+        self._io.append(sample)
 
     def count(self, reported: Rows) -> None:
         """Count what executors report of the loads that are searched."""

@@ -19,8 +19,8 @@ NEVER = sys.maxsize
 def one_in(types: int) -> int:
     """Return N, where one in N transactions is sampled: fewer samples where a workload has only one type to tell apart.
 
-    Samples then take less than 1 % of the CPU (benchmarks/own_io.py). One takes as much as 1.4 of the bank's transfers,
-    which are its only type, and 0.4 of the brokerage's mean.
+    Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). One takes as much as 1.4 of
+    the bank's transfers, which are its only type, and 0.4 of the brokerage's mean.
     """
     return 200 if types == 1 else 75
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from stallmark.driver.load import LoadSpec
 from stallmark.driver.rows import TransactionRow
-from stallmark.driver.steered_load import SteeredLoad
 from stallmark.driver.timeline import Step, Timeline, WarmUpLimits
 from stallmark.record.manifest.workload import Waited
 
@@ -45,11 +44,7 @@ class SecondsSeen:
 class Settling:
     """The decision, step by step, when a timeline with warm-up limits is measured. `waited` tells how each was made."""
 
-    def __init__(
-        self, timeline: Timeline, loads: Sequence[LoadSpec], seen: SecondsSeen, steered: SteeredLoad | None = None
-    ):
-        """Take in `loads` those whose steady state is waited for, and one that is steered apart."""
-        self._steered = steered
+    def __init__(self, timeline: Timeline, loads: Sequence[LoadSpec], seen: SecondsSeen):
         self.timeline = timeline
         self._loads = loads
         self.waited: list[Waited] = []
@@ -93,8 +88,6 @@ class Settling:
         from stallmark.stats.steady_state import steady_enough
 
         index = self.timeline.steps.index(step)
-        if self._steered and not self._steered.settled(index):
-            return False
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
         since = math.ceil(until - LAST_PART * (until - began_s))

@@ -7,10 +7,8 @@ from pydantic import BeforeValidator, Field, Tag, ValidationError, WithJsonSchem
 
 from stallmark.analysis.thresholds import Rule
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.steered_load import first_rate
 from stallmark.errors import mistake
 from stallmark.quantities import Seconds
-from stallmark.scenarios.io_per_mailbox import IoPerMailboxChoice, mailboxes, written_out
 from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
@@ -63,9 +61,6 @@ class Users(Section):
     arrivals: ArrivalsChoice = "closed"
     """`closed`: each user starts its next transaction when the last has ended. `{kind: poisson, rate: 500}`:
     transactions arrive at a rate, whatever the server does, and their latency counts from when they were due."""
-    profile: IoPerMailboxChoice | None = None
-    """I/Os of data files per mailbox and second, such as 0.12. Mail only. The rate of arrivals is steered, while a step
-    warms up, until the server does as many, or until reads take longer than `slo` (20 ms without one)."""
     think_time: ThinkTime | None = None
     """The pause of a user between two transactions of a closed loop; none by default."""
     call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
@@ -79,8 +74,6 @@ class Users(Section):
         yield from self._size_mistakes()
         if self.think_time and self.arrivals != "closed":
             yield "think_time belongs to a closed loop: remove it, or set arrivals: closed"
-        if self.profile and (self.think_time or self.arrivals != "closed"):
-            yield "profile steers the rate of arrivals: remove arrivals and think_time"
 
     def _size_mistakes(self) -> Iterator[str]:
         """Yield the mistakes of a missing number of users or rate, and of one that is both fixed and searched for."""
@@ -96,8 +89,6 @@ class Users(Section):
             return
         if found == "load":
             yield "search of: load is of all loads at once: write it beside `loads`, not in one"
-        if self.profile:
-            yield "search tries one level after the other, and profile steers to one: remove one of the two"
         if self.thresholds:
             yield "thresholds are of every step, and a search goes beyond: write slo.transactions"
         if found == "users":
@@ -170,9 +161,7 @@ class UsersLoad(Users):
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
-        choice = self.choice()
-        if self.profile:
-            mailboxes(choice.name, choice.scale)
+        self.choice()
         if not find_workload(self.workload).users.deck:
             yield f"{self.workload} has no transactions that users could execute: write streams for users"
         yield from self.transaction_mistakes(self.workload, self.slo)
@@ -180,12 +169,6 @@ class UsersLoad(Users):
     def choice(self, seed: int = 1) -> WorkloadChoice:
         """Return the workload with its scale. Raise ValueError where it cannot be."""
         return _choice(name=self.workload, scale=self.scale, seed=seed, mix=self.mix, locality=self.locality)
-
-    def arrival_plan(self) -> Arrivals:
-        if self.profile is None:
-            return super().arrival_plan()
-        profile, choice = written_out(self.profile), self.choice()
-        return Arrivals(profile.arrivals, rate=first_rate(profile.iops * mailboxes(choice.name, choice.scale)))
 
     def background_per_user(self) -> float:
         return background_per_user(find_workload(self.workload), self.choice().deck())

@@ -73,7 +73,6 @@ class LoadsScenario(TimedScenario):
             yield "no load has users who execute transactions: add one, such as {workload: bank, users: 10}"
         if self.cells and self.alone:
             yield "alone and cells are two experiments: leave one of them out"
-        yield from self._steering_mistakes()
         yield from self._load_search_mistakes()
         yield from self._search_mistakes()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
@@ -112,22 +111,6 @@ class LoadsScenario(TimedScenario):
         if self.databases is None:
             return super().designs()
         return {name: one.design() for name, one in self.databases.items() if one != DatabaseChoice()}
-
-    def _steering_mistakes(self) -> Iterator[str]:
-        """Yield what keeps the I/Os of a load that is steered by them from being told from those of others."""
-        steered = [name for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.profile]
-        if not steered:
-            return
-        yield from self.steering_mistakes()
-        if len(steered) > 1:
-            yield f"{steered[0]} and {steered[1]} have a profile, and one load can be steered: leave one"
-        if self.cells:
-            yield f"{steered[0]} has a profile, which is steered for one cell alone: leave out cells"
-        if len(self.loads) > 1 and not self.alone:
-            yield (
-                f"{steered[0]} has a profile, which is steered to while it runs alone: write alone: true, and it keeps "
-                "that rate beside the others"
-            )
 
     def _load_search_mistakes(self) -> Iterator[str]:
         """Yield the mistakes of a search beside steps of other loads, or beside another search."""

@@ -99,7 +99,7 @@ class SizingScenario(LoadsScenario):
                 yield f"{name} has no rate that could be found: leave loads of users and streams of queries"
                 continue
             several = len(load.streams if isinstance(load, StreamsLoad) else load.counts) > 1
-            paced = isinstance(load, UsersLoad) and (load.think_time or load.profile)
+            paced = isinstance(load, UsersLoad) and load.think_time
             if load.arrivals != "closed" or several or paced:
                 which = "streams and timeout" if isinstance(load, StreamsLoad) else "users and mix"
                 yield f"the rate of {name} is found by the sizing: leave workload, scale, {which}"

@@ -12,7 +12,6 @@ from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
-from stallmark.scenarios.io_per_mailbox import SHORTEST_S
 from stallmark.scenarios.load import Load, UsersLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
@@ -100,14 +99,6 @@ class TimedScenario(AnyScenario):
     @abstractmethod
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         """Return the steps of a variant's runs, in order."""
-
-    def steering_mistakes(self) -> Iterator[str]:
-        """Yield the mistake of a warm-up too short to steer to I/Os per mailbox."""
-        if self.longest_warm_up_s < SHORTEST_S:
-            yield (
-                f"profile is steered to while a step warms up, which takes {SHORTEST_S:g} s at least: raise warm_up, "
-                "or write {until: steady, at_most: 10min}"
-            )
 
     @property
     def longest_warm_up_s(self) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from stallmark.scenarios.io_per_mailbox import mailboxes
 from stallmark.scenarios.load import Users, UsersLoad
 from stallmark.scenarios.timed import PlannedStep, TimedScenario
 from stallmark.scenarios.variant import Variant
@@ -28,9 +27,6 @@ class Scenario(Users, TimedScenario):
             )
         yield from self.transaction_mistakes(self.workload.name, self.slo)
         yield from self.search_mistakes(self.slo)
-        if self.profile:
-            mailboxes(self.workload.name, self.workload.scale)
-            yield from self.steering_mistakes()
         yield from self.without_mistakes()
         if self.search:
             yield from self.curve_mistakes("a search finds a ceiling of one size of memory")

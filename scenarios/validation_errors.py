@@ -20,6 +20,12 @@ _REPEATED = 100
 _RENAMED = {"device": "emulated_array", "raw": "probe"}
 """Keys of earlier versions, with their present names."""
 
+_REMOVED = {
+    "profile": "is no key any more: write arrivals: {kind: poisson, rate: …}, or search: {of: rate, from: …, to: …} "
+    "for the highest rate within slo; the report shows how many mailboxes of 0.12 I/Os per second do as much"
+}
+"""Keys of earlier versions that nothing replaces by itself, and what to write."""
+
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _MISSING = ("missing", "missing_argument")
 _NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type", "dict_type")
@@ -66,6 +72,8 @@ class _Problem:
     def sentence(self) -> str:
         where = ".".join(map(str, self.keys))
         if self.kind in _UNKNOWN:
+            if removed := _REMOVED.get(str(self.keys[-1])):
+                return f"{where} {removed}"
             if self.near and self.near == _RENAMED.get(str(self.keys[-1])):
                 return f"{where} is called {self.near} now: rename it"
             hint = f"did you mean {self.near}?" if self.near else f"there are {', '.join(self.choices)}"

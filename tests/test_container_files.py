@@ -14,6 +14,7 @@ import pytest
 from docker.utils import exclude_paths
 from ruamel.yaml import YAML
 
+from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 from stallmark.cli.server.order import EDITIONS
 
@@ -94,7 +95,9 @@ def test_compose_workers_are_the_driver_in_another_role():
     assert (worker["image"], worker["environment"]) == (driver["image"], driver["environment"])
     assert set(worker["profiles"]).isdisjoint(driver["profiles"]), "one that runs is not to start the other"
     name, *options = [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", word) for word in worker["command"]]
-    asked = main.commands[name].make_context(name, [*options, "--server", "mssql://sa@db.example/stallmark"]).params
+    asked = (
+        main.commands[name].load().make_context(name, [*options, "--server", "mssql://sa@db.example/stallmark"]).params
+    )
     assert asked["master_host"] == "127.0.0.1" and driver["network_mode"] == worker["network_mode"] == "host"
 
 
@@ -141,7 +144,7 @@ def test_the_commands_are_ours(words: list[str]):
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         found = command.commands.get(rest.pop(0))
         assert found, words
-        command = found
+        command = found.load() if isinstance(found, Unloaded) else found
     known = {name for parameter in command.params for name in parameter.opts} | {"--help"}
     asked = {word for word in re.findall(r"(?<!\S)--[a-z-]+", " ".join(rest))}
     assert asked <= known, asked - known

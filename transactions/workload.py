@@ -153,8 +153,6 @@ class UserLoad:
     """A number in the database (as a query) that grows by one with each commit of a transaction."""
     has_local_customers: bool = False
     """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
-    steered_per: str | None = None
-    """The measure of the scale for each of which a load may be steered to so many I/Os; None: it may not."""
     contention: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
     """The function that returns a sentence where so many users are too many for the scale: they would wait for each
     other, not for storage."""

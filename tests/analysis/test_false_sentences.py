@@ -43,10 +43,10 @@ from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.data_versions import DataKind, mixed_versions
 from stallmark.analysis.ends import EndKind, ends
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.analysis.io_per_mailbox import IoPerMailboxKind, io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.step import few_done
+from stallmark.analysis.mail_io import MailIoKind, mailboxes_of_steps
 from stallmark.analysis.page_cache import PageCacheKind
 from stallmark.analysis.points import points
 from stallmark.analysis.pool_curve.curve import pool_curves
@@ -57,8 +57,8 @@ from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles, CyclesBy
-from stallmark.analysis.read.io_per_mailbox import IoPerMailbox
 from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.mail_io import MailIo
 from stallmark.analysis.read.maintenance import MaintenanceSummary
 from stallmark.analysis.read.process_io import AUTOVACUUM
 from stallmark.analysis.read.run_notes import RunKind
@@ -573,30 +573,16 @@ pairs(CurveKind.FELL, lambda _: curve(100.0, 200.0, 300.0, 400.0, 200.0), lambda
 pairs(CurveKind.KNOWN, lambda _: curve(*RISES), lambda _: curve(100.0, 100.0, 400.0, 400.0, 401.0))
 
 
-# I/Os per mailbox. -------------------------------------------------------------------------------------------
+# Mailboxes. --------------------------------------------------------------------------------------------------
 
 
-def mailboxes(*changes: dict[str, Any]) -> list[Any]:
-    """The finding of repeats of a step that was steered to 0.12 IOPS of each mailbox, of 20 ms at most."""
-    seen = IoPerMailbox(0.12, 200, 20.0, "reached", 3.0, 0.03, 0.12, 8.0)
-    steps = [
-        replace(summaries.step(key=str(n)), io_per_mailbox=replace(seen, **more)) for n, more in enumerate(changes)
-    ]
-    return list(io_per_mailbox(points(steps)))
+def mailboxes(*seen: MailIo | None) -> list[Any]:
+    steps = [replace(summaries.step(key=str(number)), mail_io=io) for number, io in enumerate(seen)]
+    return list(mailboxes_of_steps(points(steps)))
 
 
-SHORT = {"iops_each": 0.08}
-MAILBOXES: dict[IoPerMailboxKind, tuple[dict[str, Any], dict[str, Any]]] = {
-    IoPerMailboxKind.REACHED: ({}, {"read_ms": 25.0}),
-    IoPerMailboxKind.NOT_COUNTED: ({"iops_each": None}, {}),
-    IoPerMailboxKind.TOO_SLOW: ({"read_ms": 25.0}, {}),
-    IoPerMailboxKind.LIMIT: (SHORT | {"outcome": "limit"}, SHORT | {"outcome": "limit", "read_ms": None}),
-    IoPerMailboxKind.UNSERVED: (SHORT | {"outcome": "unserved"}, {"outcome": "unserved"}),
-    IoPerMailboxKind.ALONE: ({"iops_each": 0.2, "outcome": "alone"}, {"outcome": "alone"}),
-    IoPerMailboxKind.MISSED: (SHORT, {}),
-}
-for steered, (told, untold) in MAILBOXES.items():
-    pairs(steered, lambda _, told=told: mailboxes(told), lambda _, untold=untold: mailboxes(untold))
+COUNTED = MailIo(24.0, 200, 8.0, None)
+pairs(MailIoKind.MAILBOXES, lambda _: mailboxes(COUNTED, COUNTED), lambda _: mailboxes(COUNTED, None))
 
 
 # Runs of queries. --------------------------------------------------------------------------------------------

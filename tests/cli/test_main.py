@@ -14,6 +14,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from support.command_line import signals_as_before, stallmark
 
 from stallmark import stopping
+from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.loaders.find import loader_for
@@ -39,6 +40,14 @@ def test_help(command):
 def test_every_command_is_in_a_group_of_the_help():
     text = stallmark("--help").output
     assert all(re.search(rf"^  {name} ", text, re.MULTILINE) for name in main.commands)
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_the_help_line_of_a_command_is_its_first_sentence(name):
+    unloaded = main.commands[name]
+    assert isinstance(unloaded, Unloaded)
+    command = unloaded.load()
+    assert command.name == name and command.get_short_help_str(150) == unloaded.short_help
 
 
 @pytest.mark.parametrize(("given", "meant"), [("bnak", "bank"), ("werehouse", "warehouse")])
@@ -331,22 +340,54 @@ def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
     assert "It broke." in said or "Stopped by Ctrl-C. What was done is kept." in said
 
 
-def test_the_command_line_starts_without_what_only_some_commands_need():
-    code = "import sys, stallmark.cli.main; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "stallmark.cli.main" in loaded
-    assert not {"numpy", "pyarrow", "scipy", "sqlalchemy", "locust"} & set(loaded)
+HEAVY = {
+    "numpy", "pyarrow", "scipy", "pydantic", "sqlalchemy", "locust", "gevent", "faker", "plotly", "duckdb", "docker",
+    "psycopg", "pyodbc",
+}  # fmt: skip
+FOR_HELP = {
+    f"stallmark{module}"
+    for module in ("", ".cli", ".cli.command", ".cli.ending", ".cli.entry", ".cli.main", ".stopping")
+}  # fmt: skip
+
+
+def modules_after(*lines: str, **environment: str) -> set[str]:
+    """Return the modules that a process has imported after these command lines, one after the other."""
+    code = f"""
+import sys
+from contextlib import suppress
+from stallmark.cli.entry import main
+for line in {lines}:
+    sys.argv = line.split()
+    with suppress(SystemExit):
+        main()
+print("LOADED", *sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | environment, check=False
+    )
+    return set(done.stdout.rpartition("LOADED")[2].split())
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_help_of_all_commands_imports_none_of_them(option):
+    loaded = modules_after(f"stallmark {option}")
+    assert {name for name in loaded if name.partition(".")[0] == "stallmark"} == FOR_HELP
+    assert not (HEAVY | {"rich", "humanize", "psutil"}) & loaded
+
+
+def test_the_completion_of_a_name_imports_no_command():
+    words = {"COMP_WORDS": "stallmark ru", "COMP_CWORD": "1"}
+    loaded = modules_after("stallmark", _STALLMARK_COMPLETE="bash_complete", **words)
+    assert {name for name in loaded if name.partition(".")[0] == "stallmark"} == FOR_HELP
+
+
+def test_mistakes_in_arguments_import_nothing_heavy():
+    loaded = modules_after("stallmark rnu", *(f"stallmark {name} --no-such-option" for name in main.commands))
+    assert "stallmark.cli.whatif" in loaded and not HEAVY & loaded
 
 
 @pytest.mark.parametrize("command", ["list", "status"])
 def test_what_only_reads_files_loads_no_driver_and_no_database(command):
-    code = f"""
-import atexit, sys
-atexit.register(lambda: print("LOADED", *sys.modules))
-sys.argv = ["stallmark", "{command}"]
-from stallmark.cli.entry import main
-main()
-"""
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.partition("LOADED")[2]
-    assert "stallmark.scenarios.model" in loaded.split()
-    assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & set(loaded.split())
+    loaded = modules_after(f"stallmark {command}")
+    assert "stallmark.scenarios.model" in loaded
+    assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & loaded

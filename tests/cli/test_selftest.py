@@ -12,15 +12,16 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from stallmark.cli.main import main
-from stallmark.cli.selftest import bench as selftest_bench
 from stallmark.cli.selftest import database as selftest_database
 from stallmark.cli.selftest import selftest
 from stallmark.cli.selftest.check import SelftestResult
 from stallmark.cli.selftest.selftest import Selftest
+from stallmark.cli.selftest.trial import Trial
 from stallmark.engines.examined import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
@@ -73,7 +74,7 @@ def test_a_server_by_url_is_left_as_it_was_even_by_one_that_followed_one_that_ke
     assert result.exit_code == 0, result.output
     rows = [line for line in result.stdout.splitlines() if line.startswith("|")]
     assert rows[0] == "| check | result | |" and all(row.count("|") == 4 for row in rows)
-    assert any(row.startswith("| bank: load | works | ") for row in rows)
+    assert any(row.startswith("| bank: 4 users | works | ") for row in rows)
     assert any(row.startswith("| bank: transaction transfer | works | ") for row in rows)
     assert database.query(SCHEMAS) == []
 
@@ -113,6 +114,10 @@ def test_a_database_that_holds_anything_is_refused_and_stays(run, database, kind
     assert database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank'") == before != [(0,)]
 
 
+FAILS = "ALTER TABLE bank.history ADD CONSTRAINT none_at_all CHECK (delta IS NULL)"
+WRONG = "UPDATE bank.accounts SET abalance = 5 WHERE aid = 1"
+
+
 def test_a_database_that_others_are_in_is_refused_unless_it_is_shared(run, database, tmp_path, monkeypatch):
     def go_on(_) -> dict[str, str]:
         raise StallmarkError("it goes on")
@@ -129,54 +134,68 @@ def test_a_database_that_others_are_in_is_refused_unless_it_is_shared(run, datab
             )  # fmt: skip
 
 
-def test_a_transaction_that_fails_and_data_that_is_wrong_which_is_the_gravest(run, database, monkeypatch):
-    load = selftest_bench._load
+@pytest.fixture
+def spoil(monkeypatch: pytest.MonkeyPatch, database: EmbeddedEngine) -> Callable[[str], None]:
+    """Have a statement executed between the load and the run."""
 
-    def load_and_spoil(bench: Any) -> str:
-        said = load(bench)
-        database.execute("ALTER TABLE bank.history ADD CONSTRAINT none_at_all CHECK (delta IS NULL)")
-        database.execute("UPDATE bank.accounts SET abalance = 5 WHERE aid = 1")
-        return said
+    def spoil(statement: str) -> None:
+        drive = Runner.run
 
-    monkeypatch.setattr(selftest_bench, "_load", load_and_spoil)
+        def spoil_and_run(runner: Runner) -> Any:
+            build(database, BANK, {"branches": 1}, seed=selftest_database.SEED, workers=1)
+            database.execute(statement)
+            return drive(runner)
+
+        monkeypatch.setattr(Runner, "run", spoil_and_run)
+
+    return spoil
+
+
+def test_a_transaction_that_fails(run, database, spoil):
+    spoil(FAILS)
+    result = run()
+    assert result.exit_code == 3
+    check = state(result, "bank: transaction transfer")
+    assert (check.state, check.exit_code) == ("failed", 3)
+    assert check.said.startswith("0 committed") and "none_at_all" in check.said
+    assert state(result, "bank: 4 users").exit_code == 4, "it never committed"
+    assert state(result, "bank: consistency after the load").state == "off"
+    assert database.query(SCHEMAS) == []
+
+
+def test_data_that_is_wrong_is_the_gravest(run, spoil):
+    spoil(WRONG)
     result = run()
     assert result.exit_code == 1
     check = state(result, "bank: consistency after the load")
     assert check.state == "failed" and "account" in check.said
-    check = state(result, "bank: transaction transfer")
-    assert (check.state, check.exit_code) == ("failed", 3)
-    assert check.said.startswith("0 committed") and "none_at_all" in check.said
-    assert database.query(SCHEMAS) == []
 
 
-def test_a_load_that_fails_ends_it(run, database, monkeypatch):
-    def fail(bench: Any) -> str:
+def test_a_run_that_cannot_be_made_ends_it(run, database, monkeypatch):
+    def fail(runner: Runner) -> Any:
         raise StallmarkError("The disk is too small.")
 
-    monkeypatch.setattr(selftest_bench, "_load", fail)
+    monkeypatch.setattr(Runner, "run", fail)
     result = run()
-    assert [(check.what, check.state) for check in result.checks] == [
-        ("bank: load", "failed"),
-        ("removed what it made", "works"),
-    ]
-    assert result.exit_code == 3 and result.record is None
+    ended = [(check.what, check.said) for check in result.checks if check.state == "failed"]
+    assert ended == [("bank: 4 users", "The disk is too small.")]
+    assert result.exit_code == 3 and result.record is None and result.checks[-1].what == "removed what it made"
 
 
 def test_what_nobody_thought_of_says_where_it_happened(run, monkeypatch):
-    def fail(bench: Any) -> str:
-        return bench.nothing
+    def fail(runner: Any) -> Any:
+        return runner.nothing
 
-    monkeypatch.setattr(selftest_bench, "_consistent", fail)
-    monkeypatch.setattr(selftest_bench, "_drive", lambda bench: "by nobody")
-    check = state(run(), "bank: consistency as loaded")
+    monkeypatch.setattr(Runner, "run", fail)
+    check = state(run(), "bank: 4 users")
     assert check.state == "failed" and check.said.startswith("AttributeError in test_selftest.py:")
 
 
 def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
-    def stop(bench: Any) -> str:
+    def stop(trial: Any, *_: Any) -> str:
         raise StopSignal(signal.SIGINT)
 
-    monkeypatch.setattr(selftest_bench, "_drive", stop)
+    monkeypatch.setattr(Trial, "_run", stop)
     with pytest.raises(StopSignal):
         run()
     assert database.query(SCHEMAS) == []

@@ -83,7 +83,11 @@ def test_an_unknown_zone_is_refused_with_a_known_one(made):
 
 
 def test_every_command_that_shows_times_has_the_option():
-    named = {name for name, command in main.commands.items() if any("--timezone" in one.opts for one in command.params)}
+    named = {
+        name
+        for name, command in main.commands.items()
+        if any("--timezone" in one.opts for one in command.load().params)
+    }
     assert named == {"attach", "characterise", "compare", "probe", "profile", "report", "run", "runs", "size", "status"}
 
 

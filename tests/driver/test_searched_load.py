@@ -15,13 +15,13 @@ from stallmark.driver.due_queries import QueryQueue
 from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.searched_load import (
     BACKLOG_AFTER_S,
+    IOSample,
     Judged,
     SearchedLoad,
     SearchPlan,
     TransactionLimit,
     _ever_more,
 )
-from stallmark.driver.steered_load import IOSample
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest.search import LevelSeen
@@ -61,7 +61,7 @@ class World:
             if self.read_ms is not None:
                 self.reads += 100
                 self.stalls += 100 * self.read_ms * level
-                load.count_io(IOSample(second + 1.0, self.reads, 0, self.stalls))
+                load.count_io(IOSample(second + 1.0, self.reads, self.stalls))
             if judged := load.check(timeline, second + 1.0):
                 timeline = judged.timeline
                 self._take(judged)

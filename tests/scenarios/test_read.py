@@ -259,9 +259,8 @@ REFUSED = [
     ("slo=fast", "slo must be oltp, dss or mail or {read: …, percentile: …, transactions: …}, not 'fast'"),
     ("slo={read: 0s}", "slo.read must be more than 0"),
     ("slo={read: 5ms, percentile: p50}", "slo.percentile must be p95 or p99, not 'p50'"),
-    # a profile that a load is steered to
-    ("profile=0.12", "profile says I/Os per mailbox and second, and bank has no mailboxes"),
-    ("profile={iops: 0}", "profile.iops must be more than 0"),
+    # a key that is no more
+    ("profile=0.12", "profile is no key any more: write arrivals: {kind: poisson, rate: …}, or search: {of: rate"),
     # an array, real or emulated
     (REAL, "array={dram: 25 %}", "25 % is a share, and of what is not known here"),
     (REAL, "array={dram: much}", "'much' is no size"),

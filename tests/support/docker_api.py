@@ -70,11 +70,8 @@ class Engine:
     asked: list[Asked] = field(default_factory=list)
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     pulls: list[dict[str, Any]] = field(default_factory=list)
-    kernel: str = "6.1.0-18-amd64"
     on_start: Callable[[Container], None] = lambda container: None
     before: Callable[[Asked], None] = lambda asked: None
-    hidden: dict[str, int] = field(default_factory=dict)
-    """Containers that are still being made, with the requests to make another of that name until they are there."""
 
     def __enter__(self) -> "Engine":
         self._server = _Server(str(self.socket), _handler(self))
@@ -96,7 +93,7 @@ class Engine:
                 raise Answer(status, {"message": message})
         match asked.method, asked.path.strip("/").split("/"):
             case "GET", ["version"]:
-                return {"ApiVersion": VERSION, "MinAPIVersion": "1.24", "KernelVersion": self.kernel}
+                return {"ApiVersion": VERSION, "MinAPIVersion": "1.24"}
             case "GET", ["images", *name, "json"]:
                 if "/".join(name) not in self.images:
                     raise Answer(404, {"message": f"No such image: {'/'.join(name)}"})
@@ -112,8 +109,6 @@ class Engine:
             case "GET", ["containers", "json"]:
                 [label] = json.loads(asked.query["filters"])["label"]
                 return [{"Id": name} for name, each in self.containers.items() if label in (each.body["Labels"] or {})]
-            case _, ["containers", name, *_] if name in self.hidden:
-                raise Answer(404, {"message": f"No such container: {name}"})
             case method, ["containers", name, *what]:
                 return self._container(method, self._found(self.containers, name, "container"), what, asked)
             case "POST", ["volumes", "create"]:
@@ -129,7 +124,6 @@ class Engine:
 
     def _refuse_name_in_use(self, name: str) -> None:
         if name in self.containers:
-            self.hidden = {other: left - 1 for other, left in self.hidden.items() if other != name or left > 1}
             message = f'Conflict. The container name "/{name}" is already in use by container "1f". You have to remove'
             raise Answer(409, {"message": f"{message} (or rename) that container to be able to reuse that name."})
 

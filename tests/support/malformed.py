@@ -1,5 +1,4 @@
-"""Messages that are none, drawn from a seed: for load machines, executors and the live page, shared with
-benchmarks/malformed_messages.py."""
+"""Messages that are none, drawn from a seed: for load machines, executors and the live page."""
 
 import random
 import socket

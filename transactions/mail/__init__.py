@@ -77,7 +77,6 @@ WORKLOAD = Workload(
             UpdateMessage: "SELECT SUM(mb_updates) FROM mail.mailbox",
             MoveMessage: "SELECT SUM(mb_moves) FROM mail.mailbox",
         },
-        steered_per="mailboxes",
         contention=_contention,
     ),
     background=Background(

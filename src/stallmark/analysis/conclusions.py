@@ -10,9 +10,9 @@ from stallmark.analysis.ceiling.summary import Ceiling
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.analysis.io_per_mailbox import io_per_mailbox
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
+from stallmark.analysis.mail_io import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.points import Point, group, labels, mean_of, points, step_names
 from stallmark.analysis.pool_curve.findings import curve_findings
 from stallmark.analysis.pool_curve.flash import flash_findings
@@ -53,12 +53,12 @@ def _conclusions(
         return
     if ceilings:  # its levels are not compared with each other: that is the search's
         yield from ceiling_findings(ceilings, claims)
+        yield from mailboxes_of_ceilings(ceilings)
         return
     valid = [step for step in steps if not step.validity.invalid and step.result_tps > 0]
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     found = points(valid)
-    yield from io_per_mailbox(found)
     compared = _company(axis, found)
     devices = list(_devices(compared, claims)) if axis in ("buffer_pool", "device") else []
     yield from _incomparable_variants(compared, claims, {name for one in devices for name in one.facts["variants"]})
@@ -77,6 +77,7 @@ def _conclusions(
         yield from _variants(alike, claims, len(alike) == len(points(steps)))
     yield from _streams(compared, claims)
     yield from _disturbed(compared, claims)
+    yield from mailboxes_of_steps(found)
     yield from _limits(valid, steps)
     yield from _bottleneck(found, len(valid) == len(steps))
     if bound := [step for step in valid if step.validity.driver_bound]:

@@ -16,8 +16,8 @@ from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
 from stallmark.analysis.read.io_latency import summarise_io_latency
-from stallmark.analysis.read.io_per_mailbox import apart_iops, summarise_io_per_mailbox
 from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.mail_io import apart_iops, summarise_mail_io
 from stallmark.analysis.read.own_cpu import own_cpu
 from stallmark.analysis.read.process_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
@@ -220,9 +220,9 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
-        io_per_mailbox=None  # of several loads it is said of the one that was steered
-        if manifest.loads
-        else summarise_io_per_mailbox(step.steered, data, apart_iops(load, manifest.workload.transactions, interval)),
+        mail_io=summarise_mail_io(data, apart_iops(load, manifest.workload.transactions, interval))
+        if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
+        else None,
         cause=cause,
         beside=step.beside,
         cells=step.cells,

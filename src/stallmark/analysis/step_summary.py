@@ -10,7 +10,7 @@ from stallmark.analysis.read.blocking import BlockedPair
 from stallmark.analysis.read.concurrent_streams import StreamsSummary
 from stallmark.analysis.read.errors import ErrorSummary
 from stallmark.analysis.read.interval import Cycles
-from stallmark.analysis.read.io_per_mailbox import IoPerMailbox
+from stallmark.analysis.read.mail_io import MailIo
 from stallmark.analysis.read.maintenance import MaintenanceSummary
 from stallmark.analysis.read.server_summary import (
     FileSummary,
@@ -186,7 +186,7 @@ class StepSummary:
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users
-    io_per_mailbox: IoPerMailbox | None = None  # that its rate was steered to
+    mail_io: MailIo | None = None  # of a mail store that runs alone
     beside: tuple[str, ...] = ()  # the other loads that ran
     cells: int | None = None  # copies of every load, where an experiment varies them
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stallmark import format
-from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
+from stallmark.cli.command import Group
+from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, escape, json_option, out, runs_argument, tell
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:

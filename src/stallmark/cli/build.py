@@ -5,7 +5,8 @@ import os
 
 import click
 
-from stallmark.cli.common import Command, err, escape, json_option, out, target_options, tell, workload_options
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, escape, json_option, out, target_options, tell, workload_options
 from stallmark.experiment.progress import Show
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stallmark.cli.command import Command
 from stallmark.cli.common import (
     CONDITION_BROKEN,
     INCOMPLETE,
-    Command,
     as_seconds,
     choice_of,
     err,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from stallmark.cli.command import Command
 from stallmark.cli.common import (
     CONDITION_BROKEN,
-    Command,
     escape,
     item,
     json_option,

@@ -37,23 +37,6 @@ out = Terminal(emoji=False)  # ":x:" in a path is no picture
 err = Terminal(stderr=True, emoji=False)
 
 
-class Command(click.Command):
-    """A command that refuses an option given twice: the second would silently replace the first."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for option in {one for one in given if isinstance(one, click.Option) and given.count(one) > 1}:
-            if not (option.multiple or option.count):
-                raise click.UsageError(f"{option.opts[0]} is given twice: leave one out.", ctx)
-        return super().parse_args(ctx, args)
-
-
-class Group(click.Group):
-    """A group of such commands."""
-
-    command_class = Command
-
-
 def tell(console: Console, markup: str) -> None:
     """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)

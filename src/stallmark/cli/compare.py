@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from stallmark.cli.command import Command
 from stallmark.cli.common import (
     INCONCLUSIVE,
     VERDICT,
-    Command,
     err,
     escape,
     json_option,

@@ -5,7 +5,8 @@ import json
 import click
 
 from stallmark import format
-from stallmark.cli.common import Command, escape, json_option, out, server_option, tell
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, json_option, out, server_option, tell
 from stallmark.errors import StallmarkError
 
 

@@ -12,7 +12,8 @@ import click
 from stallmark import format
 from stallmark.cli.build import build
 from stallmark.cli.check import check
-from stallmark.cli.common import Group, err, escape, json_option, out, server_option, tell
+from stallmark.cli.command import Group
+from stallmark.cli.common import err, escape, json_option, out, server_option, tell
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, escape, out, runs_argument, tell
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, out, runs_argument, tell
 
 
 @click.command(cls=Command)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, escape, item, json_option, out, tell
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, item, json_option, out, tell
 
 
 @click.command(cls=Command, name="list")

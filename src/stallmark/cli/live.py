@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, err, escape, experiment_options, tell, web_option
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, escape, experiment_options, tell, web_option
 from stallmark.errors import StallmarkError
 from stallmark.stopping import StopSignal
 

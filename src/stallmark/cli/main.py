@@ -4,52 +4,61 @@ from typing import Any
 
 import click
 
-from stallmark.cli.array import array
-from stallmark.cli.attach import attach
-from stallmark.cli.build import build
-from stallmark.cli.characterise import characterise
-from stallmark.cli.check import check
-from stallmark.cli.common import Group
-from stallmark.cli.compare import compare
-from stallmark.cli.copies import copies
-from stallmark.cli.db import db
-from stallmark.cli.doctor import doctor
+from stallmark.cli.command import LazyGroup, Unloaded
 from stallmark.cli.ending import one_sentence
-from stallmark.cli.export import export
-from stallmark.cli.leftovers import sweep
-from stallmark.cli.list_scenarios import list_scenarios
-from stallmark.cli.live import live
-from stallmark.cli.new import new
-from stallmark.cli.plan import plan
-from stallmark.cli.probe import probe
-from stallmark.cli.profile import profile
-from stallmark.cli.report import report
-from stallmark.cli.run import run
-from stallmark.cli.runs import runs
-from stallmark.cli.schema import schema
-from stallmark.cli.selftest.command import selftest
-from stallmark.cli.server.commands import server
-from stallmark.cli.size import size
-from stallmark.cli.status import status
-from stallmark.cli.whatif import whatif
-from stallmark.cli.worker import worker
 from stallmark.stopping import listen
 
+# By command, the first sentence of its help: that of its docstring, which is not read for the help of all commands.
 GROUPS = {
-    "Start": (doctor, list_scenarios, new, schema, db, build, check),
-    "Measure": (run, characterise, status, live, probe, profile, attach),
-    "Judge": (report, compare, size, plan, whatif, runs, export),
-    "Servers, arrays and load machines": (server, selftest, copies, array, worker),
+    "Start": {
+        "doctor": "Say what works on this machine (and server), and what is missing.",
+        "list": "List the scenarios: what each answers, needs and takes.",
+        "new": "Write a scenario to FILE, to be changed: a copy of one of `stallmark list`.",
+        "schema": "Print the JSON schema of scenario files, or with --record the format of run records.",
+        "db": "Databases that Stallmark has built: build, check, list, remove.",
+        "build": "Build a database, or complete one whose build was interrupted.",
+        "check": "Check that a database is whole and consistent.",
+    },
+    "Measure": {
+        "run": "Run a SCENARIO: one of `stallmark list`, or a YAML file of yours.",
+        "characterise": "Tell how a load reads: over the size of memory, over the data, by table and by transaction.",
+        "status": "Say how far an experiment is: from its records, also on another machine that sees their folder.",
+        "live": "Show an experiment in a browser, from its records: also one that was started without --web.",
+        "probe": "Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).",
+        "profile": "Record what a server in production does, every 15 seconds, and change nothing.",
+        "attach": "Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.",
+    },
+    "Judge": {
+        "report": "Make the report of run records, a server's profile or a sizing, from what was recorded alone.",
+        "compare": "Compare variants over their runs: better, worse, no difference shown, or why that cannot be said.",
+        "size": "Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first.",
+        "plan": "Say how many runs show a wanted difference, from how much the RUNs scatter.",
+        "whatif": "Predict throughput if reads took another time, from runs already made.",
+        "runs": "List the experiments that were run; with a SCENARIO, its throughput over time.",
+        "export": "Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.",
+    },
+    "Servers, arrays and load machines": {
+        "server": "A SQL Server of your own in a container: up, list, down.",
+        "selftest": "Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor "
+        "--deep`.",
+        "copies": "List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a "
+        "database.",
+        "array": "An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root).",
+        "worker": "Drive a share of the load of runs started elsewhere (`stallmark run --expect-workers N`).",
+    },
 }
 
+# A command stands in the module of its name; these do not.
+MODULES = {"list": "list_scenarios", "selftest": "selftest.command", "server": "server.commands"}
 
-class _Commands(Group):
+
+class _Commands(LazyGroup):
     """A group whose commands end user errors with one sentence and an exit code."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, commands in GROUPS.items():
+        for title, lines in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(str(one.name), one.get_short_help_str(150)) for one in commands])
+                formatter.write_dl(list(lines.items()))
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         with one_sentence():  # --help and --version write here
@@ -72,12 +81,15 @@ def main(context: click.Context) -> None:
     a comparison is as --fail-if says or could not be made, 6 its runs cannot tell whether it is as --fail-if says,
     70 a bug in Stallmark, 130 stopped by Ctrl-C, 129 or 143 by another signal, 141 nobody read the output on.
     """
+    from stallmark.cli.leftovers import sweep
+
     if context.invoked_subcommand != "doctor":  # which lists what is left
         sweep()
 
 
-for command in (command for commands in GROUPS.values() for command in commands):
-    main.add_command(command)
+for lines in GROUPS.values():
+    for command, help_line in lines.items():
+        main.add_command(Unloaded(command, f"stallmark.cli.{MODULES.get(command, command)}", help_line))
 
 
 if __name__ == "__main__":

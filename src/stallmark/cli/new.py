@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, escape, out, tell
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, out, tell
 from stallmark.errors import StallmarkError
 
 OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from stallmark.cli.common import Command, as_bytes, err, json_option, timezone_option
+from stallmark.cli.command import Command
+from stallmark.cli.common import as_bytes, err, json_option, timezone_option
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show

@@ -12,7 +12,8 @@ from rich.cells import set_cell_size
 from rich.live import Live
 from rich.text import Text
 
-from stallmark.cli.common import Command, as_seconds, err, json_option, server_option, tell, timezone_option
+from stallmark.cli.command import Command
+from stallmark.cli.common import as_seconds, err, json_option, server_option, tell, timezone_option
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import (
-    VERDICT,
-    Command,
-    err,
-    escape,
-    json_option,
-    out,
-    page_file,
-    runs_argument,
-    tell,
-    timezone_option,
-)
+from stallmark.cli.command import Command
+from stallmark.cli.common import VERDICT, err, escape, json_option, out, page_file, runs_argument, tell, timezone_option
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 

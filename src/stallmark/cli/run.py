@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stallmark.cli.command import Command
 from stallmark.cli.common import (
     CONDITION_BROKEN,
     INCOMPLETE,
     VERDICT,
-    Command,
     err,
     escape,
     json_option,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark import format
-from stallmark.cli.common import Command, err, escape, item, json_option, out, tell, timezone_option
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, escape, item, json_option, out, tell, timezone_option
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from stallmark.cli.common import Command
+from stallmark.cli.command import Command
 
 
 @click.command(cls=Command)

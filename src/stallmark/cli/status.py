@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark import format
-from stallmark.cli.common import Command, escape, experiment_options, json_option, out, tell, timezone_option
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, experiment_options, json_option, out, tell, timezone_option
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status

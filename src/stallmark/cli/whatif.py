@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from stallmark.cli.common import Command, escape, json_option, out, runs_argument
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, json_option, out, runs_argument
 from stallmark.errors import StallmarkError
 
 

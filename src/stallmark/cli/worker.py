@@ -2,7 +2,8 @@
 
 import click
 
-from stallmark.cli.common import Command, err, server_option
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, server_option
 from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.experiment.progress import Show
 

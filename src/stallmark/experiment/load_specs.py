@@ -6,13 +6,10 @@ import msgspec
 
 from stallmark.analysis.read.latency import PERCENTILES
 from stallmark.analysis.thresholds import Rule
-from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
-from stallmark.driver.steered_load import SteeringPlan
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
-from stallmark.scenarios.io_per_mailbox import mailboxes, written_out
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
 from stallmark.scenarios.service_level import described, transactions_of
@@ -57,20 +54,6 @@ def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
         return list(specs)
     names = {workload: one.database_name() for workload, one in engine.by_workload.items()}
     return [msgspec.structs.replace(one, database=names[one.workload]) for one in specs]
-
-
-def steering_plan(scenario: TimedScenario, variant: Variant) -> SteeringPlan | None:
-    """Return the plan of the load that is steered to I/Os per mailbox; None where none is. Reads are held against its
-    service level, the scenario's, or else that of mail."""
-    for name, load in scenario.loads_of(variant).items():
-        if isinstance(load, UsersLoad) and load.profile:
-            slo, steps = load.slo or scenario.slo, scenario.steps_of(variant)
-            limit_ms = (described(slo).read_ms if slo else None) or READY_MADE["mail"].read_ms
-            running = [[one for one, count in step.counts.items() if count] for step in steps]
-            alone = frozenset(at for at, loads in enumerate(running) if loads == [name])
-            number = mailboxes(load.workload, load.choice().scale)
-            return SteeringPlan(name, alone, written_out(load.profile).iops, number, limit_ms)
-    return None
 
 
 def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:

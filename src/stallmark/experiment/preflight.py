@@ -15,7 +15,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks, raw_loads
-from stallmark.experiment.load_specs import most_sessions, search_plan, steering_plan
+from stallmark.experiment.load_specs import most_sessions, search_plan
 from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
@@ -318,8 +318,6 @@ def _io_needed(scenario: TimedScenario) -> str | None:
     plans = [search_plan(scenario, variant) for variant in scenario.variants]
     if any(plan and plan.read_ms is not None for plan in plans):
         return "the time of reads (slo)"
-    if any(steering_plan(scenario, variant) for variant in scenario.variants):
-        return "the I/Os per mailbox (profile)"
     return None
 
 

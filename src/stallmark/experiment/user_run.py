@@ -8,12 +8,12 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
-from stallmark.experiment.load_specs import load_specs, placed, search_plan, steering_plan
+from stallmark.experiment.io_sink import io_sink
+from stallmark.experiment.load_specs import load_specs, placed, search_plan
 from stallmark.experiment.loads_beside import LoadsBeside
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
-from stallmark.experiment.steered_sink import steered_sink
 from stallmark.experiment.work import Work, of_load, on_machines
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
@@ -58,11 +58,9 @@ class Run(AnyRun):
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
         loads = placed(load_specs(self._scenario, self._variant, self._place.repeat), self._engine)
-        plan = steering_plan(self._scenario, self._variant)
         search = search_plan(self._scenario, self._variant)
-        drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, plan, search)
-        taker = drive.steered or drive.searched
-        sink = steered_sink(writer.append, taker) if taker else writer.append
+        drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, search)
+        sink = io_sink(writer.append, drive.searched) if drive.searched else writer.append
         sampler = Sampler(self._collectors, sink, drive.clock)
         beside = LoadsBeside(self._scenario, self._variant, self._engine, writer, drive.clock)
 

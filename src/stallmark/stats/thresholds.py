@@ -248,9 +248,8 @@ CORRELATION_PAIRS = 10
 SAME = 0.05
 """Throughputs closer than this are called alike; single runs on one machine differ by 2-5 % on their own."""
 
-IO_PER_MAILBOX_NEAR = 0.2
-"""I/Os per mailbox this near to those wanted are called the same, and are said as they were measured. Steering settles
-within some percent; but one operation in a hundred reads a megabyte, so that those of a minute scatter by 10 %."""
+MAILBOX_IOPS = 0.12
+"""I/Os of data files per mailbox and second, by which I/Os are shown as mailboxes: the profile of Jetstress 2010."""
 
 LOADS_READ = 0.02
 """Share of the server's reads by which the sum of the loads' may differ and still account for them."""

@@ -39,21 +39,16 @@ def assert_it_opens() -> None:
 
 
 @pytest.mark.parametrize("request_", [MAKES_VOLUME, MAKES, STARTS])
-def test_a_start_that_was_killed_is_taken_over_by_the_next(engine, sql_server, request_):
+def test_after_a_start_that_was_killed_down_and_up_go_on(engine, sql_server, request_):
     killed_at(engine, request_, sql_server.port)
+    if engine.containers:
+        assert "`stallmark server down stallmark` removes it" in said(up("--port", sql_server.port))
+    said(stallmark("server", "down"), 0)
     said(up("--port", sql_server.port), 0)
     assert_it_opens()
     assert engine.containers["stallmark"].status == "running"
     said(stallmark("server", "down", "--remove-data"), 0)
     assert engine.containers == {} and engine.volumes == {}
-
-
-def test_a_container_that_the_engine_still_makes_for_a_killed_start_is_waited_for(engine, sql_server):
-    killed_at(engine, MAKES, sql_server.port)
-    engine.hidden["stallmark"] = 2
-    said(up("--port", sql_server.port), 0)
-    assert_it_opens()
-    assert len(engine.requests(MAKES)) == 4, "the killed one's, two that were refused, and the last"
 
 
 def test_a_server_that_is_up_is_never_taken_over(engine, sql_server):
@@ -90,16 +85,14 @@ def test_two_never_work_on_one_server(engine, sql_server):
 
 def test_the_container_of_one_that_was_faster_stays(engine, sql_server):
     """One with another STALLMARK_HOME, which no lock keeps apart."""
-    theirs = {"stallmark.server": "stallmark", "stallmark.start": "theirs"}
 
     def be_faster(asked: Asked) -> None:
         if str(asked) == MAKES and not engine.containers:
-            engine.containers["stallmark"] = Container("stallmark", {"Labels": theirs}, "running")
-            engine.hidden["stallmark"] = 2
+            engine.containers["stallmark"] = Container("stallmark", {"Labels": {"theirs": "1"}}, "running")
 
     engine.before = be_faster
-    assert "There is a server 'stallmark' already (running)" in said(up("--port", sql_server.port))
-    assert engine.containers["stallmark"].body["Labels"] == theirs
+    assert "SQL Server 2022 could not be started: Conflict" in said(up("--port", sql_server.port))
+    assert engine.containers["stallmark"].body["Labels"] == {"theirs": "1"}
     assert not server_order.CredentialFiles("stallmark").exist
 
 

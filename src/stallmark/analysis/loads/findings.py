@@ -11,13 +11,13 @@ from stallmark.analysis.compare.metrics import metric
 from stallmark.analysis.compare.summary import Claim, PairKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
-from stallmark.analysis.io_per_mailbox import IoPerMailboxKind
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.loads.cells import CellsStep
 from stallmark.analysis.loads.claims import LoadClaims
 from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.points import LoadPoint, WholePoint
 from stallmark.analysis.loads.together import Penalty
+from stallmark.analysis.mail_io import MailIoKind
 from stallmark.analysis.points import group
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
@@ -53,7 +53,7 @@ def conclusions(
     yield from _incomparable_variants(views)
     if not cost and not cells and not all(one.first.alone for one in points):
         yield from _at_once(points)
-    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, IoPerMailboxKind))
+    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, MailIoKind))
     yield from _levels(points)
     yield from _host(cells)
     yield from _reads(steps)

@@ -20,10 +20,6 @@ class SelftestResult:
     exit_code: int = 0
 
 
-class Off(Exception):
-    """Cannot be had here; the message says why."""
-
-
 class Wrong(Exception):
     """Something is not as it must be; carries its exit code."""
 
@@ -35,8 +31,6 @@ class Wrong(Exception):
 def attempt(what: str, check: Callable[[], str]) -> SelftestResult:
     try:
         return SelftestResult(what, "works", check())
-    except Off as off:
-        return SelftestResult(what, "off", sentence(off))
     except Wrong as wrong:
         return SelftestResult(what, "failed", sentence(wrong), wrong.exit_code)
     except (StallmarkError, CallFailed, OSError) as error:

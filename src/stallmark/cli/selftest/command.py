@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import Command, err, json_option, target_options
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, json_option, target_options
 from stallmark.escape import markdown
 
 if TYPE_CHECKING:

@@ -1,17 +1,22 @@
-"""Check the record of a selftest's run: each transaction, and each collector."""
+"""What the records of a selftest's runs tell: of each transaction and collector, and of the data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.blocking import read_deadlocks
 from stallmark.analysis.read.run_notes import RunKind, run_notes
-from stallmark.cli.common import FAILED
+from stallmark.analysis.validity.kinds import GateKind
+from stallmark.cli.common import CONDITION_BROKEN, FAILED
 from stallmark.cli.selftest.check import SelftestResult
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
+from stallmark.report.text.gates import figure
+
+CONSISTENCY = "consistency after the load"
 
 
 def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
@@ -81,3 +86,29 @@ def deadlocks(record: Record) -> Iterator[SelftestResult]:
     for one in read_deadlocks(record):
         said = f"{one.victim} ({one.isolation}) lost to {one.others} over {one.resources}; graph {one.graph}"
         yield SelftestResult(f"deadlocks ({one.times:,})", "works", said)
+
+
+def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
+    """Yield whether the data were consistent after every run."""
+    seen = [condition for record in records for condition in record.manifest.conditions]
+    if refused := {f"{one.name} ({one.refused})" for one in seen if one.refused}:
+        yield SelftestResult(CONSISTENCY, "failed", f"the server refused: {'; '.join(sorted(refused))}", FAILED)
+    elif broken := {
+        f"{one.name}: {one.offending:,} {one.counted} ({one.detail})" for one in seen if one.holds is False
+    }:
+        yield SelftestResult(CONSISTENCY, "failed", "; ".join(sorted(broken)), CONDITION_BROKEN)
+    elif holding := {one.name for one in seen if one.holds}:
+        yield SelftestResult(CONSISTENCY, "works", f"all {len(holding)} conditions hold")
+    else:
+        yield SelftestResult(CONSISTENCY, "off", "the runs ended before it was checked")
+
+
+def counted(summary: ExperimentSummary) -> Iterator[SelftestResult]:
+    """Yield whether the database counted as many commits as users saw, in each run that knows."""
+    for run in summary.runs:
+        for gate in (one for step in run.steps for one in step.validity.gates if one.kind is GateKind.COMPLETED):
+            what = f"counted as committed, run {run.manifest.sequence}"
+            if gate.failure:
+                yield SelftestResult(what, "failed", sentence(gate.failure), CONDITION_BROKEN)
+            else:
+                yield SelftestResult(what, "off" if gate.passed is None else "works", figure(gate))

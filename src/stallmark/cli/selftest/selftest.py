@@ -9,7 +9,6 @@ from typing import Literal
 import stallmark
 from stallmark import format
 from stallmark.cli.common import FAILED
-from stallmark.cli.selftest.bench import Bench, checks_of
 from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.cli.selftest.database import (
     BROKERAGE,
@@ -18,6 +17,7 @@ from stallmark.cli.selftest.database import (
     refuse_what_is_not_ours,
     remove,
 )
+from stallmark.cli.selftest.trial import Trial
 from stallmark.engines.base import Engine
 from stallmark.engines.examined import Availability
 from stallmark.experiment.progress import Show
@@ -60,16 +60,16 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
         [(login,)] = engine.query(_LOGIN[engine.dialect])
         redact = _redactor(engine, login)
         shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)
-        benches = [
-            Bench(engine, choice, runs, show, each, may_cap_memory)
+        trials = [
+            Trial(engine, choice, each, choice is CHOICES[0], may_cap_memory)
             for choice, each in zip(CHOICES, [*shorter, seconds], strict=True)
         ]
         try:
             facts = _facts(engine)
             found = _examined(engine) + [
-                replace(check, what=f"{bench.choice.name}: {check.what}")
-                for bench in benches
-                for check in checks_of(bench)
+                replace(check, what=f"{trial.choice.name}: {check.what}")
+                for trial in trials
+                for check in trial.checks(runs, show)
             ]
         except BaseException:
             if not keep:
@@ -80,7 +80,7 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
             with later():
                 found.append(remove(engine, target))
     checked = [replace(check, said=redact(check.said)) for check in found]
-    records = [bench.record.folder for bench in benches if bench.record]
+    records = [record.folder for trial in trials for record in trial.records]
     return Selftest(facts, checked, records[-1] if records else None)
 
 

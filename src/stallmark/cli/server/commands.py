@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from stallmark import format
-from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
+from stallmark.cli.command import Group
+from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
 from stallmark.experiment.progress import Show
 
 

@@ -25,7 +25,6 @@ EDITIONS = {
 """By version: the free edition for tests with all that Enterprise has, as MSSQL_PID wants it."""
 
 LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"  # the first holds the server's name
-START_LABEL = "stallmark.start"  # which `server up` has made the container
 DATABASE = "stallmark"
 USER_ID = 10001  # as whom SQL Server runs in its container
 INSIDE, INSIDE_LOG = "/var/opt/mssql", "/var/opt/mssql-log"
@@ -96,14 +95,14 @@ class ServerOrder:
             places[str(self.log.resolve())] = {"bind": INSIDE_LOG, "mode": "rw,Z"}
         return places
 
-    def options(self, first_password: str, start: str) -> dict[str, Any]:
-        """Return options for `containers.create`; `start` tells this container from one that another `up` makes."""
+    def options(self, first_password: str) -> dict[str, Any]:
+        """Return options for `containers.create`."""
         return {
             "image": self.image,
             "name": self.name,
             "platform": container.PLATFORM,
             "environment": self.environment(first_password),
-            "labels": {LABEL: self.name, VERSION_LABEL: self.version, START_LABEL: start},
+            "labels": {LABEL: self.name, VERSION_LABEL: self.version},
             "ports": {"1433/tcp": ("127.0.0.1", self.port)},
             "volumes": self.places(),
             "mem_limit": self.memory_bytes,
@@ -125,7 +124,6 @@ class CredentialFiles:
         self.url_file = self.folder / "server.url"
         self._first_password_file = self.folder / "first-password"
         self._folders_file = self.folder / "folders.json"
-        self._start_file = self.folder / "start"
 
     @property
     def exist(self) -> bool:
@@ -149,22 +147,13 @@ class CredentialFiles:
         """Return the named folders of the server's files: "data" and "log"."""
         return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
 
-    def unfinished_start(self) -> str | None:
-        """Return the start that has not ended well: it was killed, or could not take its container away."""
-        return _read(self._start_file)
-
-    def write(self, order: ServerOrder, password: str, first_password: str, start: str) -> None:
+    def write(self, order: ServerOrder, password: str, first_password: str) -> None:
         """Write all before anything is made, so that whatever a kill leaves can be gone on with."""
         _write_private(self.password_file, password + "\n")
         _write_private(self._first_password_file, first_password + "\n")
         _write_private(self.url_file, url(order.port, DATABASE, password) + "\n")
         folders = {name: str(each.resolve()) for name, each in (("data", order.data), ("log", order.log)) if each}
         _write_private(self._folders_file, json.dumps(folders))
-        _write_private(self._start_file, start + "\n")
-
-    def finished(self) -> None:
-        """Note that the start has ended well."""
-        self._start_file.unlink(missing_ok=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,28 +4,23 @@ Everything that is made carries our label, and nothing without it is ever stoppe
 """
 
 import os
-import re
-import secrets
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stallmark import format
 from stallmark.cli.server import container
-from stallmark.cli.server.container import asked
-from stallmark.cli.server.ending import last_line, why_ended
+from stallmark.cli.server.container import REMEDY, asked
 from stallmark.cli.server.order import (
     DATABASE,
     INSIDE,
     INSIDE_LOG,
     LABEL,
     MADE,
-    START_LABEL,
     USER_ID,
     VERSION_LABEL,
     CredentialFiles,
@@ -37,14 +32,14 @@ from stallmark.engines import sql_file
 from stallmark.engines.base import ServerIdentity
 from stallmark.engines.mssql import sql
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.progress import Show
 from stallmark.stopping import later
 
 LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
 READY_WITHIN_S = 300
-_NAME_IN_USE = "is already in use by container"  # as the engine says it
 STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
+LAST_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -58,43 +53,42 @@ class ReadyServer:
 
 
 def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: float = READY_WITHIN_S) -> ReadyServer:
-    """Start a server and wait until it takes a login. Whatever fails or is stopped, no container is left behind."""
+    """Start a server and wait until it takes a login. If that fails or is stopped, no container is left behind."""
     if not accept_eula:
         raise StallmarkError(
             f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
         )
     credentials = CredentialFiles(order.name)
+    what = f"SQL Server {order.version} could not be started"
     with credentials.held():
         known, first_known = credentials.password(), credentials.first_password()
         password, first_password = known or new_password(), first_known or new_password()
         server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
         at_first = MssqlEngine(url(order.port, "master", first_password))
-        with closing(container.engine()) as client:
-            _refuse_name_in_use(client, credentials)
+        with closing(container.engine()) as client, asked(what):
+            _refuse_name_in_use(client, order.name)
             for folder in order.folders:
                 _prepare_folder(folder, credentials)
-            start = credentials.unfinished_start() or secrets.token_hex(8)
-            options = order.options(first_password, start)
-            if not container.is_here(client, order.image):
-                _download(client, order.image, show)
+            options = order.options(first_password)
+            _download(client, order.image, show)
             running, new_volume = None, False
             try:
-                credentials.write(order, password, first_password, start)
-                new_volume = order.data is None and not _has_volume(client, order, is_known=known is not None)
-                if new_volume:
-                    _make_volume(client, order)
-                running = _create(client, options, credentials)
-                _start(running, order)
+                credentials.write(order, password, first_password)
+                with later():  # what nobody waits for the engine makes all the same
+                    new_volume = order.data is None and _make_volume(client, order, is_known=known is not None)
+                with later():
+                    running = client.containers.create(**options)
+                running.start()
                 with show.bar(f"Starting SQL Server {order.version}", None):
                     _wait(running, server, at_first, show, ready_within_s)
                 server.execute(sql_file.read(__package__, "create_database").format(name=DATABASE))
                 identity = server.identity()
-                credentials.finished()
             except BaseException:
-                with later(), suppress(StallmarkError):
-                    _remove_container(client, order.name, START_LABEL, start)
+                with later(), suppress(StallmarkError), asked(what):
+                    if running:
+                        running.remove(force=True)
                     if new_volume:
-                        _remove_volume(client, order.volume)
+                        client.volumes.get(order.volume).remove()
                     if not known and (new_volume or not running):  # otherwise files may be left, with these passwords
                         credentials.remove()
                 raise
@@ -104,7 +98,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
 def down(name: str, *, remove_data: bool) -> list[str]:
     """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
     credentials = CredentialFiles(name)
-    with closing(container.engine()) as client, credentials.held():
+    with closing(container.engine()) as client, credentials.held(), asked(f"{name} could not be stopped"):
         return _down(client, credentials, remove_data)
 
 
@@ -117,13 +111,13 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
     if found is not None:
         _refuse_foreign(found, name)
         folders |= _folders(found)
-        with asked(f"{name} could not be stopped"):
-            found.stop(timeout=STOPS_WITHIN_S)
-        _remove_container(client, name, LABEL, name)
+        found.stop(timeout=STOPS_WITHIN_S)
+        found.remove(force=True)
         said.append(f"{name} is stopped, its container removed.")
     if not remove_data:
         return [*said, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
-    _remove_volume(client, f"{name}-data")
+    if (volume := _volume(client, f"{name}-data")) and _is_ours(volume, name):
+        volume.remove()
     for kind, folder in folders.items():
         _remove_files(Path(folder), MADE[kind])
     credentials.remove()
@@ -132,10 +126,8 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
 
 def servers() -> list[dict[str, Any]]:
     """Return our servers on this machine: name, version, state, port, memory_bytes, data."""
-    with closing(container.engine()) as client:
-        with asked("The containers could not be listed"):
-            found = client.containers.list(all=True, filters={"label": LABEL})
-        return [_described(each) for each in found]
+    with closing(container.engine()) as client, asked("The containers could not be listed"):
+        return [_described(each) for each in client.containers.list(all=True, filters={"label": LABEL})]
 
 
 def _described(found: Any) -> dict[str, Any]:
@@ -182,20 +174,26 @@ def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
 
 
 def _find(client: Any, name: str) -> Any:
+    """Return a container, or None if there is none."""
     import docker
 
-    with asked(f"{name} could not be looked for"):
-        try:
-            return client.containers.get(name)
-        except docker.errors.NotFound:
-            return None
+    with suppress(docker.errors.NotFound):
+        return client.containers.get(name)
 
 
-def _refuse_name_in_use(client: Any, credentials: CredentialFiles) -> None:
-    """Refuse a name that a container has already; what a killed start has left of it is removed."""
-    name, unfinished = credentials.name, credentials.unfinished_start()
-    if unfinished:
-        _remove_container(client, name, START_LABEL, unfinished)
+def _volume(client: Any, name: str) -> Any:
+    """Return a volume, or None if there is none."""
+    import docker
+
+    with suppress(docker.errors.NotFound):
+        return client.volumes.get(name)
+
+
+def _is_ours(volume: Any, name: str) -> bool:
+    return (volume.attrs.get("Labels") or {}).get(LABEL) == name
+
+
+def _refuse_name_in_use(client: Any, name: str) -> None:
     if (found := _find(client, name)) is None:
         return
     _refuse_foreign(found, name)
@@ -211,24 +209,25 @@ def _refuse_foreign(found: Any, name: str) -> None:
 
 
 def _download(client: Any, image: str, show: Show) -> None:
-    def progress(here: int, total: int) -> None:
-        show.advance(here, f"{format.size(here)} of {format.size(total)}", total or None)
-
-    with show.bar(f"Downloading {image}", None):
-        container.pull(client, image, progress)
-
-
-def _has_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
-    """Tell whether there is a volume for a server without a folder. Refuse one that is not ours, or holds a server
-    whose password is not known: `is_known` says so."""
     import docker
 
-    with asked(f"The volume {order.volume} could not be looked at"):
-        try:
-            found = client.volumes.get(order.volume)
-        except docker.errors.NotFound:
-            return False
-    if (found.attrs.get("Labels") or {}).get(LABEL) != order.name:
+    try:
+        client.images.get(image)
+    except docker.errors.NotFound:
+        show.say(f"Downloading {image}: this takes minutes.")
+        repository, _, tag = image.rpartition(":")
+        for line in client.api.pull(repository, tag, stream=True, decode=True, platform=container.PLATFORM):
+            if "error" in line:
+                raise StallmarkError(f"{image} cannot be downloaded: {as_reason(line['error'])}. {REMEDY}") from None
+
+
+def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
+    """Make the volume of a server without a folder, and return whether it is new. Refuse one that is not ours, or holds
+    a server whose password is not known: `is_known` tells."""
+    if (volume := _volume(client, order.volume)) is None:
+        client.volumes.create(order.volume, labels={LABEL: order.name})
+        return True
+    if not _is_ours(volume, order.name):
         raise StallmarkError(
             f"The volume {order.volume!r} is not Stallmark's, and stays as it is: choose another --name."
         )
@@ -237,37 +236,7 @@ def _has_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
             f"The volume {order.volume!r} holds a server whose password is not known here: choose another --name, or "
             f"`docker volume rm {order.volume}` if its data may go."
         )
-    return True
-
-
-def _make_volume(client: Any, order: ServerOrder) -> None:
-    with later(), asked(f"The volume {order.volume} could not be made"):  # see `_create`
-        client.volumes.create(order.volume, labels={LABEL: order.name})
-
-
-def _create(client: Any, options: Mapping[str, Any], credentials: CredentialFiles) -> Any:
-    """Make the container. While the engine is still at work on the one of a killed start, wait for that, and remove
-    it."""
-    what, began = f"SQL Server {options['labels'][VERSION_LABEL]} could not be started", time.monotonic()
-    while True:
-        try:
-            with later(), asked(what):  # what nobody waits for the engine makes all the same, and nobody removes it
-                return client.containers.create(**options)
-        except StallmarkError as error:
-            if _NAME_IN_USE not in str(error) or time.monotonic() - began > container.ANSWER_WITHIN_S:
-                raise
-        _refuse_name_in_use(client, credentials)
-        time.sleep(0.5)
-
-
-def _start(made: Any, order: ServerOrder) -> None:
-    try:
-        with asked(f"SQL Server {order.version} could not be started"):
-            made.start()
-    except StallmarkError as error:
-        if re.search("port is already allocated|address already in use", str(error)):
-            raise StallmarkError(f"Port {order.port} of 127.0.0.1 is in use: choose another with --port.") from None
-        raise
+    return False
 
 
 def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
@@ -277,12 +246,9 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
     """
     began = time.monotonic()
     while True:
-        with asked("The new server could not be watched"):
-            running.reload()
-            if running.status not in ("created", "running", "restarting"):
-                raise StallmarkError(
-                    f"SQL Server ended while it started: {why_ended(running, running.labels[VERSION_LABEL])}"
-                )
+        running.reload()
+        if running.status not in ("created", "running", "restarting"):
+            raise StallmarkError(f"SQL Server ended while it started{_last_lines(running)}")
         try:
             server.connect().close()
             return
@@ -297,28 +263,19 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
             pass  # it is not up yet, or has the other password
         if time.monotonic() - began > ready_within_s:
             raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
-        show.advance(time.monotonic() - began, last_line(running))
+        show.advance(time.monotonic() - began, "waiting for a login")
         time.sleep(1)
 
 
-def _remove_container(client: Any, name: str, label: str, value: str) -> None:
-    """Remove the container if it exists and has this label."""
-    if (found := _find(client, name)) is not None and found.labels.get(label) == value:
-        with asked(f"The container {name} could not be removed"):
-            found.remove(force=True)
-
-
-def _remove_volume(client: Any, name: str) -> None:
-    """Remove the volume if it exists and is ours."""
-    import docker
-
-    with asked(f"The volume {name} could not be removed"):
-        try:
-            volume = client.volumes.get(name)
-        except docker.errors.NotFound:
-            return
-        if LABEL in (volume.attrs.get("Labels") or {}):
-            volume.remove()
+def _last_lines(running: Any) -> str:
+    """Return the reason that is known and the last lines of its output, as the end of a sentence, with the remedy."""
+    killed = " (it needed more memory than its container has)" if running.attrs["State"].get("OOMKilled") else ""
+    lines = [line.rstrip() for line in running.logs(tail=200).decode(errors="replace").splitlines() if line.strip()]
+    said = "\n".join(lines[-LAST_LINES:]) or "nothing"
+    return (
+        f"{killed}. Its last lines are below; docs/sql-server.md has the usual reasons, and what to change: --memory, "
+        f"--version or the folders.\n{said}"
+    )
 
 
 def _remove_files(folder: Path, patterns: Sequence[str]) -> None:

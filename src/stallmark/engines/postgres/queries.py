@@ -2,9 +2,9 @@
 
 It is the only way to know the reads, the spill and the workers of one query over all its parallel workers without an
 extension: a session's own counters (pg_stat_get_backend_io) lack its workers', and pg_stat_statements and auto_explain
-need a library that the server may not have. What it costs is measured by benchmarks/query_cost.py. No single node is
-timed (TIMING OFF), because that would cost most. From PostgreSQL 17 on every value of the answer is converted to text
-(SERIALIZE) as for a client; it is just not sent.
+need a library that the server may not have. What it costs was measured by benchmarks/query_cost.py (e53481b5). No
+single node is timed (TIMING OFF), because that would cost most. From PostgreSQL 17 on every value of the answer is
+converted to text (SERIALIZE) as for a client; it is just not sent.
 """
 
 import hashlib

@@ -20,14 +20,8 @@ class Waited(ManifestPart):
 
 
 class Steered(ManifestPart):
-    """The steering of a step's rate of operations, while it warmed up, to `wanted` reads and writes of data files for
-    each mailbox and second.
-
-    `outcome`: they were reached; reads took longer than the limit at any higher rate; operations that were asked
-    for were not done (unserved); the server did more by itself (alone); or the warm-up ended before one of them was
-    certain (time). `rate` is what the step was measured at. `iops` (of all mailboxes) and `read_ms` are what was seen
-    near it, and I/Os of an operation were known `within` this share (95 %).
-    """
+    """The steering of a mail store's rate, while a step warmed up, to `wanted` I/Os for each mailbox and second. Only
+    older records have it: the step was measured at its `rate`."""
 
     wanted: float
     mailboxes: int

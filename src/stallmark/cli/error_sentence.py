@@ -1,0 +1,47 @@
+"""The sentence and the exit code of a command that an error ended."""
+
+import traceback
+
+import click
+
+from stallmark.cli import crash_log
+from stallmark.cli.common import CUT_OFF, FAILED, UNEXPECTED, err, escape, tell
+from stallmark.errors import CallFailed, StallmarkError, in_words
+from stallmark.redact import without_secrets
+from stallmark.stopping import StopSignal
+
+
+def show(sentence: str) -> None:
+    if sentence:
+        tell(err, sentence)
+
+
+def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
+    """Return the sentence, "" if the reader of the output has gone (`unread`) and that was the error."""
+    match error:
+        case StopSignal():
+            left = " ".join(getattr(error, "__notes__", ()))
+            kept = f" is kept. {left}" if left else " is kept; servers and settings are as before."
+            sentence = f"{error}. What was done{kept}"
+            return escape(sentence[0].upper() + sentence[1:]), error.exit_code
+        case click.Abort():
+            return _error("Nobody answered, so nothing was done."), FAILED
+        case BrokenPipeError():  # of a process of ours, unless a reader has gone
+            if unread:
+                return "", CUT_OFF
+        case MemoryError():
+            return _error("The memory of this machine was not enough for it."), FAILED
+        case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights
+            return _error(in_words(error)), FAILED
+        case click.ClickException():
+            return _error(error.format_message()), FAILED
+    log = crash_log.write(error)
+    what = f"a bug in Stallmark ({type(error).__name__})."
+    if log:
+        return _error(f"{what} Look through {log} and send it to us."), UNEXPECTED
+    shown = without_secrets("".join(traceback.format_exception(error)))
+    return f"{escape(shown)}{_error(f'{what} Look through the lines above and send them to us.')}", UNEXPECTED
+
+
+def _error(sentence: str) -> str:
+    return f"[bold red]Error:[/] {escape(sentence)}"
