@@ -1,4 +1,4 @@
-"""What the records of a selftest's runs tell, and what a selftest may lower on a server of others."""
+"""The checks that the records of a selftest allow, and the memory that it may lower on a server of others."""
 
 from typing import Any
 

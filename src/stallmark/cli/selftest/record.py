@@ -1,4 +1,4 @@
-"""What the records of a selftest's runs tell: of each transaction and collector, and of the data."""
+"""The checks that the records of a selftest's runs allow: of each transaction and collector, and of the data."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
