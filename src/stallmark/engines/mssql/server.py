@@ -150,8 +150,8 @@ class Server:
         idle = None if self._idle is None else self._idle[application]
         try:
             try:
-                connection = idle.pop() if idle else self.connect(application)
-            except IndexError:  # another thread took it
+                connection = (idle or []).pop()
+            except IndexError:  # none is idle
                 connection = self.connect(application)
             try:
                 cursor = connection.cursor()
