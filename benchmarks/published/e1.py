@@ -60,7 +60,9 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
             rising(tps[name] for name in NAMES), "what is hot is larger than the flash",
         ),
         Claim("a read cache brings a third more TPS", "+35 %", f"{cache * 100:+.0f} %", about(cache, 0.35), _WAITED),
-        Claim("a tier brings more than half more", "+60 %", f"{tier * 100:+.0f} %", about(tier, 0.6), "as a cache"),
+        Claim(
+            "a tier brings more than half more", "+60 %", f"{tier * 100:+.0f} %", about(tier, 0.6), "as with the cache"
+        ),
         Claim(
             "an I/O of the disks takes just under 20 ms", "20 ms", f"{read_ms[DISKS]:.1f} ms", None, _CHOSEN,
         ),
