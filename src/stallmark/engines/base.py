@@ -292,7 +292,7 @@ class Engine(ABC):
     def few_logins(self) -> Iterator[None]:
         """Answer what is asked meanwhile through few connections: a login with Kerberos or Entra takes seconds.
 
-        Within it nothing may need the database for itself, as a restore does.
+        Those that are idle are closed before a statement that needs the database for itself.
         """
         yield
 

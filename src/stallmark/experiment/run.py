@@ -188,19 +188,18 @@ class AnyRun(ABC):
 
     def _open_record(self, memory: Memory) -> RecordWriter:
         collectors = collectors_for(self._engine, self._scenario.observe)
-        with self._engine.few_logins():
-            described = manifest(
-                self._scenario,
-                self._variant,
-                place=self._place,
-                work=self._work(),
-                storage=self._prepared,
-                engine=self._engine,
-                memory=memory,
-                loaded=self._loaded,
-                collectors=collectors,
-                notes=self._notes,
-            )
+        described = manifest(
+            self._scenario,
+            self._variant,
+            place=self._place,
+            work=self._work(),
+            storage=self._prepared,
+            engine=self._engine,
+            memory=memory,
+            loaded=self._loaded,
+            collectors=collectors,
+            notes=self._notes,
+        )
         writer = RecordWriter(self._folder, _of_each(described, self._before))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
@@ -259,8 +258,7 @@ class AnyRun(ABC):
     def _note_changed_settings(self, writer: RecordWriter) -> None:
         """Note which settings of the server are no longer as they were when the run began."""
         try:
-            with self._engine.few_logins():
-                now = several.settings(self._engine).configuration
+            now = several.settings(self._engine).configuration
         except (StallmarkError, CallFailed) as error:
             writer.note(f"Whether settings of the server changed during the run is not known ({as_reason(error)}).")
             return
