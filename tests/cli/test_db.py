@@ -254,7 +254,7 @@ def test_of_several_scales_and_seeds_one_is_to_be_named(made: Path, home: Path):
     for scale, seed in ((2, 1), (2, 7)):
         choice = WorkloadChoice(name="mail", scale={"mailboxes": scale, "messages": 20}, seed=seed)
         folder = Target().folder(choice)
-        claim(folder)
+        os.close(claim(folder))
         note_content(folder, {"workload": "mail", "scale": dict(choice.scale), "seed": seed})
     said = checked("mail")
     assert "There are 2 databases of mail" in said
@@ -264,7 +264,7 @@ def test_of_several_scales_and_seeds_one_is_to_be_named(made: Path, home: Path):
 def test_one_of_several_workloads_in_a_folder_is_not_taken_for_one_alone(home: Path):
     apart = WorkloadChoice(name="bank,mail", scale={"branches": 1})
     folder = Target().folder(apart)
-    claim(folder)
+    os.close(claim(folder))
     for part in ("bank", "mail"):
         own = apart.part(part)
         note_content(folder, {"workload": part, "scale": dict(own.scale), "seed": own.seed})
