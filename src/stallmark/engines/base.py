@@ -209,6 +209,9 @@ class Engine(ABC):
     is_local: ClassVar[bool] = False
     """A server of our own on this machine: its devices and CPUs are those we can see."""
 
+    is_shared: bool = False
+    """Others may have tables and sessions in its databases."""
+
     memory: Memory | Missing
     caches: Caches | Missing
     prefill: Prefill | Missing

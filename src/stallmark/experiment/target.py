@@ -110,6 +110,7 @@ class Target:
 
         if self.url:
             with closing(open_engine(self.url)) as engine, engine.few_logins():
+                engine.is_shared = self.may_share
                 if engine.caches:
                     engine.caches.allowed = self.may_drop_caches
                 names = with_databases(engine, parts_of(choice.name)) if are_apart(choice.name) else []
