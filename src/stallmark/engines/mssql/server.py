@@ -201,6 +201,7 @@ class Server:
         """Make a connection idle if its session is as it was taken; return whether it is."""
         try:
             cursor.close()  # rows that nobody fetched would keep the connection busy
+            connection.clear_output_converters()  # SQLAlchemy sets them
         except api().Error:
             return False
         idle = self._logins.idle
