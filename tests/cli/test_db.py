@@ -22,6 +22,7 @@ from stallmark.engines.postgres.embedded.ownership import claim
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import WorkloadChoice
+from stallmark.scenarios.read import shipped
 from stallmark.schema.deploy import SAY_AFTER_S
 from stallmark.transactions.bank import WORKLOAD
 
@@ -269,3 +270,10 @@ def test_one_of_several_workloads_in_a_folder_is_not_taken_for_one_alone(home: P
         own = apart.part(part)
         note_content(folder, {"workload": part, "scale": dict(own.scale), "seed": own.seed})
     assert "bank is absent" in checked("bank")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_scenario_says_its_scale_itself(name: str, home: Path):
+    said = checked(name)
+    assert "is absent: run `stallmark build` first." in said or "probes storage and has no database" in said
+    assert not home.exists()

@@ -299,6 +299,9 @@ class Engine(ABC):
         """
         yield
 
+    def close_idle(self) -> None:
+        """Close the connections of `few_logins` that nobody uses."""
+
     @abstractmethod
     def settings(self) -> ServerSettings:
         """Return the configuration that decides I/O, as the server reports it, for the manifest."""

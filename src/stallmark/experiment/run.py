@@ -110,6 +110,7 @@ class AnyRun(ABC):
             took = Took(prepare_s=_since(self._began))
             writer.update(took=took)
             began = time.monotonic()
+            self._engine.close_idle()  # the server's limit of connections is for the users
             reason = self._drive(writer) or self._watch.look()
             if reason is None:
                 took, began = took.changed(load_s=_since(began)), time.monotonic()
