@@ -6,9 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from support.mssql_server import rows
-from support.tds.answers import Count, Cut, Error, Hold, Rows
-from support.tds.datatypes import nvarchar
-from support.tds.tokens import Column
+from support.tds.answers import Count, Cut, Error, Hold
 from support.waiting import eventually
 
 from stallmark.errors import CallFailed, ErrorClass
@@ -107,7 +105,7 @@ def test_a_statement_that_began_is_not_repeated(engine, script, server):
 
 
 def test_a_session_that_does_not_answer_is_given_up(engine, script, server, monkeypatch):
-    monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 1)
+    monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 2)
     state, hold = State(script), Hold()
     state.otherwise[3] = [hold]  # of the second use
     with engine.few_logins():
@@ -217,8 +215,7 @@ def test_a_database_goes_offline_while_no_session_of_ours_is_in_it(engine, scrip
         there.append(server.open_connections)
         return [Count(0)]
 
-    state = [Column(name, nvarchar(60)) for name in ("state", "access", "closes")]
-    script.sql("state_desc, user_access_desc", Rows(state, [("ONLINE", "MULTI_USER", "0")]))
+    script.sql("state_desc, user_access_desc", rows(["state", "access", "closes"], ["ONLINE", "MULTI_USER", 0]))
     script.sql("^ALTER DATABASE|^RESTORE", change)
     with idle_in(engine, "bank"):
         engine.backup.restore()
