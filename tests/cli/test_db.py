@@ -240,7 +240,8 @@ def checked(*arguments: str) -> str:
 
 
 @pytest.mark.server
-def test_without_a_scale_the_database_is_checked_that_is_there(made: Path):
+def test_without_a_scale_the_database_is_checked_that_is_there(home: Path):
+    assert stallmark("build", "bank", "--scale", "branches=1").exit_code == 0
     done = stallmark("check", "bank")
     assert done.exit_code == 0 and "holds" in done.stdout, done.output
 

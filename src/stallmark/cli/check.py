@@ -106,7 +106,9 @@ def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
     if not built:
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
     if len(built) > 1:
-        raise StallmarkError(f"There are {len(built)} databases of {choice}: add {' or '.join(map(_as_options, built))}.")
+        raise StallmarkError(
+            f"There are {len(built)} databases of {choice}: add {' or '.join(map(_as_options, built))}."
+        )
     return built[0]
 
 

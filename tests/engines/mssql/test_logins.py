@@ -117,7 +117,7 @@ def test_a_session_that_does_not_answer_is_given_up(engine, script, server, monk
 
 def test_an_open_transaction_is_rolled_back_before_anybody_else_comes(engine, server):
     with engine.few_logins():
-        engine.execute("BEGIN TRANSACTION")
+        engine.execute("BEGIN TRAN")
         after = server.requests[-1]
         assert after.connection == 1 and "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION" in after.text
         engine.query(ASK)
@@ -128,7 +128,7 @@ def test_a_transaction_that_cannot_be_rolled_back_ends_with_its_session(engine, 
     state = State(script)
     state.otherwise[2] = [Error(3314, "The log is not available.", severity=17)]
     with engine.few_logins():
-        engine.execute("BEGIN TRANSACTION")
+        engine.execute("BEGIN TRAN")
         eventually(lambda: server.open_connections == 0)
         engine.query(ASK)
     assert asked(server) == [2]
@@ -220,4 +220,3 @@ def test_a_database_goes_offline_while_no_session_of_ours_is_in_it(engine, scrip
     with idle_in(engine, "bank"):
         engine.backup.restore()
         assert there == [1, 1]
-
