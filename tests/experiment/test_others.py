@@ -70,7 +70,7 @@ def test_tables_of_others_are_named_and_nothing_is_built_beside_them(database, u
     said_by(*BUILD, "--shared", code=0)
     assert schemas(database) == {"hr", "public", "bank", "stallmark"}
     said_by("run", str(scenario), "--shared", "--out", str(tmp_path / "runs"), code=0)
-    [made] = [record.manifest for record in find_records([tmp_path / "runs"])]
+    [made] = [record.manifest for record in find_records([*(tmp_path / "runs").iterdir()])]
     assert made.server.shared, "so that the command to resume it has the option as well"
     assert "hr.raise" in said_by(*BUILD)
 
