@@ -52,10 +52,18 @@ def listen() -> None:
         signal.signal(number, _stop)
 
 
+_LOST_IN = (StopSignal.__name__, "The driver did not supply an error")
+"""Words of errors that a library makes in place of a signal: pydantic if one comes while it builds a validator, pyodbc if
+one comes while it reads an error of the driver, which takes an interruption for the loss of its connection."""
+
+
 def lost_in(error: BaseException) -> StopSignal | None:
-    """Return the signal that a library made an error of its own of; None where it made none. pydantic does so where
-    one comes while it builds a validator, and leaves only its name."""
-    return _raised if _raised and StopSignal.__name__ in str(error) else None
+    """Return the signal that a library made an error of its own of, once; None if it made none."""
+    global _raised
+    if threading.current_thread() is not threading.main_thread() or not any(words in str(error) for words in _LOST_IN):
+        return None
+    stop, _raised = _raised, None
+    return stop
 
 
 def deafen() -> None:

@@ -12,7 +12,7 @@ from support.command_line import signals_as_before
 from support.mssql_server import answering
 from support.simulated_time import Clock
 from support.tds import odbc
-from support.tds.answers import Count, Error, Rows
+from support.tds.answers import Count, Error, Hold, Rows
 from support.tds.datatypes import BIGINT, INT, datetime2, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
@@ -24,6 +24,7 @@ from stallmark.engines import reach
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
 
@@ -140,6 +141,32 @@ def test_a_signal_is_heard_while_a_login_waits(monkeypatch):
             MssqlEngine(f"mssql://boss@127.0.0.1:{server.getsockname()[1]}/bank").identity()
         heard.set()
     eventually(lambda: waited == [True])
+
+
+def test_a_signal_under_a_statement_is_heard(engine, script, server):
+    """The driver takes it for the loss of its connection, and pyodbc loses what it raised while it reads that error."""
+    hold = Hold()
+    script.sql("^SELECT slow", hold)
+    engine.identity()
+
+    def stop() -> None:
+        hold.reached.wait(30)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+
+    with signals_as_before():
+        stopping.listen()
+        threading.Thread(target=stop).start()
+        with pytest.raises(stopping.StopSignal):
+            engine.query("SELECT slow")
+    hold.release()
+
+
+def test_an_error_without_words_is_a_signal_once(monkeypatch):
+    wordless = api().Error("HY000", "The driver did not supply an error!")
+    monkeypatch.setattr(stopping, "_raised", stopping.StopSignal(signal.SIGTERM))
+    with pytest.raises(stopping.StopSignal):
+        failed(wordless)
+    assert failed(wordless).kind is ErrorClass.OTHER
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 
 from stallmark.errors import CallFailed, ErrorClass
+from stallmark.stopping import lost_in
 
 _BY_NUMBER = {
     1205: ErrorClass.DEADLOCK,
@@ -140,8 +141,10 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     Of a call that `commits` the outcome is unknown when the connection was lost under way; when the driver gives only a
     general error of its own; and when it gave the call up (HYT00 after the timeout, HY008 after a cancel): what it then
     sends to the server may come when the commit is on disk already. An error with a number is the server's own word
-    that the statement failed.
+    that the statement failed. Raise StopSignal if one came under the call.
     """
+    if stop := lost_in(error):
+        raise stop
     state, text = (*map(str, error.args), "", "")[:2]
     numbers = [int(number) for number in _NUMBERED.findall(text)]
     known = next((number for number in numbers if number in _BY_NUMBER), None)
