@@ -53,8 +53,8 @@ def listen() -> None:
 
 
 _LOST_IN = (StopSignal.__name__, "The driver did not supply an error")
-"""Words of errors that a library makes in place of a signal: pydantic if one comes while it builds a validator, pyodbc if
-one comes while it reads an error of the driver, which takes an interruption for the loss of its connection."""
+"""Words of errors that a library makes in place of a signal: pydantic if one comes while it builds a validator, pyodbc
+if one comes while it reads an error of the driver, which takes an interruption for the loss of its connection."""
 
 
 def lost_in(error: BaseException) -> StopSignal | None:
