@@ -12,10 +12,10 @@ RUNS = {
     "bank": Run(
         "device-ramp-emulated",
         (
-            "loads={bank: {workload: bank, scale: {branches: 100}, users: [1, 20, 50, 100]}}",
+            "loads={bank: {workload: bank, scale: {branches: 10}, users: [1, 20, 50, 100]}}",
             "buffer_pool=10 %",
-            "warm_up=4s",
-            "measure=15s",
+            "warm_up=22s",
+            "measure=12s",
         ),
     ),
     "brokerage": Run(
