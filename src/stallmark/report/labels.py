@@ -9,7 +9,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.style import plain
-from stallmark.report.table import Rows
+from stallmark.report.table import Rows, named_rows
 from stallmark.report.text.charts import Panel
 from stallmark.report.text.device import EMULATED
 
@@ -42,8 +42,7 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
 def step_rows(experiment: ExperimentSummary, each: Callable[[StepSummary], Iterable[T]]) -> Rows[T]:
     """Return a row for each item that `each` gives for a step, with the step's name before it."""
     labels = step_labels(experiment)
-    pairs = [(labels[step.key], item) for step in experiment.steps for item in each(step)]
-    return Rows([item for _, item in pairs], "step", [name for name, _ in pairs])
+    return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in each(step)))
 
 
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:

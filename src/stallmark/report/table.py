@@ -1,7 +1,7 @@
 """The form of all tables: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and
 in Markdown."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Generic, TypeVar, overload
@@ -112,12 +112,12 @@ def numbers(
     keys: Iterable[K],
     title: Callable[[K], str],
     value: Callable[[T, K], float | str | Cell | None],
-    importance: Mapping[K, int] | None = None,
+    importance: Callable[[K], int] = lambda key: 0,
 ) -> Columns[T]:
     """Return a column of numbers for each of the keys."""
 
     def column(key: K) -> Column[T]:
-        return Column(title(key), lambda item: _written(value(item, key)), importance=(importance or {}).get(key, 0))
+        return Column(title(key), lambda item: _written(value(item, key)), importance=importance(key))
 
     return [column(key) for key in keys]
 
@@ -169,6 +169,12 @@ class Rows(Generic[T]):
     def table_if_any(self, *columns: Columns[T], notes: Iterable[str] = ()) -> Table | None:
         """Return the table with these columns; None without rows."""
         return self.table(*columns, notes=notes) if self.items else None
+
+
+def named_rows(title: str, pairs: Iterable[tuple[str, T]]) -> Rows[T]:
+    """Return a row for each pair of a name and an item, with the names below `title`."""
+    known = list(pairs)
+    return Rows([item for _, item in known], title, [name for name, _ in known])
 
 
 @dataclass(frozen=True)
@@ -281,9 +287,16 @@ def percentile(value: float | None) -> Cell | str:
     return format.number(value) if value is not None else Cell(f"{format.NONE}*", "none")
 
 
-def percentile_notes(values: Iterator[float | None]) -> list[str]:
-    return [percentile_missing()] if any(v is None for v in values) else []
+def percentiles(
+    latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES
+) -> Columns[T]:
+    """Return a column for each of these percentiles of an item's latency."""
+    return numbers(names, str, lambda item, name: percentile(latency(item).get(name)))
 
 
-def shown(latency: dict[str, float | None]) -> list[float | None]:
-    return [latency.get(p) for p in PERCENTILES]
+def percentile_notes(
+    latencies: Iterable[Mapping[str, float | None]], names: Sequence[str] = PERCENTILES
+) -> list[str]:
+    """Return the note on percentiles that are missing, if one of these is."""
+    missing = any(latency.get(name) is None for latency in latencies for name in names)
+    return [percentile_missing()] if missing else []

@@ -7,7 +7,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
 from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Table, named_rows, number
 from stallmark.report.text import sentence
 from stallmark.report.text.cautions import during
 from stallmark.report.text.terms import term
@@ -71,22 +71,14 @@ def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
 
 def against_database_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
     """Return the reads of databases next to those of raw storage with as many outstanding."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            label,
-            format.number(one.reads_per_s),
-            format.number(one.mb_per_s),
-            format.number(one.read_ms),
-            format.number(one.outstanding),
-            format.number(one.raw_iops),
-            format.number(one.raw_ms),
-            format.share(one.share),
-        ]
-        for label, one in found
-    ]
-    return Table(
-        ["run", "reads per s", "MB/s", "ms", "outstanding", "raw reads per s", "raw ms", "achieved"],
-        rows,
+    return named_rows("run", found).table(
+        number("reads per s", lambda reads: reads.reads_per_s),
+        number("MB/s", lambda reads: reads.mb_per_s),
+        number("ms", lambda reads: reads.read_ms),
+        number("outstanding", lambda reads: reads.outstanding),
+        number("raw reads per s", lambda reads: reads.raw_iops),
+        number("raw ms", lambda reads: reads.raw_ms),
+        number("achieved", lambda reads: reads.share, format.share),
         notes=[
             *(f"{label}: {sentence(one.finding)}" for label, one in found if one.raw_iops is None),
             *dict.fromkeys(sentence(one.caution) for _, one in found if one.caution),

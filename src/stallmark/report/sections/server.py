@@ -30,7 +30,6 @@ from stallmark.report.table import (
     numbers,
     percentile,
     percentile_notes,
-    shown,
     word,
 )
 from stallmark.report.text import sentence
@@ -277,9 +276,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
                 for step, histogram in zip(rows.names, rows.items, strict=True)
                 if histogram.doubt
             ),
-            *percentile_notes(
-                value for histogram in rows.items if not histogram.doubt for value in shown(histogram.latency_ms)
-            ),
+            *percentile_notes(histogram.latency_ms for histogram in rows.items if not histogram.doubt),
         ],
     )
 
