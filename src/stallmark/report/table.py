@@ -112,12 +112,13 @@ def numbers(
     keys: Iterable[K],
     title: Callable[[K], str],
     value: Callable[[T, K], float | str | Cell | None],
-    importance: Callable[[K], int] = lambda key: 0,
+    importance: Mapping[K, int] | None = None,
 ) -> Columns[T]:
     """Return a column of numbers for each of the keys."""
 
     def column(key: K) -> Column[T]:
-        return Column(title(key), lambda item: _written(value(item, key)), importance=importance(key))
+        leaves = importance.get(key, 0) if importance else 0
+        return Column(title(key), lambda item: _written(value(item, key)), importance=leaves)
 
     return [column(key) for key in keys]
 
