@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.read.queries import PHASES
+from stallmark.analysis.read.queries import PHASES, Execution
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import rate
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, word
@@ -136,27 +136,23 @@ def _longest_waits(cell: QueryCell) -> str:
 
 def streams(experiment: ExperimentSummary) -> Table | None:
     """Return the figures of each stream of the throughput runs; None where there was none."""
-    rows: list[Sequence[str | Cell]] = []
-    for run in experiment.runs:
-        by_stream: dict[int, list] = {}
-        for one in run.queries.executions if run.queries else ():
-            if one.phase == "throughput":
-                by_stream.setdefault(one.stream, []).append(one)
-        for stream, done in sorted(by_stream.items()):
-            ended = max(one.started_s + one.seconds for one in done)
-            refreshes = all(one.query.startswith("RF") for one in done)
-            failed = sum(one.failed for one in done)
-            rows.append(
-                [
-                    run.title,
-                    "refresh" if refreshes else str(stream),
-                    format.count(len(done)),
-                    format.number(ended - min(one.started_s for one in done)),
-                    format.number(sum(one.seconds for one in done) / len(done)),
-                    Cell(str(failed), "bad") if failed else "0",
-                ]
-            )
-    return Table(["run", "stream", "statements", "s", "mean s", "failed"], rows, frozenset({0, 1})) if rows else None
+    rows = [(run.title, done) for run in experiment.runs if run.queries for done in _by_stream(run.queries.executions)]
+    return named_rows("run", rows).table_if_any(
+        word("stream", lambda done: "refresh" if all(e.query.startswith("RF") for e in done) else str(done[0].stream)),
+        number("statements", len, format.count),
+        number("s", lambda done: max(e.started_s + e.seconds for e in done) - min(e.started_s for e in done)),
+        number("mean s", lambda done: sum(e.seconds for e in done) / len(done)),
+        number("failed", lambda done: _failed(sum(e.failed for e in done))),
+    )
+
+
+def _by_stream(executions: Sequence[Execution]) -> list[list[Execution]]:
+    known = [one for one in executions if one.phase == "throughput"]
+    return [[one for one in known if one.stream == stream] for stream in sorted({one.stream for one in known})]
+
+
+def _failed(count: int) -> Cell | str:
+    return Cell(str(count), "bad") if count else "0"
 
 
 def failures(experiment: ExperimentSummary) -> Table | None:
