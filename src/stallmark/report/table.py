@@ -288,16 +288,12 @@ def percentile(value: float | None) -> Cell | str:
     return format.number(value) if value is not None else Cell(f"{format.NONE}*", "none")
 
 
-def percentiles(
-    latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES
-) -> Columns[T]:
+def percentiles(latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> Columns[T]:
     """Return a column for each of these percentiles of an item's latency."""
     return numbers(names, str, lambda item, name: percentile(latency(item).get(name)))
 
 
-def percentile_notes(
-    latencies: Iterable[Mapping[str, float | None]], names: Sequence[str] = PERCENTILES
-) -> list[str]:
+def percentile_notes(latencies: Iterable[Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> list[str]:
     """Return the note on percentiles that are missing, if one of these is."""
     missing = any(latency.get(name) is None for latency in latencies for name in names)
     return [percentile_missing()] if missing else []

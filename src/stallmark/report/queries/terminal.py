@@ -42,7 +42,9 @@ def _variants(found: QueryComparison) -> Table:
         number("power", lambda variant: variant.power),
         number("throughput", lambda variant: variant.throughput),
         number("composite", lambda variant: variant.composite),
-        number("relative", lambda variant: "baseline" if variant is found.baseline_variant else times(variant.relative)),
+        number(
+            "relative", lambda variant: "baseline" if variant is found.baseline_variant else times(variant.relative)
+        ),
     )
 
 

@@ -78,7 +78,9 @@ def active(experiment: ExperimentSummary) -> Table | None:
         number("active", _counted),
         number("in a minute", lambda active: active.minute_bytes, format.size),
         number("database", lambda active: active.database_bytes, format.size),
-        number("array’s DRAM", lambda active: Cell(format.size(active.dram_bytes), "apart" if active.fits_dram else "")),
+        number(
+            "array’s DRAM", lambda active: Cell(format.size(active.dram_bytes), "apart" if active.fits_dram else "")
+        ),
         number("flash", lambda active: Cell(format.size(active.flash_bytes), "apart" if active.fits_flash else "")),
         notes=[device_words.active(how)],
     )

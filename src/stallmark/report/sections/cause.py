@@ -4,7 +4,7 @@ sides differ."""
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, Law, StepCause
+from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
 from stallmark.analysis.cause.summary import Cause, Evidence
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding

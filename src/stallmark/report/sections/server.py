@@ -138,9 +138,7 @@ def memory(experiment: ExperimentSummary) -> Table | None:
 def logs(experiment: ExperimentSummary) -> Table | None:
     """Return the state of the log of each of our databases; None where one alone is ours."""
     rows = step_rows(experiment, lambda step: (step.server.state.logs if step.server.state else {}).items())
-    return rows.table_if_any(
-        word("database", lambda row: row[0]), _log("", lambda row: row[1]), notes=[words.LOGS]
-    )
+    return rows.table_if_any(word("database", lambda row: row[0]), _log("", lambda row: row[1]), notes=[words.LOGS])
 
 
 def _log(title: str, log: Callable[[T], LogState]) -> Columns[T]:
@@ -302,7 +300,9 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
     """Return the figures of Query Store by procedure; None where it was not asked for."""
     return step_rows(experiment, lambda step: step.server.query_store).table_if_any(
         word("procedure", lambda procedure: procedure.name),
-        number("statements", lambda procedure: f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}"),
+        number(
+            "statements", lambda procedure: f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}"
+        ),
         group(
             "Per statement executed",
             number("physical reads", lambda procedure: procedure.physical_reads),

@@ -171,7 +171,9 @@ def _reads(step: StepSummary) -> Table:
     )
 
 
-def _mean(of: TransactionReads, value: float | None, write: Callable[[float | None], str] = format.number) -> Cell | str:
+def _mean(
+    of: TransactionReads, value: float | None, write: Callable[[float | None], str] = format.number
+) -> Cell | str:
     """Return a mean per transaction; a dash where too few transactions were sampled."""
     return Cell(f"{format.NONE}*", "none") if of.too_few else write(value)
 

@@ -71,12 +71,16 @@ def windows(found: SizingSummary) -> Table:
     """Return the windows of the demand: the I/O of each as a mean, and its highest interval."""
     demand, first = found.demand, next(iter(found.demand.windows), None)
     return Rows(demand.windows).table(
-        word(f"from, {format.zone()}", lambda window: f"{format.minute(window.begin)} ({words.BECAUSE[window.because]})"),
+        word(
+            f"from, {format.zone()}", lambda window: f"{format.minute(window.begin)} ({words.BECAUSE[window.because]})"
+        ),
         number("seen", lambda window: window.seconds, format.seconds, importance=6),
         _stream_in_windows("reads/s", "reads", "read_bytes", 1),
         _stream_in_windows("writes/s", "writes", "write_bytes", 2),
         _stream_in_windows("log writes/s", "log_writes", "log_bytes", 3, known=demand.log_known),
-        number("most I/Os/s", lambda window: max(p.reads + p.writes + p.log_writes for p in window.pieces), importance=5),
+        number(
+            "most I/Os/s", lambda window: max(p.reads + p.writes + p.log_writes for p in window.pieces), importance=5
+        ),
         number("ms/read then", lambda window: demand.read_ms if window is first else window.read_ms, importance=7),
     )
 
