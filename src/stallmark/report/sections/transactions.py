@@ -1,6 +1,6 @@
 """The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
@@ -38,16 +38,17 @@ def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     labels, steps = step_labels(experiment), experiment.steps
     several = len({kind.name for step in steps for kind in step.transactions}) > 1
     if not several:
-        return [("", _table(step_rows(experiment, lambda step: [(kind, step) for kind in step.transactions]), steps))]
+        return [("", _table([(kind, step) for step in steps for kind in step.transactions], steps, labels))]
     return [
-        (labels[step.key], _table(Rows([(kind, step) for kind in (*step.transactions, _all(step))]), [step]))
+        (labels[step.key], _table([(kind, step) for kind in (*step.transactions, _all(step))], [step], {}))
         for step in steps
     ]
 
 
-def _table(rows: Rows[OfStep], steps: Sequence[StepSummary]) -> Table:
+def _table(rows: Sequence[OfStep], steps: Sequence[StepSummary], labels: Mapping[str, str]) -> Table:
     """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
-    return rows.table(
+    return Rows(rows).table(
+        if_known(word("step", lambda row: labels[row[1].key], when=bool(labels))),
         word("transaction", lambda row: spoken(row[0].name)),
         number("count", lambda row: row[0].done, format.count),
         if_known(
