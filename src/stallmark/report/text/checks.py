@@ -220,9 +220,12 @@ def _(runs: list[str]) -> str:
     return f"The clock went back before {_names(runs)} began."
 
 
-@says(ReasonKind.DATA_GREW)
-def _(share: float) -> str:
-    return f"The database was up to {percent(share)} larger in one run than in another, or at its end."
+SENTENCES: Mapping[Kind, str] = {
+    ReasonKind.DATA_GREW: "The database was up to {share:percent} larger in one run than in another, or at its end.",
+    IntentKind.POOL: "buffer pool {reached_bytes:size}",
+    IntentKind.DURING: "a {maintenance} beside the users",
+    DifferenceKind.POOL: "buffer pool {a:size} against {b:size}",
+}
 
 
 @says(ReasonKind.PLANS_DIFFER)
@@ -282,11 +285,6 @@ def _(metric: str, a: str, b: str) -> str:
 # What the sides were made with. ------------------------------------------------------------------------------
 
 
-@says(IntentKind.POOL)
-def _(reached_bytes: int) -> str:
-    return f"buffer pool {format.size(reached_bytes)}"
-
-
 @says(IntentKind.DATA_DEVICE)
 def _(device: DeviceLabel, folder: str | None) -> str:
     return f"data on {labelled(device)}{_in(folder)}"
@@ -308,11 +306,6 @@ _LIMITS = {"iops_per_volume": "{:,} I/Os per second and volume", "cpu_percent": 
 def _(limits: Mapping[str, int]) -> str:
     said = [_LIMITS.get(name, "{} % of the memory grants").format(value) for name, value in limits.items()]
     return f"users limited to {listed(said)}"
-
-
-@says(IntentKind.DURING)
-def _(maintenance: str) -> str:
-    return f"a {maintenance} beside the users"
 
 
 @says(IntentKind.ARRAY)
@@ -371,11 +364,6 @@ def _(workload: str, a: int, b: int) -> str:
 @says(DifferenceKind.SETTING)
 def _(name: str, a: Any, b: Any) -> str:
     return f"setting {name} {_said(a)} against {_said(b)}"
-
-
-@says(DifferenceKind.POOL)
-def _(a: int, b: int) -> str:
-    return f"buffer pool {format.size(a)} against {format.size(b)}"
 
 
 def _said(value: Any) -> str:

@@ -235,35 +235,31 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
 # What to be careful about. -----------------------------------------------------------------------------------
 
 
-@says(PairKind.CAME_BACK)
-def _(side: str, other: str) -> str:
-    return (
-        f"Order confounded: {side} ran before and after {other}, so whatever changed for that time alone counts as a "
+SENTENCES: Mapping[Kind, str] = {
+    PairKind.CAME_BACK: (
+        "Order confounded: {side} ran before and after {other}, so whatever changed for that time alone counts as a "
         "difference."
-    )
-
-
-@says(PairKind.ONE_SIDE_FIRST)
-def _(a: str, b: str) -> str:
-    return (
+    ),
+    PairKind.ONE_SIDE_FIRST: (
         "Order confounded: all runs of one side came before all of the other, so whatever changed with time counts as "
-        f"a difference. Alternate them (order: abba), or run {a} again at the end."
-    )
-
-
-@says(PairKind.SEVERAL_PAIRS)
-def _(pairs: int) -> str:
-    return f"{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
+        "a difference. Alternate them (order: abba), or run {a} again at the end."
+    ),
+    PairKind.SEVERAL_PAIRS: (
+        "{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
+    ),
+    PairKind.FLASH_WARMING: "Flash was still warming up in {sides:listed}: later it would have given more.",
+    PairKind.NO_PARTNER: "{side} is not compared: {experiment} has no such variant, or none in another experiment.",
+    PairKind.POOLED: (
+        "Runs of {experiments:listed} were taken together as {sides:listed}: between the experiments nothing is "
+        "compared (--between experiments does that)."
+    ),
+    PairKind.NO_COMMON_STEP: "{b} is not compared with {a}: they have no step in common.",
+}
 
 
 @says(PairKind.ONLY_ONE_SIDE)
 def _(side: str, steps: list[list[Any]]) -> str:
     return f"Only {side} ran {listed([_step(*step) for step in steps])}, so that is not compared."
-
-
-@says(PairKind.FLASH_WARMING)
-def _(sides: list[str]) -> str:
-    return f"Flash was still warming up in {listed(sides)}: later it would have given more."
 
 
 @says(PairKind.CHECKS_UNKNOWN)
@@ -280,24 +276,6 @@ def _(reads_per_transaction: list[float], share: float, p: float) -> str:
 @says(PairKind.INCOMPLETE)
 def _(run: str, said: str | None) -> str:
     return f"{run} is left out: {as_reason(said) if said else 'nothing was measured'}."
-
-
-@says(PairKind.NO_PARTNER)
-def _(side: str, experiment: str) -> str:
-    return f"{side} is not compared: {experiment} has no such variant, or none in another experiment."
-
-
-@says(PairKind.POOLED)
-def _(sides: list[str], experiments: list[str]) -> str:
-    return (
-        f"Runs of {listed(experiments)} were taken together as {listed(sides)}: between the experiments nothing is "
-        "compared (--between experiments does that)."
-    )
-
-
-@says(PairKind.NO_COMMON_STEP)
-def _(a: str, b: str) -> str:
-    return f"{b} is not compared with {a}: they have no step in common."
 
 
 @says(PairKind.PLAN_LEFT_OUT)

@@ -13,19 +13,21 @@ from stallmark.report.text.terms import UNSURE, indicative, named, times
 from stallmark.stats.thresholds import REPLICATES
 
 
-@says(ExperimentKind.DATA_WRONG)
-def _(runs: list[str]) -> str:
-    return f"The data were wrong after {listed(runs)}: the figures of such a run mean nothing."
-
-
-@says(ExperimentKind.NOTHING_MEASURED)
-def _() -> str:
-    return "Nothing was measured: no run got past its warm-up."
-
-
-@says(ExperimentKind.STEPS_LEFT_OUT)
-def _(left_out: int, steps: int) -> str:
-    return f"{left_out} of {steps} measured steps are not compared; the reason is given with each."
+SENTENCES: Mapping[Kind, str] = {
+    ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run mean nothing.",
+    ExperimentKind.NOTHING_MEASURED: "Nothing was measured: no run got past its warm-up.",
+    ExperimentKind.STEPS_LEFT_OUT: (
+        "{left_out} of {steps} measured steps are not compared; the reason is given with each."
+    ),
+    ExperimentKind.OVER_LIMIT: (
+        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit."
+    ),
+    ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
+    ExperimentKind.DRIVER_LIMITS: (
+        "The driver was the bottleneck in {steps:named}: the server could have done more than the figures say."
+    ),
+    ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
+}
 
 
 @says(ExperimentKind.NO_STEADY_STATE)
@@ -222,19 +224,9 @@ def _(
     )
 
 
-@says(ExperimentKind.OVER_LIMIT)
-def _(steps: list[str] | None) -> str:
-    return f"In {named(steps)} more than a tenth of the transactions of one type took longer than their limit."
-
-
 @says(ExperimentKind.STORAGE_LIMITS)
 def _(steps: list[str] | None) -> str:
     return f"Storage is the bottleneck in {quoted(steps) if steps else 'every step'}."
-
-
-@says(ExperimentKind.STORAGE_LIMITS_SOMETIMES)
-def _(step: str, runs: int, of: int) -> str:
-    return f"Storage is the bottleneck in {runs} of {of} runs of {quoted([step])}."
 
 
 @says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)
@@ -257,16 +249,6 @@ _NOT_JUDGED = {
     DeviceKind.NOT_DIVIDED: "sessions in I/O may have waited for storage or for a CPU",
     DeviceKind.CPUS_BUSY_OTHERWISE: "the CPUs were mostly busy with other work",
 }
-
-
-@says(ExperimentKind.DRIVER_LIMITS)
-def _(steps: list[str] | None) -> str:
-    return f"The driver was the bottleneck in {named(steps)}: the server could have done more than the figures say."
-
-
-@says(ExperimentKind.ONE_RUN_EACH)
-def _() -> str:
-    return "With one run per variant this is indicative only."
 
 
 @says(ExperimentKind.SPREAD)

@@ -121,16 +121,13 @@ def _(value: float, limit: float, transaction: str, off: float, by_chance: bool)
     )
 
 
-@says(GateKind.FOLLOWERS)
-def _(
-    value: float, limit: float, transaction: str, follows: str, each: float, expected_each: float,
-    under_way_at_begin: float, under_way_at_end: float,
-) -> str:  # fmt: skip
-    return NameFirst(
-        f"{plural(transaction)} per {spoken(follows)}: {number(each)} instead of the expected {number(expected_each)}. "
-        f"When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
+SENTENCES: Mapping[Kind, str] = {
+    GateKind.FOLLOWERS: NameFirst(
+        "{transaction:plural} per {follows:spoken}: {each:number} instead of the expected {expected_each:number}. "
+        "When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
         "it ended."
-    )
+    ),
+}
 
 
 @says(GateKind.ABORTS)

@@ -113,9 +113,22 @@ def _(unused: str | None) -> str:
     return f"{why[unused]}: {missing}."
 
 
-@says(LocalityKind.FEW_READS)
-def _(reads: int, least: int) -> str:
-    return f"Only {count(reads)} reads were traced in the measured interval: no share is shown of fewer than {least}."
+SENTENCES: Mapping[Kind, str] = {
+    LocalityKind.FEW_READS: (
+        "Only {reads:count} reads were traced in the measured interval: no share is shown of fewer than {least}."
+    ),
+    LocalityKind.SHORT: (
+        "The trace is too short for flash of {share:portion} of the data and more ({judged:count} page reads were "
+        "judged): what it answers is only known between two ends. Raise --measure."
+    ),
+    LocalityKind.LOST: (
+        "{lost:count} I/Os of the run were lost beside the {traced:count} traced in its measured interval, as they "
+        "came faster than they were recorded: the footprint may be too low, and hits may be off."
+    ),
+    LocalityKind.FEW_SIZES: (
+        "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
+    ),
+}
 
 
 @says(LocalityKind.ESTIMATED)
@@ -135,33 +148,12 @@ def _(sizes: int, error: float, pool_share: float) -> str:
     return f"The estimate was held against runs at {sizes} sizes: at worst it was off by {signed(error)}, {at}."
 
 
-@says(LocalityKind.SHORT)
-def _(share: float, judged: int) -> str:
-    return (
-        f"The trace is too short for flash of {portion(share)} of the data and more ({count(judged)} page reads were "
-        "judged): what it answers is only known between two ends. Raise --measure."
-    )
-
-
-@says(LocalityKind.LOST)
-def _(lost: int, traced: int) -> str:
-    return (
-        f"{count(lost)} I/Os of the run were lost beside the {count(traced)} traced in its measured interval, as they "
-        "came faster than they were recorded: the footprint may be too low, and hits may be off."
-    )
-
-
 @says(LocalityKind.UNLIKE_COUNTED)
 def _(traced: int, counted: int, reported_late: bool) -> str:
     said = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
     if reported_late:
         return f"{said}: its sessions report up to a second late. Raise --measure."
     return f"{said}, further apart than late reports of its sessions put them: one of the two lacks reads."
-
-
-@says(LocalityKind.FEW_SIZES)
-def _() -> str:
-    return "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
 
 
 @says(LocalityKind.INVALID)

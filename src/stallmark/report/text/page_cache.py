@@ -13,12 +13,12 @@ def _(places: list[str], file_system: str | None) -> str:
     )
 
 
-@says(PageCacheKind.ON_LOOP)
-def _(places: list[str], loop: str) -> str:
-    return (
-        f"Files in {listed(places)} were on the loop device {loop}, whose own file is read through this system’s page "
-        f"cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it go past the cache."
-    )
+SENTENCES: Mapping[Kind, str] = {
+    PageCacheKind.ON_LOOP: (
+        "Files in {places:listed} were on the loop device {loop}, whose own file is read through this system’s page "
+        "cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it go past the cache."
+    ),
+}
 
 
 @says(PageCacheKind.NOT_SEEN)

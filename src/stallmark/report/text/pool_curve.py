@@ -101,25 +101,16 @@ def _(
     )
 
 
-@says(FlashKind.BEYOND_MEMORY)
-def _(
-    variant: str, pool_bytes: int, flash_bytes: int, per_s: list[float], primary: str | None, fewest_runs: int,
-    largest_bytes: int,
-) -> str:  # fmt: skip
-    return (
-        f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives more than the "
-        f"largest memory measured without flash, {size(largest_bytes)}{indicative(fewest_runs)}."
-    )
-
-
-@says(FlashKind.NO_GAIN)
-def _(
-    variant: str, pool_bytes: int, flash_bytes: int, per_s: list[float], primary: str | None, fewest_runs: int
-) -> str:
-    return (
-        f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives no more than that "
-        f"memory without flash{indicative(fewest_runs)}."
-    )
+SENTENCES: Mapping[Kind, str] = {
+    FlashKind.BEYOND_MEMORY: (
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
+        "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
+    ),
+    FlashKind.NO_GAIN: (
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more than that "
+        "memory without flash{fewest_runs:indicative}."
+    ),
+}
 
 
 @says(FlashKind.READS_FOR_MEMORY)

@@ -30,11 +30,38 @@ def preconditioned(done: Precondition) -> str:
 # One pattern, and several together
 
 
-@says(ProbeKind.NOT_ISSUED)
-def _(pattern: str) -> str:
-    return (
-        f"{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
-    )
+SENTENCES: Mapping[Kind, str] = {
+    ProbeKind.NOT_ISSUED: (
+        "{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
+    ),
+    ProbeKind.COLLAPSED_RATE: (
+        "Only {iops:number} I/Os per second, down from {best_iops:number} with fewer outstanding."
+    ),
+    ProbeKind.COLLAPSED_TAIL: (
+        "One I/O in a hundred takes {p99_ms:number} ms or more, up from {knee_p99_ms:number} ms at {knee} "
+        "outstanding."
+    ),
+    ProbeKind.OF_PROBE: "{probe}: {found:sentence}",
+    ProbeKind.NOT_REPEATED: "No probe was repeated: differences of a few per cent may be chance.",
+    ProbeKind.EMULATED_AND_REAL: (
+        "Emulated and real devices are shown together: nothing follows from one for the other."
+    ),
+    ProbeKind.FEW_IOS: (
+        "{probe}: {share:percent} of the steps had too few I/Os for a p99; probe for longer with --seconds."
+    ),
+    ProbeKind.INCOMPLETE: "{probe} is incomplete: {said:as_reason}.",
+    ProbeKind.FITS_DRAM: (
+        "The probe’s file of {file_bytes:size} fits into the array’s DRAM ({dram_bytes:size}), which may have "
+        "answered instead of its disks and flash; use a larger one (probe: {{size: …}})."
+    ),
+    ProbeKind.SMALL_FILE: (
+        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash answers from there and "
+        "hardly uses its disks; use a larger one (--size)."
+    ),
+    ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they say nothing about a drift.",
+    ProbeKind.DRIFT_HIDDEN: "It cannot be told whether raw storage changed: {why:clause}.",
+    ProbeKind.RAW_MAY_BE_SLOWER: "Raw storage may be slower than that: {why:clause}.",
+}
 
 
 @says(ProbeKind.ONE_STEP)
@@ -61,19 +88,6 @@ def _(
     return (
         f"{pattern} saturates at {outstanding} outstanding: {_rate(rest)}, {number(mean_ms)} ms each{beyond}"
         f"{_marks(**rest)}."
-    )
-
-
-@says(ProbeKind.COLLAPSED_RATE)
-def _(iops: float, best_iops: float) -> str:
-    return f"Only {number(iops)} I/Os per second, down from {number(best_iops)} with fewer outstanding."
-
-
-@says(ProbeKind.COLLAPSED_TAIL)
-def _(p99_ms: float, knee_p99_ms: float, knee: int) -> str:
-    return (
-        f"One I/O in a hundred takes {number(p99_ms)} ms or more, up from {number(knee_p99_ms)} ms at {knee} "
-        "outstanding."
     )
 
 
@@ -124,26 +138,6 @@ def _(
     )
 
 
-@says(ProbeKind.OF_PROBE)
-def _(probe: str, found: Finding) -> str:
-    return f"{probe}: {sentence(found)}"
-
-
-@says(ProbeKind.NOT_REPEATED)
-def _() -> str:
-    return "No probe was repeated: differences of a few per cent may be chance."
-
-
-@says(ProbeKind.EMULATED_AND_REAL)
-def _() -> str:
-    return "Emulated and real devices are shown together: nothing follows from one for the other."
-
-
-@says(ProbeKind.FEW_IOS)
-def _(probe: str, share: float) -> str:
-    return f"{probe}: {percent(share)} of the steps had too few I/Os for a p99; probe for longer with --seconds."
-
-
 @says(ProbeKind.NOT_AT_DEVICE)
 def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -> str:
     shown = steps if len(steps) <= _MOST_STEPS else [*steps[: _MOST_STEPS - 1], f"{len(steps) - _MOST_STEPS + 1} more"]
@@ -156,28 +150,7 @@ def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -
     )
 
 
-@says(ProbeKind.INCOMPLETE)
-def _(probe: str, said: str) -> str:
-    return f"{probe} is incomplete: {as_reason(said)}."
-
-
 # How deep a probe reaches
-
-
-@says(ProbeKind.FITS_DRAM)
-def _(file_bytes: int, dram_bytes: int) -> str:
-    return (
-        f"The probe’s file of {size(file_bytes)} fits into the array’s DRAM ({size(dram_bytes)}), which may have "
-        "answered instead of its disks and flash; use a larger one (probe: {size: …})."
-    )
-
-
-@says(ProbeKind.SMALL_FILE)
-def _(file_bytes: int) -> str:
-    return (
-        f"The probe’s file has only {size(file_bytes)}: an array with that much memory or flash answers from there and "
-        "hardly uses its disks; use a larger one (--size)."
-    )
 
 
 # Before and after
@@ -197,16 +170,6 @@ def _(what: Differs, before: str | int, after: str | int) -> str:
     return (
         f"The probes before and after differ in {term(what)} ({sizes[0]}, {sizes[1]}): they say nothing about a drift."
     )
-
-
-@says(ProbeKind.NO_COMMON_STEP)
-def _() -> str:
-    return "The probes before and after have no step in common: they say nothing about a drift."
-
-
-@says(ProbeKind.DRIFT_HIDDEN)
-def _(why: Finding) -> str:
-    return f"It cannot be told whether raw storage changed: {clause(why)}."
 
 
 @says(ProbeKind.SAME)
@@ -288,11 +251,6 @@ def _(
         f"{_had(reads_per_s, read_ms)}; raw storage gives {number(raw_reads_per_s)} with as many outstanding "
         f"({number(outstanding)}, {pattern}), {number(raw_ms)} ms each: the database achieved {percent(share)} of it."
     )
-
-
-@says(ProbeKind.RAW_MAY_BE_SLOWER)
-def _(why: Finding) -> str:
-    return f"Raw storage may be slower than that: {clause(why)}."
 
 
 def _had(reads_per_s: float, read_ms: float) -> str:

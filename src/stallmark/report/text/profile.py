@@ -231,20 +231,32 @@ def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: f
     )
 
 
-@says(ProfileKind.NO_READS)
-def _(reads_per_s: float) -> str:
-    return (
-        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory cannot save more "
+SENTENCES: Mapping[Kind, str] = {
+    ProfileKind.NO_READS: (
+        "Data is hardly read from storage ({reads_per_s:number} reads per second): more memory cannot save more "
         "reads of data than these."
-    )
-
-
-@says(ProfileKind.FITS)
-def _(data_bytes: float, pool_bytes: float) -> str:
-    return (
-        f"The data files ({size(round(data_bytes))}) are no larger than the buffer pool ({size(round(pool_bytes))}): "
+    ),
+    ProfileKind.FITS: (
+        "The data files ({data_bytes:size}) are no larger than the buffer pool ({pool_bytes:size}): "
         "more memory cannot hold more of them."
-    )
+    ),
+    ProfileKind.MEMORY_NOT_KNOWN: (
+        "How many of these reads a larger pool saves does not follow from counters: run the load with several sizes of "
+        "the pool."
+    ),
+    ProfileKind.OTHER_SERVER: "Several servers answered at this address, one after another: {servers:listed}.",
+    ProfileKind.SHORT: "The profile is of {span_s:duration}, less than a day: it may have missed the busiest hour.",
+    ProfileKind.COUNTED_AT_END: (
+        "A transaction took {longest_s:duration} or longer: PostgreSQL counts what a session read and wrote when its "
+        "transaction ends, so a peak may be the work of all that time."
+    ),
+    ProfileKind.CACHED_READS: (
+        "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
+    ),
+    ProfileKind.SAMPLED_WAITS: (
+        "PostgreSQL keeps no totals of waits: sessions were looked at once every {interval_s:g} s."
+    ),
+}
 
 
 @says(ProfileKind.READS_AT_MOST)
@@ -261,14 +273,6 @@ def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     return (
         f"As much as the buffer pool holds ({size(round(pool_bytes))}) is read from storage every {roughly(turnover_s)}"
         f"{life}."
-    )
-
-
-@says(ProfileKind.MEMORY_NOT_KNOWN)
-def _() -> str:
-    return (
-        "How many of these reads a larger pool saves does not follow from counters: run the load with several sizes of "
-        "the pool."
     )
 
 
@@ -294,11 +298,6 @@ def _(restarts: int, begin: float) -> str:
     )
 
 
-@says(ProfileKind.OTHER_SERVER)
-def _(servers: Sequence[str]) -> str:
-    return f"Several servers answered at this address, one after another: {listed(servers)}."
-
-
 @says(ProfileKind.CLOCK_SET)
 def _(times: int, begin: float, jump_s: float) -> str:
     often = "" if times == 1 else f"{times} times, first "
@@ -316,29 +315,6 @@ def _(share: float, imported: bool) -> str:
         f"Of up to {percent(share)} of the time the I/O of a class of files is not known: its counters began anew, or "
         "were not there."
     )
-
-
-@says(ProfileKind.SHORT)
-def _(span_s: float) -> str:
-    return f"The profile is of {duration(span_s)}, less than a day: it may have missed the busiest hour."
-
-
-@says(ProfileKind.COUNTED_AT_END)
-def _(longest_s: float) -> str:
-    return (
-        f"A transaction took {duration(longest_s)} or longer: PostgreSQL counts what a session read and wrote when its "
-        "transaction ends, so a peak may be the work of all that time."
-    )
-
-
-@says(ProfileKind.CACHED_READS)
-def _() -> str:
-    return "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
-
-
-@says(ProfileKind.SAMPLED_WAITS)
-def _(interval_s: float) -> str:
-    return f"PostgreSQL keeps no totals of waits: sessions were looked at once every {interval_s:g} s."
 
 
 @says(ProfileKind.MISSING)

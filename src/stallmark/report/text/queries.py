@@ -26,9 +26,20 @@ def _(figure: str) -> str:
     return f"The {FIGURES[figure]} is not computed, because the {figure} run was not finished."
 
 
-@says(QueryKind.LACKS)
-def _(run: str, because: Finding) -> str:
-    return f"{run}: {clause(because)}."
+SENTENCES: Mapping[Kind, str] = {
+    QueryKind.LACKS: "{run}: {because:clause}.",
+    QueryKind.NO_TPC_RESULT: (
+        "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
+        "are different, and nobody has audited the runs."
+    ),
+    QueryKind.DOPS_IN_TURN: (
+        "Degrees of parallelism were tried one after the other: what an earlier one left in the pool helps the next, "
+        "so look at the reads beside the times."
+    ),
+    QueryKind.OTHER_PARAMETERS: (
+        "Each stream gives the same query other parameters: a mean over streams is over several questions."
+    ),
+}
 
 
 @says(QueryKind.FIGURE)
@@ -94,14 +105,6 @@ def _(runs: int) -> str:
     return f"With {'one run' if runs == 1 else f'{runs} runs'} per variant this is indicative only."
 
 
-@says(QueryKind.NO_TPC_RESULT)
-def _() -> str:
-    return (
-        "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
-        "are different, and nobody has audited the runs."
-    )
-
-
 @says(QueryKind.ROUNDED_UP)
 def _(variants: dict[str, int]) -> str:
     counts = [f"{count} in {variant}" for variant, count in variants.items()]
@@ -109,19 +112,6 @@ def _(variants: dict[str, int]) -> str:
         f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their "
         "times it would be higher. Compare times, or choose a larger scale factor."
     )
-
-
-@says(QueryKind.DOPS_IN_TURN)
-def _() -> str:
-    return (
-        "Degrees of parallelism were tried one after the other: what an earlier one left in the pool helps the next, "
-        "so look at the reads beside the times."
-    )
-
-
-@says(QueryKind.OTHER_PARAMETERS)
-def _() -> str:
-    return "Each stream gives the same query other parameters: a mean over streams is over several questions."
 
 
 def _are(count: int) -> str:

@@ -7,19 +7,21 @@ from stallmark.report.text import NameFirst, says
 from stallmark.stats.thresholds import BURST
 
 
-@says(ReadKind.HISTOGRAM_FULL)
-def _() -> str:
-    return "The histogram is full: other durations than those in it may be missing."
-
-
-@says(ReadKind.HISTOGRAM_LOST_EVENTS)
-def _(events: float) -> str:
-    return f"The server ran out of buffers and lost {events:,.0f} of the events."
-
-
-@says(ReadKind.HISTOGRAM_UNIT_UNKNOWN)
-def _() -> str:
-    return "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
+SENTENCES: Mapping[Kind, str] = {
+    ReadKind.HISTOGRAM_FULL: "The histogram is full: other durations than those in it may be missing.",
+    ReadKind.HISTOGRAM_LOST_EVENTS: "The server ran out of buffers and lost {events:,.0f} of the events.",
+    ReadKind.HISTOGRAM_UNIT_UNKNOWN: (
+        "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
+    ),
+    ReadKind.NOT_READ: (
+        "Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {sources:listed}. Figures are over "
+        "the time that was seen, and changes within a gap do not show."
+    ),
+    ReadKind.COUNTERS_RESTARTED: (
+        "The counters of {sources:listed} restarted while this step was measured, as when somebody resets them: what "
+        "they had counted is lost, and tables leave out what is only a part."
+    ),
+}
 
 
 @says(ReadKind.CLOCK_JUMPED)
@@ -28,14 +30,6 @@ def _(jump_s: float) -> str:
     return (
         f"The server’s clock jumped {number(abs(jump_s))} s {way} while this step was measured: one of the machines "
         "stood still, or its clock was set."
-    )
-
-
-@says(ReadKind.NOT_READ)
-def _(sources: list[str], seconds: float, measured_s: float) -> str:
-    return (
-        f"Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {listed(sources)}. Figures are over "
-        "the time that was seen, and changes within a gap do not show."
     )
 
 
@@ -85,14 +79,6 @@ def _(plans: int, procedures: list[str]) -> str:
         f"{left} of statements in {_some(procedures)} left the plan cache while executed, with what was counted since "
         "the sample before: these statements were executed at least as often as is shown. Query Store keeps such "
         "counts (`observe: [query_store]`)."
-    )
-
-
-@says(ReadKind.COUNTERS_RESTARTED)
-def _(sources: list[str]) -> str:
-    return (
-        f"The counters of {listed(sources)} restarted while this step was measured, as when somebody resets them: what "
-        "they had counted is lost, and tables leave out what is only a part."
     )
 
 

@@ -14,27 +14,21 @@ def _(collector: str, since_s: float, until_s: float | None, error: str) -> str:
     return f"{collector}: nothing measured from {since_s:.0f} s {until}, because {error}."
 
 
-@says(RunKind.SAMPLES_MISSED)
-def _(collector: str, samples: int) -> str:
-    return f"{collector}: {samples:,} samples were left out, because earlier ones took too long."
-
-
-@says(RunKind.SAMPLES_INCOMPLETE)
-def _(collector: str, lacks: str) -> str:
-    return f"{collector}: {lacks}."
-
-
-@says(RunKind.CLOCKS_APART)
-def _(apart_ms: float) -> str:
-    return (
-        f"The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
+SENTENCES: Mapping[Kind, str] = {
+    RunKind.SAMPLES_MISSED: "{collector}: {samples:,} samples were left out, because earlier ones took too long.",
+    RunKind.SAMPLES_INCOMPLETE: "{collector}: {lacks}.",
+    RunKind.CLOCKS_APART: (
+        "The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
         "not exactly the same second on all of them."
-    )
-
-
-@says(RunKind.ARRIVALS_WAITED)
-def _(transactions: int) -> str:
-    return f"{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
+    ),
+    RunKind.ARRIVALS_WAITED: (
+        "{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
+    ),
+    RunKind.UNFINISHED: "{transactions:,} transactions did not end, even cancelled: their outcome is unknown.",
+    RunKind.EXECUTORS_SILENT: (
+        "{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
+    ),
+}
 
 
 @says(RunKind.QUERIES_LEFT)
@@ -53,16 +47,6 @@ def _(transactions: int, cleared_by_next: bool) -> str:
         f"{transactions:,} transactions of the background sessions were not due yet, or not begun, when the run "
         f"ended{then}."
     )
-
-
-@says(RunKind.UNFINISHED)
-def _(transactions: int) -> str:
-    return f"{transactions:,} transactions did not end, even cancelled: their outcome is unknown."
-
-
-@says(RunKind.EXECUTORS_SILENT)
-def _(executors: int) -> str:
-    return f"{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
 
 
 @says(RunKind.EXECUTORS_LOST)

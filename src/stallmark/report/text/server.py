@@ -35,20 +35,21 @@ def _(steps: list[str] | None, deadlocks: int) -> str:
     )
 
 
-@says(ServerKind.NODES_UNEVEN)
-def _(steps: list[str] | None, share: float) -> str:
-    return (
-        f"In {named(steps)} pages stayed only {percent(share)} as long in the memory of one NUMA node as in that of "
+SENTENCES: Mapping[Kind, str] = {
+    ServerKind.NODES_UNEVEN: (
+        "In {steps:named} pages stayed only {share:percent} as long in the memory of one NUMA node as in that of "
         "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
-    )
-
-
-@says(ServerKind.REPLICA_BEHIND)
-def _(steps: list[str] | None, share: float) -> str:
-    return (
-        f"In {named(steps)} a synchronous replica was not synchronized for {percent(share)} of the time: commits did "
+    ),
+    ServerKind.REPLICA_BEHIND: (
+        "In {steps:named} a synchronous replica was not synchronized for {share:percent} of the time: commits did "
         "not wait for it then, and were faster than they are when it is."
-    )
+    ),
+    ServerKind.AUTOVACUUM: (
+        "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the "
+        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
+        "matter of which tables were due: measure for longer, or raise their thresholds."
+    ),
+}
 
 
 @says(ServerKind.LOG_KEPT)
@@ -79,15 +80,6 @@ def _(steps: list[str] | None, statistics: list[str]) -> str:
         f"Statistics were counted anew while {named(steps)} was measured ({some}{more}): that was read from the same "
         "storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` "
         "below `database`."
-    )
-
-
-@says(ServerKind.AUTOVACUUM)
-def _(steps: list[str] | None, read_share: float, write_share: float) -> str:
-    return (
-        f"In {named(steps)} autovacuum did up to {share(write_share)} of the writes and {share(read_share)} of the "
-        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
-        "matter of which tables were due: measure for longer, or raise their thresholds."
     )
 
 

@@ -207,9 +207,10 @@ def _(
     return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
 
 
-@says(SizingKind.UNKNOWN)
-def _(candidate: str) -> str:
-    return f"Nothing is known of {quoted([candidate])}: neither replay nor stand-in came to an answer."
+SENTENCES: Mapping[Kind, str] = {
+    SizingKind.UNKNOWN: "Nothing is known of “{candidate}”: neither replay nor stand-in came to an answer.",
+    SizingKind.ENDS: "“{candidate}”: {ends:clause}.",
+}
 
 
 def need(per_s: float, multiple: float) -> str:
@@ -271,11 +272,6 @@ def _(candidate: str, multiple: float, replay: Sequence[float | None], stand_in:
         for name, (low, high, _) in (("replay", replay), ("stand-in", stand_in))
     ]
     return f"{quoted([candidate])} carries {listed(by)}, as multiples of the need; the lower counts."
-
-
-@says(SizingKind.ENDS)
-def _(candidate: str, ends: Finding) -> str:
-    return f"{quoted([candidate])}: {clause(ends)}."
 
 
 @says(SizingKind.REPLAY_ENDS)

@@ -22,9 +22,23 @@ def method(found: Steadiness) -> str:
     )
 
 
-@says(SteadyKind.TOO_FEW_SECONDS)
-def _(seconds: int, needed_s: int) -> str:
-    return f"{seconds} s are too short to tell whether it was steady: at least {needed_s} s are needed."
+SENTENCES: Mapping[Kind, str] = {
+    SteadyKind.TOO_FEW_SECONDS: (
+        "{seconds} s are too short to tell whether it was steady: at least {needed_s} s are needed."
+    ),
+    SteadyKind.STEADY_LATE: (
+        "It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of:term} by "
+        "{shift:signed}."
+    ),
+    CycleKind.NO_CHECKPOINT: (
+        "No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
+        "of part of a checkpoint cycle, and a longer interval would have others."
+    ),
+    CycleKind.IRREGULAR: (
+        "The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
+        "came too irregularly to measure over whole cycles, so the figures are over all seconds."
+    ),
+}
 
 
 @says(SteadyKind.NOTHING_DONE)
@@ -50,14 +64,6 @@ def _(
     return f"Steady: {term(of)} changed by {signed(drift)} ({reach}) over the {seconds} s measured{after}."
 
 
-@says(SteadyKind.STEADY_LATE)
-def _(of: Rate, seconds: int, warm_up_s: int, shift: float) -> str:
-    return (
-        f"It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {term(of)} by "
-        f"{signed(shift)}."
-    )
-
-
 @says(SteadyKind.TREND)
 def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, p: float) -> str:
     reach = _interval(drift_low, drift_high)
@@ -75,22 +81,6 @@ def _(cycles: int, measured_s: int, needed: int) -> str:
     return (
         f"The {measured_s} s measured held {held}, and at least {needed} are needed: how much was written, and when, "
         "partly depends on where measuring began."
-    )
-
-
-@says(CycleKind.NO_CHECKPOINT)
-def _(measured_s: int) -> str:
-    return (
-        f"No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
-        "of part of a checkpoint cycle, and a longer interval would have others."
-    )
-
-
-@says(CycleKind.IRREGULAR)
-def _(cycles: int, measured_s: int, covered_s: int) -> str:
-    return (
-        f"The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
-        "came too irregularly to measure over whole cycles, so the figures are over all seconds."
     )
 
 

@@ -51,3 +51,8 @@ def indicative(fewest_runs: int) -> str:
 def named(steps: list[str] | None) -> str:
     """Return the names of steps, quoted; None is every step."""
     return quoted(steps) if steps else "every step"
+
+
+def in_brackets(detail: str | None) -> str:
+    """Return a detail behind what it belongs to: " (ext4)"; empty if it is not known."""
+    return f" ({detail})" if detail else ""

@@ -44,9 +44,42 @@ def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool
     )
 
 
-@says(SizingKind.NO_REPLAY)
-def _(candidate: str) -> str:
-    return f"The profile’s I/O was not replayed on {quoted([candidate])}: its sizes, bursts and log were not tested."
+SENTENCES: Mapping[Kind, str] = {
+    SizingKind.NO_REPLAY: (
+        "The profile’s I/O was not replayed on “{candidate}”: its sizes, bursts and log were not tested."
+    ),
+    SizingKind.LOG_AMONG_DATA: (
+        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
+        "not be seen."
+    ),
+    SizingKind.SLOW_PERCENTILE: (
+        "At the highest level that the replay on “{candidate}” carried, the mean of reads is within "
+        "{limit_ms:g} ms, and their {percentile} is not: {slower:percent} took longer."
+    ),
+    SizingKind.COMPRESSED: (
+        "On “{candidate}” a window was played in {played:percent} of its time: a burst was shorter than it "
+        "is, and may have fitted a cache that it will fill."
+    ),
+    SizingKind.PEAKS_NOT_KNOWN: (
+        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
+        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
+    ),
+    SizingKind.IO_SIZES: (
+        "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
+    ),
+    SizingKind.CACHES: (
+        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
+        "do better, and where a cache fills only after hours, worse."
+    ),
+    SizingKind.FEW_QUERIES: (
+        "What a query of {load} costs on “{candidate}” was measured on {ended:,} that ended, fewer than the "
+        "{of} there are: which of them these were is chance."
+    ),
+    SizingKind.QUERIES_WAITED: (
+        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on "
+        "“{candidate}”: beyond it they may do less than they are asked to. Give them more streams."
+    ),
+}
 
 
 @says(SizingKind.NO_STAND_IN)
@@ -87,36 +120,12 @@ def _quantity(name: str) -> str:
     }.get(name, name)
 
 
-@says(SizingKind.LOG_AMONG_DATA)
-def _() -> str:
-    return (
-        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
-        "not be seen."
-    )
-
-
-@says(SizingKind.SLOW_PERCENTILE)
-def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
-    return (
-        f"At the highest level that the replay on {quoted([candidate])} carried, the mean of reads is within "
-        f"{limit_ms:g} ms, and their {percentile} is not: {percent(slower)} took longer."
-    )
-
-
 @says(SizingKind.GROUPED)
 def _(candidate: str, level: float, grouped: float) -> str:
     return (
         f"The replay on {quoted([candidate])} wrote the log in groups of up to {number(grouped)} writes, first at "
         f"{in_times(level)} the busiest windows: its device does not take them one by one, and a server then makes "
         "some wait."
-    )
-
-
-@says(SizingKind.COMPRESSED)
-def _(candidate: str, played: float) -> str:
-    return (
-        f"On {quoted([candidate])} a window was played in {percent(played)} of its time: a burst was shorter than it "
-        "is, and may have fitted a cache that it will fill."
     )
 
 
@@ -170,14 +179,6 @@ def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
     )
 
 
-@says(SizingKind.PEAKS_NOT_KNOWN)
-def _() -> str:
-    return (
-        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
-        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
-    )
-
-
 @says(SizingKind.BEYOND_PLAYED)
 def _(measure: Measured, begin: float, share: float) -> str:
     return (
@@ -203,19 +204,6 @@ def _(growth: float) -> str:
     )
 
 
-@says(SizingKind.IO_SIZES)
-def _() -> str:
-    return "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
-
-
-@says(SizingKind.CACHES)
-def _() -> str:
-    return (
-        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
-        "do better, and where a cache fills only after hours, worse."
-    )
-
-
 @says(SizingKind.OTHER_QUERIES)
 def _(without: Sequence[str], ran: bool) -> str:
     own, missed = "transactions and queries of its own", ""
@@ -224,22 +212,6 @@ def _(without: Sequence[str], ran: bool) -> str:
     elif without:
         missed = f"queries of reports did not run on {quoted(without)}, and "
     return f"The stand-in has {own}: {missed}plans, locks and latches of your queries were not tested."
-
-
-@says(SizingKind.FEW_QUERIES)
-def _(candidate: str, load: str, ended: int, of: int) -> str:
-    return (
-        f"What a query of {load} costs on {quoted([candidate])} was measured on {ended:,} that ended, fewer than the "
-        f"{of} there are: which of them these were is chance."
-    )
-
-
-@says(SizingKind.QUERIES_WAITED)
-def _(candidate: str, load: str, share: float) -> str:
-    return (
-        f"At the profile’s load {percent(share)} of the queries of {load} waited for a stream on "
-        f"{quoted([candidate])}: beyond it they may do less than they are asked to. Give them more streams."
-    )
 
 
 @says(SizingKind.MEAN_READS)
