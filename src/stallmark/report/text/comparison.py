@@ -10,10 +10,11 @@ from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.errors import as_reason
-from stallmark.format import listed, per_transaction, percent, short
+from stallmark.format import listed, percent, short
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, TITLES
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
@@ -247,7 +248,13 @@ SENTENCES: Mapping[Kind, str] = {
     PairKind.SEVERAL_PAIRS: (
         "{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
     ),
+    PairKind.ONLY_ONE_SIDE: "Only {side} ran {steps:steps}, so that is not compared.",
     PairKind.FLASH_WARMING: "Flash was still warming up in {sides:listed}: later it would have given more.",
+    PairKind.CHECKS_UNKNOWN: "Not known of these runs: {checks:titles}.",
+    PairKind.READS_WITHIN_SCATTER: (
+        "Reads per transaction differ by {share:percent} ({reads_per_transaction[0]:per_transaction} and "
+        "{reads_per_transaction[1]:per_transaction}), within the scatter of runs (p {p:.2f})."
+    ),
     PairKind.NO_PARTNER: "{side} is not compared: {experiment} has no such variant, or none in another experiment.",
     PairKind.POOLED: (
         "Runs of {experiments:listed} were taken together as {sides:listed}: between the experiments nothing is "
@@ -255,22 +262,10 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     PairKind.NO_COMMON_STEP: "{b} is not compared with {a}: they have no step in common.",
 }
-
-
-@says(PairKind.ONLY_ONE_SIDE)
-def _(side: str, steps: list[list[Any]]) -> str:
-    return f"Only {side} ran {listed([_step(*step) for step in steps])}, so that is not compared."
-
-
-@says(PairKind.CHECKS_UNKNOWN)
-def _(checks: list[Kind]) -> str:
-    return f"Not known of these runs: {listed([CHECKS[kind][0] for kind in checks])}."
-
-
-@says(PairKind.READS_WITHIN_SCATTER)
-def _(reads_per_transaction: list[float], share: float, p: float) -> str:
-    reads = " and ".join(map(per_transaction, reads_per_transaction))
-    return f"Reads per transaction differ by {percent(share)} ({reads}), within the scatter of runs (p {p:.2f})."
+FORMATS: Mapping[str, Format] = {
+    "steps": lambda steps: listed([_step(*step) for step in steps]),
+    "titles": lambda checks: listed([CHECKS[kind][0] for kind in checks]),
+}
 
 
 @says(PairKind.INCOMPLETE)

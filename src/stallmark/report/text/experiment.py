@@ -22,6 +22,7 @@ SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.OVER_LIMIT: (
         "In {steps:named} more than a tenth of the transactions of one type took longer than their limit."
     ),
+    ExperimentKind.STORAGE_LIMITS: "Storage is the bottleneck in {steps:named}.",
     ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
     ExperimentKind.DRIVER_LIMITS: (
         "The driver was the bottleneck in {steps:named}: the server could have done more than the figures say."
@@ -222,11 +223,6 @@ def _(
         f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
         f"({ended}); they committed {_rate(per_s, primary)}{against}."
     )
-
-
-@says(ExperimentKind.STORAGE_LIMITS)
-def _(steps: list[str] | None) -> str:
-    return f"Storage is the bottleneck in {quoted(steps) if steps else 'every step'}."
 
 
 @says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)

@@ -5,6 +5,7 @@ from stallmark.analysis.locality.kinds import LocalityKind
 from stallmark.analysis.locality.traced import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
 from stallmark.report.text import clause, says
+from stallmark.report.text.templates import Format
 
 QUESTION = "How much does it read at which size of memory, how large and how hot is what it reads, and who reads it?"
 NO_FINDING = "Nothing is known of the reads of this load."
@@ -67,14 +68,6 @@ def _(pool_share: float | None, shares: list[float], least: list[float], most: l
     return f"Behind {behind}, an LRU flash cache of {listed(each)} of the reads."
 
 
-@says(LocalityKind.SKEW)
-def _(hottest: float, of_pages: list[float], of_extents: list[float]) -> str:
-    return (
-        f"The hottest {portion(hottest)} of all pages have {_band(*of_pages)} of the reads, the hottest "
-        f"{portion(hottest)} of 1 MiB extents {_band(*of_extents)}."
-    )
-
-
 @says(LocalityKind.FOOTPRINT)
 def _(measured_s: float, size_bytes: int, share: float, once_share: float | None) -> str:
     once = f"; {percent(once_share)} of that was read only once" if once_share is not None else ""
@@ -114,6 +107,10 @@ def _(unused: str | None) -> str:
 
 
 SENTENCES: Mapping[Kind, str] = {
+    LocalityKind.SKEW: (
+        "The hottest {hottest:portion} of all pages have {of_pages:band} of the reads, the hottest {hottest:portion} "
+        "of 1 MiB extents {of_extents:band}."
+    ),
     LocalityKind.FEW_READS: (
         "Only {reads:count} reads were traced in the measured interval: no share is shown of fewer than {least}."
     ),
@@ -129,6 +126,7 @@ SENTENCES: Mapping[Kind, str] = {
         "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
     ),
 }
+FORMATS: Mapping[str, Format] = {"band": lambda ends: _band(*ends)}
 
 
 @says(LocalityKind.ESTIMATED)

@@ -7,6 +7,18 @@ from stallmark.record.manifest.server import ChosenSize
 from stallmark.report.text import says
 from stallmark.report.text.terms import indicative
 
+SENTENCES: Mapping[Kind, str] = {
+    FlashKind.BEYOND_MEMORY: (
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
+        "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
+    ),
+    FlashKind.NO_GAIN: (
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more than that "
+        "memory without flash{fewest_runs:indicative}."
+    ),
+}
+
+
 Change = list[float | None]
 """Times as much memory, the change of throughput, and its interval of 95 %."""
 
@@ -96,21 +108,9 @@ def _(
         buys = f"So flash buys more here where a GiB of memory costs over {number(1 / worth)} times one of flash"
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
-        f"{size(round(equal_bytes))} of memory without flash ({_between(*equal_range)}). {buys}"
+        f"{size(equal_bytes)} of memory without flash ({_between(*equal_range)}). {buys}"
         f"{indicative(fewest_runs)}."
     )
-
-
-SENTENCES: Mapping[Kind, str] = {
-    FlashKind.BEYOND_MEMORY: (
-        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
-        "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
-    ),
-    FlashKind.NO_GAIN: (
-        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more than that "
-        "memory without flash{fewest_runs:indicative}."
-    ),
-}
 
 
 @says(FlashKind.READS_FOR_MEMORY)
@@ -122,7 +122,7 @@ def _(
     return (
         f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms in place of "
         f"{number(read_ms[0])} would give {rate} ({number(per_s[2])} to {number(per_s[3])}), as much as "
-        f"{size(round(equal_bytes))} of memory ({_between(*equal_range)}) on this storage."
+        f"{size(equal_bytes)} of memory ({_between(*equal_range)}) on this storage."
     )
 
 
@@ -201,4 +201,4 @@ def _pool(pool_bytes: int, pool_share: float | None) -> str:
 
 
 def _between(low: float | None, high: float | None) -> str:
-    return f"{size(round(low))} to {size(round(high))}" if low and high else f"{size(round(low or 0))} or more"
+    return f"{size(low)} to {size(high)}" if low and high else f"{size(low or 0)} or more"

@@ -27,10 +27,8 @@ def preconditioned(done: Precondition) -> str:
     )
 
 
-# One pattern, and several together
-
-
 SENTENCES: Mapping[Kind, str] = {
+    # One pattern, and several together
     ProbeKind.NOT_ISSUED: (
         "{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
     ),
@@ -41,6 +39,7 @@ SENTENCES: Mapping[Kind, str] = {
         "One I/O in a hundred takes {p99_ms:number} ms or more, up from {knee_p99_ms:number} ms at {knee} "
         "outstanding."
     ),
+    # Several probes
     ProbeKind.OF_PROBE: "{probe}: {found:sentence}",
     ProbeKind.NOT_REPEATED: "No probe was repeated: differences of a few per cent may be chance.",
     ProbeKind.EMULATED_AND_REAL: (
@@ -50,6 +49,7 @@ SENTENCES: Mapping[Kind, str] = {
         "{probe}: {share:percent} of the steps had too few I/Os for a p99; probe for longer with --seconds."
     ),
     ProbeKind.INCOMPLETE: "{probe} is incomplete: {said:as_reason}.",
+    # How deep a probe reaches
     ProbeKind.FITS_DRAM: (
         "The probe’s file of {file_bytes:size} fits into the array’s DRAM ({dram_bytes:size}), which may have "
         "answered instead of its disks and flash; use a larger one (probe: {{size: …}})."
@@ -58,10 +58,34 @@ SENTENCES: Mapping[Kind, str] = {
         "The probe’s file has only {file_bytes:size}: an array with that much memory or flash answers from there and "
         "hardly uses its disks; use a larger one (--size)."
     ),
+    # Before and after
     ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they say nothing about a drift.",
     ProbeKind.DRIFT_HIDDEN: "It cannot be told whether raw storage changed: {why:clause}.",
+    # Beside a database
+    ProbeKind.NO_RANDOM_READS: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; the probe has no random reads "
+        "to compare them with."
+    ),
+    ProbeKind.BEYOND_PROBE: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
+        "outstanding; of raw storage no more than {most_outstanding} outstanding are known, with which it gives "
+        "{raw_reads_per_s:number}."
+    ),
+    ProbeKind.BELOW_PROBE: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
+        "outstanding; of raw storage no fewer than {fewest_outstanding} outstanding are known, with which it gives "
+        "{raw_reads_per_s:number}."
+    ),
+    ProbeKind.ACHIEVED: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; raw storage gives "
+        "{raw_reads_per_s:number} with as many outstanding ({outstanding:number}, {pattern}), {raw_ms:number} ms each: "
+        "the database achieved {share:percent} of it."
+    ),
     ProbeKind.RAW_MAY_BE_SLOWER: "Raw storage may be slower than that: {why:clause}.",
 }
+
+
+# One pattern, and several together
 
 
 @says(ProbeKind.ONE_STEP)
@@ -150,9 +174,6 @@ def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -
     )
 
 
-# How deep a probe reaches
-
-
 # Before and after
 
 
@@ -214,47 +235,10 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
 @says(ProbeKind.OTHER_DEVICE)
 def _(reads_per_s: float, read_ms: float, emulated: bool) -> str:
     one, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
-    return f"{_had(reads_per_s, read_ms)} on {one}, but the probe is of {other}: the two are not compared."
-
-
-@says(ProbeKind.NO_RANDOM_READS)
-def _(reads_per_s: float, read_ms: float) -> str:
-    return f"{_had(reads_per_s, read_ms)}; the probe has no random reads to compare them with."
-
-
-@says(ProbeKind.BEYOND_PROBE)
-def _(
-    reads_per_s: float, read_ms: float, outstanding: float, most_outstanding: int, raw_reads_per_s: float
-) -> str:  # fmt: skip
     return (
-        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; of raw storage no more than "
-        f"{most_outstanding} outstanding are known, with which it gives {number(raw_reads_per_s)}."
+        f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms on {one}, but the probe is of "
+        f"{other}: the two are not compared."
     )
-
-
-@says(ProbeKind.BELOW_PROBE)
-def _(
-    reads_per_s: float, read_ms: float, outstanding: float, fewest_outstanding: int, raw_reads_per_s: float
-) -> str:  # fmt: skip
-    return (
-        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; of raw storage no fewer than "
-        f"{fewest_outstanding} outstanding are known, with which it gives {number(raw_reads_per_s)}."
-    )
-
-
-@says(ProbeKind.ACHIEVED)
-def _(
-    reads_per_s: float, read_ms: float, outstanding: float, pattern: str, raw_reads_per_s: float, raw_ms: float,
-    share: float,
-) -> str:  # fmt: skip
-    return (
-        f"{_had(reads_per_s, read_ms)}; raw storage gives {number(raw_reads_per_s)} with as many outstanding "
-        f"({number(outstanding)}, {pattern}), {number(raw_ms)} ms each: the database achieved {percent(share)} of it."
-    )
-
-
-def _had(reads_per_s: float, read_ms: float) -> str:
-    return f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms"
 
 
 def _step(one: Mapping[str, Any]) -> str:

@@ -226,8 +226,8 @@ def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> st
 def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: float) -> str:
     verb = "grew" if grown_bytes > 0 else "shrank"
     return (
-        f"{_FILES[file_class]} {verb} by {size(round(abs(grown_bytes)))} in {duration(span_s)}: "
-        f"{size(round(abs(per_day_bytes)))} a day, if every day were like it."
+        f"{_FILES[file_class]} {verb} by {size(abs(grown_bytes))} in {duration(span_s)}: "
+        f"{size(abs(per_day_bytes))} a day, if every day were like it."
     )
 
 
@@ -271,7 +271,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"As much as the buffer pool holds ({size(round(pool_bytes))}) is read from storage every {roughly(turnover_s)}"
+        f"As much as the buffer pool holds ({size(pool_bytes)}) is read from storage every {roughly(turnover_s)}"
         f"{life}."
     )
 
