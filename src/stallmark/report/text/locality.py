@@ -43,6 +43,29 @@ METHOD_FOOTPRINT = "Different pages of 8 KiB, counted at the end of each of 60 p
 METHOD_TABLES = "By the files that were read, and the tables and indexes that had them."
 
 
+SENTENCES: Mapping[Kind, str] = {
+    LocalityKind.SKEW: (
+        "The hottest {hottest:portion} of all pages have {of_pages:band} of the reads, the hottest {hottest:portion} "
+        "of 1 MiB extents {of_extents:band}."
+    ),
+    LocalityKind.FEW_READS: (
+        "Only {reads:count} reads were traced in the measured interval: no share is shown of fewer than {least}."
+    ),
+    LocalityKind.SHORT: (
+        "The trace is too short for flash of {share:portion} of the data and more ({judged:count} page reads were "
+        "judged): what it answers is only known between two ends. Raise --measure."
+    ),
+    LocalityKind.LOST: (
+        "{lost:count} I/Os of the run were lost beside the {traced:count} traced in its measured interval, as they "
+        "came faster than they were recorded: the footprint may be too low, and hits may be off."
+    ),
+    LocalityKind.FEW_SIZES: (
+        "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
+    ),
+}
+FORMATS: Mapping[str, Format] = {"band": lambda ends: _band(*ends)}
+
+
 @says(LocalityKind.READS)
 def _(
     pool_share: float, reads: float, slope: float | None = None, deviation: float | None = None,
@@ -104,29 +127,6 @@ def _(unused: str | None) -> str:
     }
     missing = "flash, footprint, skew, tables, sizes of single I/Os and sequential reads are missing"
     return f"{why[unused]}: {missing}."
-
-
-SENTENCES: Mapping[Kind, str] = {
-    LocalityKind.SKEW: (
-        "The hottest {hottest:portion} of all pages have {of_pages:band} of the reads, the hottest {hottest:portion} "
-        "of 1 MiB extents {of_extents:band}."
-    ),
-    LocalityKind.FEW_READS: (
-        "Only {reads:count} reads were traced in the measured interval: no share is shown of fewer than {least}."
-    ),
-    LocalityKind.SHORT: (
-        "The trace is too short for flash of {share:portion} of the data and more ({judged:count} page reads were "
-        "judged): what it answers is only known between two ends. Raise --measure."
-    ),
-    LocalityKind.LOST: (
-        "{lost:count} I/Os of the run were lost beside the {traced:count} traced in its measured interval, as they "
-        "came faster than they were recorded: the footprint may be too low, and hits may be off."
-    ),
-    LocalityKind.FEW_SIZES: (
-        "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
-    ),
-}
-FORMATS: Mapping[str, Format] = {"band": lambda ends: _band(*ends)}
 
 
 @says(LocalityKind.ESTIMATED)

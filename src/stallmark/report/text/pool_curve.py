@@ -7,6 +7,9 @@ from stallmark.record.manifest.server import ChosenSize
 from stallmark.report.text import says
 from stallmark.report.text.terms import indicative
 
+Change = list[float | None]
+"""Times as much memory, the change of throughput, and its interval of 95 %."""
+
 SENTENCES: Mapping[Kind, str] = {
     FlashKind.BEYOND_MEMORY: (
         "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
@@ -17,10 +20,6 @@ SENTENCES: Mapping[Kind, str] = {
         "memory without flash{fewest_runs:indicative}."
     ),
 }
-
-
-Change = list[float | None]
-"""Times as much memory, the change of throughput, and its interval of 95 %."""
 
 
 @says(CurveKind.ENOUGH)

@@ -85,9 +85,6 @@ SENTENCES: Mapping[Kind, str] = {
 }
 
 
-# One pattern, and several together
-
-
 @says(ProbeKind.ONE_STEP)
 def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
     return f"{pattern}: {_rate(rest)} at {outstanding} outstanding, {number(mean_ms)} ms each{_marks(**rest)}."

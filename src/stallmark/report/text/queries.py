@@ -9,6 +9,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
 from stallmark.report.text import clause, says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import indicative
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
@@ -21,12 +22,8 @@ def _(figure: str, query: str, error: str | None, timeout: bool, others: int) ->
     return f"The {FIGURES[figure]} is not computed, because {query} {how}{more}."
 
 
-@says(ReadKind.PHASE_CUT)
-def _(figure: str) -> str:
-    return f"The {FIGURES[figure]} is not computed, because the {figure} run was not finished."
-
-
 SENTENCES: Mapping[Kind, str] = {
+    ReadKind.PHASE_CUT: "The {figure:figure} is not computed, because the {figure} run was not finished.",
     QueryKind.LACKS: "{run}: {because:clause}.",
     QueryKind.NO_TPC_RESULT: (
         "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
@@ -40,6 +37,7 @@ SENTENCES: Mapping[Kind, str] = {
         "Each stream gives the same query other parameters: a mean over streams is over several questions."
     ),
 }
+FORMATS: Mapping[str, Format] = {"figure": FIGURES.__getitem__}
 
 
 @says(QueryKind.FIGURE)

@@ -4,6 +4,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
+from stallmark.report.text.terms import first_three
 from stallmark.stats.thresholds import BURST
 
 
@@ -16,6 +17,10 @@ SENTENCES: Mapping[Kind, str] = {
     ReadKind.NOT_READ: (
         "Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {sources:listed}. Figures are over "
         "the time that was seen, and changes within a gap do not show."
+    ),
+    ReadKind.QUERY_STORE_DROPPED: (
+        "Query Store dropped counts of {procedures:first_three} while they rose, as it does to stay within "
+        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
     ),
     ReadKind.COUNTERS_RESTARTED: (
         "The counters of {sources:listed} restarted while this step was measured, as when somebody resets them: what "
@@ -64,26 +69,14 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
     )
 
 
-@says(ReadKind.QUERY_STORE_DROPPED)
-def _(procedures: list[str]) -> str:
-    return (
-        f"Query Store dropped counts of {_some(procedures)} while they rose, as it does to stay within "
-        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
-    )
-
-
 @says(ReadKind.PLANS_LEFT)
 def _(plans: int, procedures: list[str]) -> str:
     left = "1 plan" if plans == 1 else f"{plans:,} plans"
     return (
-        f"{left} of statements in {_some(procedures)} left the plan cache while executed, with what was counted since "
+        f"{left} of statements in {first_three(procedures)} left the plan cache while executed, with what was counted since "
         "the sample before: these statements were executed at least as often as is shown. Query Store keeps such "
         "counts (`observe: [query_store]`)."
     )
-
-
-def _some(names: list[str]) -> str:
-    return f"{listed(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
 
 
 @says(ReadKind.ERROR_BURST)

@@ -28,6 +28,7 @@ SENTENCES: Mapping[Kind, str] = {
     RunKind.EXECUTORS_SILENT: (
         "{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
     ),
+    RunKind.MAINTENANCE_FAILED: "The {maintenance} beside the users failed: {server_said:as_reason}.",
 }
 
 
@@ -59,6 +60,3 @@ def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> 
     return f"{said}: the database counts {listed(some)} more than were reported."
 
 
-@says(RunKind.MAINTENANCE_FAILED)
-def _(maintenance: str, server_said: str) -> str:
-    return f"The {maintenance} beside the users failed: {as_reason(server_said)}."

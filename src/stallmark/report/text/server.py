@@ -7,6 +7,27 @@ from stallmark.format import listed, percent, share
 from stallmark.report.text import says
 from stallmark.report.text.terms import named
 
+SENTENCES: Mapping[Kind, str] = {
+    ServerKind.NODES_UNEVEN: (
+        "In {steps:named} pages stayed only {share:percent} as long in the memory of one NUMA node as in that of "
+        "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
+    ),
+    ServerKind.REPLICA_BEHIND: (
+        "In {steps:named} a synchronous replica was not synchronized for {share:percent} of the time: commits did "
+        "not wait for it then, and were faster than they are when it is."
+    ),
+    ServerKind.STATISTICS_UPDATED: (
+        "Statistics were counted anew while {steps:named} was measured ({statistics:first_three}): that was read from "
+        "the same storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` below "
+        "`database`."
+    ),
+    ServerKind.AUTOVACUUM: (
+        "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the "
+        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
+        "matter of which tables were due: measure for longer, or raise their thresholds."
+    ),
+}
+
 
 @says(ServerKind.FILES_GREW)
 def _(steps: list[str] | None, files: list[str], times: int) -> str:
@@ -35,23 +56,6 @@ def _(steps: list[str] | None, deadlocks: int) -> str:
     )
 
 
-SENTENCES: Mapping[Kind, str] = {
-    ServerKind.NODES_UNEVEN: (
-        "In {steps:named} pages stayed only {share:percent} as long in the memory of one NUMA node as in that of "
-        "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
-    ),
-    ServerKind.REPLICA_BEHIND: (
-        "In {steps:named} a synchronous replica was not synchronized for {share:percent} of the time: commits did "
-        "not wait for it then, and were faster than they are when it is."
-    ),
-    ServerKind.AUTOVACUUM: (
-        "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the "
-        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
-        "matter of which tables were due: measure for longer, or raise their thresholds."
-    ),
-}
-
-
 @says(ServerKind.LOG_KEPT)
 def _(recovery: str, used_share: float | None, database: str | None) -> str:
     so_far = "" if used_share is None else f" It was {percent(used_share)} full at most."
@@ -69,17 +73,6 @@ def _(databases: list[str]) -> str:
     return (
         f"AUTO_CLOSE is on{place}: a database closes once no session is in it, and its pages leave the memory. What a "
         "run found in the cache may be less than what was put there before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
-    )
-
-
-@says(ServerKind.STATISTICS_UPDATED)
-def _(steps: list[str] | None, statistics: list[str]) -> str:
-    some = listed(statistics[:3])
-    more = f" and {len(statistics) - 3:,} more" if len(statistics) > 3 else ""
-    return (
-        f"Statistics were counted anew while {named(steps)} was measured ({some}{more}): that was read from the same "
-        "storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` "
-        "below `database`."
     )
 
 

@@ -5,6 +5,7 @@ from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
 from stallmark.format import by, percent, short, signed
 from stallmark.report.text import says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 
@@ -29,6 +30,13 @@ SENTENCES: Mapping[Kind, str] = {
     SteadyKind.STEADY_LATE: (
         "It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of:term} by "
         "{shift:signed}."
+    ),
+    SteadyKind.TREND: (
+        "It never became steady: {of:term} {drift:by} (95 % interval {drift_low:signed} to {drift_high:signed}) over "
+        "the {seconds} s measured ({p:chance})."
+    ),
+    SteadyKind.LEVEL_CHANGED: (
+        "It never became steady: {of:term} {change:by} after {at_s} s of the {seconds} s measured ({p:chance})."
     ),
     CycleKind.NO_CHECKPOINT: (
         "No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
@@ -60,19 +68,10 @@ def _(
     of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, warm_up_s: int, shift: float
 ) -> str:  # fmt: skip
     after = f", after a warm-up of {warm_up_s} s that moved the mean by {signed(shift)}" if warm_up_s else ""
-    reach = _interval(drift_low, drift_high)
-    return f"Steady: {term(of)} changed by {signed(drift)} ({reach}) over the {seconds} s measured{after}."
-
-
-@says(SteadyKind.TREND)
-def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, p: float) -> str:
-    reach = _interval(drift_low, drift_high)
-    return f"It never became steady: {term(of)} {by(drift)} ({reach}) over the {seconds} s measured ({_chance(p)})."
-
-
-@says(SteadyKind.LEVEL_CHANGED)
-def _(of: Rate, seconds: int, change: float, at_s: int, p: float) -> str:
-    return f"It never became steady: {term(of)} {by(change)} after {at_s} s of the {seconds} s measured ({_chance(p)})."
+    return (
+        f"Steady: {term(of)} changed by {signed(drift)} (95 % interval {signed(drift_low)} to {signed(drift_high)}) over "
+        f"the {seconds} s measured{after}."
+    )
 
 
 @says(CycleKind.TOO_FEW)
@@ -92,12 +91,11 @@ def _(cycles: int, measured_s: int, mean_s: float, begin_s: int, end_s: int) -> 
     )
 
 
-def _interval(low: float, high: float) -> str:
-    return f"95 % interval {signed(low)} to {signed(high)}"
-
-
 def _chance(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {short(p, 2)}"
+
+
+FORMATS: Mapping[str, Format] = {"chance": _chance}
 
 
 # How to read the tables of steadiness and of the service level. -----------------------------------------------

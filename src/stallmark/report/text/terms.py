@@ -5,7 +5,7 @@ from enum import StrEnum
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.validity.service_level import ReadSource
-from stallmark.format import factor, quoted
+from stallmark.format import factor, listed, quoted
 from stallmark.stats.thresholds import REPLICATES
 
 _WORDS: dict[StrEnum, str] = {
@@ -56,3 +56,8 @@ def named(steps: list[str] | None) -> str:
 def in_brackets(detail: str | None) -> str:
     """Return a detail behind what it belongs to: " (ext4)"; empty if it is not known."""
     return f" ({detail})" if detail else ""
+
+
+def first_three(names: list[str]) -> str:
+    """List the first three of many names, and how many more there are."""
+    return f"{listed(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"

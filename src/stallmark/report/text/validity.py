@@ -6,6 +6,7 @@ from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
 from stallmark.format import listed, number, percent, spoken
 from stallmark.report.text import NameFirst, clause, says
+from stallmark.report.text.templates import Format
 
 _COUNTERS = {
     CounterSource.DATA_FILES: "I/O to the data files",
@@ -15,11 +16,6 @@ _COUNTERS = {
 }
 
 
-@says(ValidityKind.RUN_INCOMPLETE)
-def _(said: str) -> str:
-    return said
-
-
 @says(ValidityKind.ENDED_EARLY)
 def _(measured_s: int, planned_s: float | None) -> str:
     planned = "" if planned_s is None else f" of the {planned_s:g} s planned"
@@ -27,6 +23,7 @@ def _(measured_s: int, planned_s: float | None) -> str:
 
 
 SENTENCES: Mapping[Kind, str] = {
+    ValidityKind.RUN_INCOMPLETE: "{said}",
     ValidityKind.LOADS_MISSED: (
         "This step went on without {loads:listed}, which had ended early: it is another load than was planned."
     ),
@@ -37,6 +34,12 @@ SENTENCES: Mapping[Kind, str] = {
     ValidityKind.CONNECTIONS_LOST: (
         "The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a "
         "restart, a failover or a break of the network. What limits it is not judged from this step."
+    ),
+    ValidityKind.COUNTERS_BEGAN_AGAIN: (
+        "The counters of {of:counters} restarted while this step was measured, so their totals are unknown."
+    ),
+    ValidityKind.COUNTERS_INCOMPLETE: (
+        "The counters of {of:counters} cover only {covered_s:.0f} s of the {measured_s} s measured."
     ),
     ValidityKind.FOREIGN_CPU: (
         "Other programs kept {share:percent} of the CPUs of the server’s machine busy, while the server waited for "
@@ -53,17 +56,23 @@ SENTENCES: Mapping[Kind, str] = {
     ValidityKind.STORAGE_ERROR: (
         "The server’s error log reports trouble with its storage: {text:as_reason} (error {error})."
     ),
+    ValidityKind.DRIVER_OVERHEAD: (
+        "The driver was the bottleneck: users{machine:on_machine} spent {share:percent} of their time neither thinking "
+        "nor in a call."
+    ),
+    ValidityKind.EXECUTOR_CPU: (
+        "The driver was the bottleneck: an executor{machine:on_machine} used {share:percent} of a CPU core."
+    ),
     ServiceLevelKind.READS_NOT_KNOWN: "Not known: {why:clause}.",
     ServiceLevelKind.NO_HISTOGRAM: "No histogram of single reads covers this step.",
     ServiceLevelKind.TOO_FEW_READS: "The histogram holds only {reads:,} reads, too few for a {percentile}.",
     ServiceLevelKind.READS_NOT_MEASURED: "How long reads of the data files took was not measured.",
     ServiceLevelKind.NOTHING_READ: "Nothing was read from the data files.",
 }
-
-
-@says(ValidityKind.COUNTERS_BEGAN_AGAIN)
-def _(of: CounterSource) -> str:
-    return f"The counters of {_COUNTERS[of]} restarted while this step was measured, so their totals are unknown."
+FORMATS: Mapping[str, Format] = {
+    "counters": _COUNTERS.__getitem__,
+    "on_machine": lambda machine: f" on load machine {machine}" if machine else "",
+}
 
 
 @says(ValidityKind.NOT_TIMED)
@@ -73,11 +82,6 @@ def _(of: CounterSource) -> str:
         f"The server did not time {_COUNTERS[of]} for a part of this step, though it did in this run ({setting} was "
         "off): how long that I/O took is unknown. Leave the setting on."
     )
-
-
-@says(ValidityKind.COUNTERS_INCOMPLETE)
-def _(of: CounterSource, covered_s: float, measured_s: int) -> str:
-    return f"The counters of {_COUNTERS[of]} cover only {covered_s:.0f} s of the {measured_s} s measured."
 
 
 @says(ValidityKind.FOREIGN_IO)
@@ -90,19 +94,6 @@ def _(share: float, with_writes: bool) -> str:
 def _(share: float, transaction: str = "", said: str = "", code: str = "") -> str:
     words = f" Most often the server said of {spoken(transaction)}: {as_reason(said)} ({code})." if said else ""
     return f"{percent(share)} of the transactions failed; the latencies are those of the others only.{words}"
-
-
-@says(ValidityKind.DRIVER_OVERHEAD)
-def _(machine: int, share: float) -> str:
-    return (
-        f"The driver was the bottleneck: users{_on(machine)} spent {percent(share)} of their time neither thinking nor "
-        "in a call."
-    )
-
-
-@says(ValidityKind.EXECUTOR_CPU)
-def _(machine: int, share: float) -> str:
-    return f"The driver was the bottleneck: an executor{_on(machine)} used {percent(share)} of a CPU core."
 
 
 @says(ValidityKind.LATE_STARTS)
@@ -124,7 +115,3 @@ def _(
         within += f"{' and also within' if ideal_met else ' but above'} the ideal {ideal_ms:g} ms"
     only = f". This is a mean, not a {percentile}: {clause(why)}" if why else ""
     return f"The {'mean' if why else percentile} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
-
-
-def _on(machine: int) -> str:
-    return f" on load machine {machine}" if machine else ""
