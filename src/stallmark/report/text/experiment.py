@@ -1,17 +1,17 @@
 """The wording of an experiment's findings."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from stallmark import format
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size, up_to
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import UNSURE, indicative, named, times
+from stallmark.report.text.terms import UNSURE, indicative, times
 from stallmark.stats.thresholds import REPLICATES
-
 
 SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run mean nothing.",

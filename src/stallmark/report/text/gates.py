@@ -1,8 +1,9 @@
 """The wording of the validity gates: requirement, figure, limit, and why a gate failed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import listed, number, percent, plural, short, spoken

@@ -1,6 +1,8 @@
 """The wording of how a load reads."""
 
-from stallmark.analysis.finding import Finding
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.locality.kinds import LocalityKind
 from stallmark.analysis.locality.traced import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size

@@ -1,5 +1,8 @@
 """The wording of the curve of memory, and of memory against flash."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.format import number, per_second, percent, plural, quoted, size

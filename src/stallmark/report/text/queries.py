@@ -2,24 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.queries.findings import MANY
 from stallmark.analysis.queries.summary import QueryKind
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
-from stallmark.report.text import clause, says
+from stallmark.report.text import says
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import indicative
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
-
-
-@says(ReadKind.QUERY_FAILED)
-def _(figure: str, query: str, error: str | None, timeout: bool, others: int) -> str:
-    how = "took longer than its timeout" if timeout else f"failed: {error}"
-    more = f" (and {others} more)" if others else ""
-    return f"The {FIGURES[figure]} is not computed, because {query} {how}{more}."
 
 
 SENTENCES: Mapping[Kind, str] = {
@@ -38,6 +31,13 @@ SENTENCES: Mapping[Kind, str] = {
     ),
 }
 FORMATS: Mapping[str, Format] = {"figure": FIGURES.__getitem__}
+
+
+@says(ReadKind.QUERY_FAILED)
+def _(figure: str, query: str, error: str | None, timeout: bool, others: int) -> str:
+    how = "took longer than its timeout" if timeout else f"failed: {error}"
+    more = f" (and {others} more)" if others else ""
+    return f"The {FIGURES[figure]} is not computed, because {query} {how}{more}."
 
 
 @says(QueryKind.FIGURE)

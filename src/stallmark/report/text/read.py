@@ -1,12 +1,14 @@
 """The wording of faults in recorded data, and of facts that follow from them at once."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
 from stallmark.report.text.terms import first_three
 from stallmark.stats.thresholds import BURST
-
 
 SENTENCES: Mapping[Kind, str] = {
     ReadKind.HISTOGRAM_FULL: "The histogram is full: other durations than those in it may be missing.",

@@ -2,17 +2,10 @@
 
 from collections.abc import Mapping
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.run_notes import RunKind
-from stallmark.errors import as_reason
 from stallmark.format import listed, plural
 from stallmark.report.text import says
-
-
-@says(RunKind.COLLECTOR_OUTAGE)
-def _(collector: str, since_s: float, until_s: float | None, error: str) -> str:
-    until = "to the end" if until_s is None else f"to {until_s:.0f} s"
-    return f"{collector}: nothing measured from {since_s:.0f} s {until}, because {error}."
-
 
 SENTENCES: Mapping[Kind, str] = {
     RunKind.SAMPLES_MISSED: "{collector}: {samples:,} samples were left out, because earlier ones took too long.",
@@ -30,6 +23,12 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     RunKind.MAINTENANCE_FAILED: "The {maintenance} beside the users failed: {server_said:as_reason}.",
 }
+
+
+@says(RunKind.COLLECTOR_OUTAGE)
+def _(collector: str, since_s: float, until_s: float | None, error: str) -> str:
+    until = "to the end" if until_s is None else f"to {until_s:.0f} s"
+    return f"{collector}: nothing measured from {since_s:.0f} s {until}, because {error}."
 
 
 @says(RunKind.QUERIES_LEFT)

@@ -1,7 +1,8 @@
 """The wording of cautions that come from the server itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.format import listed, percent, share
 from stallmark.report.text import says

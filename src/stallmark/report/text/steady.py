@@ -1,5 +1,8 @@
 """The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
@@ -69,8 +72,8 @@ def _(
 ) -> str:  # fmt: skip
     after = f", after a warm-up of {warm_up_s} s that moved the mean by {signed(shift)}" if warm_up_s else ""
     return (
-        f"Steady: {term(of)} changed by {signed(drift)} (95 % interval {signed(drift_low)} to {signed(drift_high)}) over "
-        f"the {seconds} s measured{after}."
+        f"Steady: {term(of)} changed by {signed(drift)} (95 % interval {signed(drift_low)} to {signed(drift_high)}) "
+        f"over the {seconds} s measured{after}."
     )
 
 

@@ -1,10 +1,12 @@
 """The wording of why a step's figures must not be compared, and of its service level."""
 
-from stallmark.analysis.finding import Finding
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.validity.kinds import CounterSource, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
-from stallmark.format import listed, number, percent, spoken
+from stallmark.format import number, percent, spoken
 from stallmark.report.text import NameFirst, clause, says
 from stallmark.report.text.templates import Format
 
@@ -14,12 +16,6 @@ _COUNTERS = {
     CounterSource.DATA_DEVICE: "the data device",
     CounterSource.LOG_DEVICE: "the log’s device",
 }
-
-
-@says(ValidityKind.ENDED_EARLY)
-def _(measured_s: int, planned_s: float | None) -> str:
-    planned = "" if planned_s is None else f" of the {planned_s:g} s planned"
-    return f"The run ended early: this step was measured for {measured_s} s{planned}."
 
 
 SENTENCES: Mapping[Kind, str] = {
@@ -73,6 +69,12 @@ FORMATS: Mapping[str, Format] = {
     "counters": _COUNTERS.__getitem__,
     "on_machine": lambda machine: f" on load machine {machine}" if machine else "",
 }
+
+
+@says(ValidityKind.ENDED_EARLY)
+def _(measured_s: int, planned_s: float | None) -> str:
+    planned = "" if planned_s is None else f" of the {planned_s:g} s planned"
+    return f"The run ended early: this step was measured for {measured_s} s{planned}."
 
 
 @says(ValidityKind.NOT_TIMED)
