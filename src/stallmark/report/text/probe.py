@@ -8,6 +8,7 @@ from stallmark.analysis.probe.kinds import Differs, ProbeKind
 from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.record.manifest.storage import Precondition
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT, PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE
@@ -30,6 +31,13 @@ SENTENCES: Mapping[Kind, str] = {
     # One pattern, and several together
     ProbeKind.NOT_ISSUED: (
         "{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
+    ),
+    ProbeKind.ONE_STEP: (
+        "{pattern}: {facts:rate} at {outstanding} outstanding, {mean_ms:number} ms each{facts:marks}."
+    ),
+    ProbeKind.NOT_SATURATED: (
+        "{pattern} does not saturate up to {outstanding} outstanding: {facts:rate} there, {mean_ms:number} ms each"
+        "{facts:marks}."
     ),
     ProbeKind.COLLAPSED_RATE: (
         "Only {iops:number} I/Os per second, down from {best_iops:number} with fewer outstanding."
@@ -82,19 +90,6 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ProbeKind.RAW_MAY_BE_SLOWER: "Raw storage may be slower than that: {why:clause}.",
 }
-
-
-@says(ProbeKind.ONE_STEP)
-def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
-    return f"{pattern}: {_rate(rest)} at {outstanding} outstanding, {number(mean_ms)} ms each{_marks(**rest)}."
-
-
-@says(ProbeKind.NOT_SATURATED)
-def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
-    return (
-        f"{pattern} does not saturate up to {outstanding} outstanding: {_rate(rest)} there, {number(mean_ms)} ms each"
-        f"{_marks(**rest)}."
-    )
 
 
 @says(ProbeKind.SATURATED)
@@ -263,6 +258,9 @@ def _marks(
 
 def _several(depths: Sequence[int]) -> str:
     return listed([str(depth) for depth in depths])
+
+
+FORMATS: Mapping[str, Format] = {"marks": lambda facts: _marks(**facts), "rate": _rate}
 
 
 RATE = "I/Os that ended within the step, by its seconds."

@@ -7,6 +7,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import first_three
 from stallmark.stats.thresholds import BURST
 
@@ -28,6 +29,18 @@ SENTENCES: Mapping[Kind, str] = {
         "The counters of {sources:listed} restarted while this step was measured, as when somebody resets them: what "
         "they had counted is lost, and tables leave out what is only a part."
     ),
+    ReadKind.ACTIVE_FITS_DRAM: (
+        "The active set ({facts:active}) fits into the array’s DRAM ({dram_bytes:size}), which may have answered "
+        "instead of its disks or its flash. Use a larger database, or a smaller buffer pool."
+    ),
+    ReadKind.ACTIVE_FITS_FLASH: (
+        "The active set ({facts:active}) fits into the flash {flash:both} ({flash_bytes:size}). Once the flash is warm "
+        "no read waits for disks. Larger data may behave differently."
+    ),
+}
+FORMATS: Mapping[str, Format] = {
+    "active": lambda facts: f"{size(facts['active_bytes'])}{' at most' if facts['at_most'] else ''}",
+    "both": lambda flash: flash.replace("+", " and "),
 }
 
 
@@ -92,23 +105,6 @@ def _(
     )
 
 
-@says(ReadKind.ACTIVE_FITS_DRAM)
-def _(active_bytes: int, at_most: bool, dram_bytes: int) -> str:
-    return (
-        f"The active set ({_active(active_bytes, at_most)}) fits into the array’s DRAM ({size(dram_bytes)}), which "
-        "may have answered instead of its disks or its flash. Use a larger database, or a smaller buffer pool."
-    )
-
-
-@says(ReadKind.ACTIVE_FITS_FLASH)
-def _(active_bytes: int, at_most: bool, flash: str, flash_bytes: int) -> str:
-    return (
-        f"The active set ({_active(active_bytes, at_most)}) fits into the flash {flash.replace('+', ' and ')} "
-        f"({size(flash_bytes)}). Once the flash is warm no read waits for disks. Larger data may behave "
-        "differently."
-    )
-
-
 @says(ReadKind.CLOCK_OFFSET)
 def _(
     name: str, counter: str, lag_s: int, offset_s: float, r: float, r_now: float | None, n: int
@@ -119,10 +115,6 @@ def _(
         f"instead of {now} (n = {n}). If its clock is off by that much, attach it again with --offset {offset_s:g}s "
         "--replace; nothing was moved here."
     )
-
-
-def _active(active_bytes: int, at_most: bool) -> str:
-    return f"{size(active_bytes)}{' at most' if at_most else ''}"
 
 
 # How to read tables of a run’s transactions, errors and collectors. -------------------------------------------

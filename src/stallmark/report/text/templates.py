@@ -2,8 +2,8 @@
 
     "In {steps:named} {share:percent} of the CPUs were busy, of {SCHEDULING_CPU:percent} allowed."
 
-A name in capitals is a threshold of `stats/thresholds.py`. A format is a function of `stallmark/format.py`, one of
-`FORMATS` here or in the module of the sentence, or Python's own: `{measured_s:.0f}`.
+A name in capitals is a threshold of `stats/thresholds.py`; `{facts:rate}` hands all facts to a format. A format is a
+function of `stallmark/format.py`, one of `FORMATS` here or in the module of the sentence, or Python’s own, as `,.0f`.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,8 @@ class Template(Formatter):
         self.formats = {**FORMATS, **formats}
 
     def __call__(self, **facts: Any) -> str:
-        return type(self.text)(self.vformat(self.text, (), {**vars(thresholds), **facts}))
+        known = {**vars(thresholds), **facts, "facts": facts}
+        return type(self.text)(self.vformat(self.text, (), known))
 
     def format_field(self, value: Any, format_spec: str) -> str:
         write = self.formats.get(format_spec)
