@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
-from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.finding import Kind
 from stallmark.format import listed, percent
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import says

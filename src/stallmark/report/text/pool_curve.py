@@ -8,12 +8,22 @@ from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.format import number, per_second, percent, plural, quoted, size
 from stallmark.record.manifest.server import ChosenSize
 from stallmark.report.text import says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import indicative
 
 Change = list[float | None]
 """Times as much memory, the change of throughput, and its interval of 95 %."""
 
 SENTENCES: Mapping[Kind, str] = {
+    CurveKind.KNOWN: (
+        "The curve of memory is known within {tolerance:percent} between its {sizes} sizes: with each left out, the "
+        "others missed {facts:missed}."
+    ),
+    CurveKind.NOT_KNOWN: (
+        "The curve of memory is not known within {tolerance:percent} between its {sizes} sizes: with each left out, "
+        "the others missed {facts:missed}, most at {worst_bytes:size} ({worst[0]:number} for {worst[1]:per_second})"
+        "{spent:not_allowed}."
+    ),
     FlashKind.BEYOND_MEMORY: (
         "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
         "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
@@ -22,6 +32,10 @@ SENTENCES: Mapping[Kind, str] = {
         "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more than that "
         "memory without flash{fewest_runs:indicative}."
     ),
+}
+FORMATS: Mapping[str, Format] = {
+    "missed": lambda facts: _missed(facts["error"], facts["reads_error"]),
+    "not_allowed": lambda spent: "; more sizes were not allowed (`sizes`)" if spent else "",
 }
 
 
@@ -70,30 +84,6 @@ def _(pools_bytes: list[int], change: float, primary: str | None, fewest_runs: i
     return (
         f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is called enough: something "
         f"besides memory changed, or runs scatter as much{indicative(fewest_runs)}."
-    )
-
-
-@says(CurveKind.KNOWN)
-def _(
-    sizes: int, error: float, reads_error: float | None, worst_bytes: int, worst: list[float], tolerance: float,
-    spent: bool,
-) -> str:  # fmt: skip
-    return (
-        f"The curve of memory is known within {percent(tolerance)} between its {sizes} sizes: with each left out, the "
-        f"others missed {_missed(error, reads_error)}."
-    )
-
-
-@says(CurveKind.NOT_KNOWN)
-def _(
-    sizes: int, error: float, reads_error: float | None, worst_bytes: int, worst: list[float], tolerance: float,
-    spent: bool,
-) -> str:  # fmt: skip
-    more = "; more sizes were not allowed (`sizes`)" if spent else ""
-    return (
-        f"The curve of memory is not known within {percent(tolerance)} between its {sizes} sizes: with each left out, "
-        f"the others missed {_missed(error, reads_error)}, most at {size(worst_bytes)} ({number(worst[0])} for "
-        f"{per_second(worst[1])}){more}."
     )
 
 

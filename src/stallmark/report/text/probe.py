@@ -227,8 +227,8 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
 def _(reads_per_s: float, read_ms: float, emulated: bool) -> str:
     one, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
     return (
-        f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms on {one}, but the probe is of "
-        f"{other}: the two are not compared."
+        f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms on {one}, but the "
+        f"probe is of {other}: the two are not compared."
     )
 
 

@@ -88,9 +88,9 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
 def _(plans: int, procedures: list[str]) -> str:
     left = "1 plan" if plans == 1 else f"{plans:,} plans"
     return (
-        f"{left} of statements in {first_three(procedures)} left the plan cache while executed, with what was counted since "
-        "the sample before: these statements were executed at least as often as is shown. Query Store keeps such "
-        "counts (`observe: [query_store]`)."
+        f"{left} of statements in {first_three(procedures)} left the plan cache while executed, with what was counted "
+        "since the sample before: these statements were executed at least as often as is shown. Query Store keeps "
+        "such counts (`observe: [query_store]`)."
     )
 
 
