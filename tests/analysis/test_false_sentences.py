@@ -75,6 +75,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.workload import Waited
 from stallmark.record.trade_history import TradeHistory
+from stallmark.report.text import sentence
 
 TESTS = Path(__file__).parents[1]
 
@@ -99,7 +100,9 @@ def given(sound, slow, fast, tmp_path_factory) -> Given:
 
 
 def kinds_in(findings: Iterable[Any]) -> set[Kind]:
-    return {one.kind for one in findings_in(list(findings))}
+    found = list(findings_in(list(findings)))
+    assert all(map(sentence, found))  # of facts that a rule gives, no others
+    return {one.kind for one in found}
 
 
 def case(kind: Kind) -> Callable[[Case], Case]:
