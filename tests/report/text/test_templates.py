@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -92,6 +93,13 @@ def test_formats_and_thresholds_of_a_template_are_there(kind):
     for name, spec in fields(TEMPLATES[kind]):
         assert hasattr(thresholds, name) or not name.isupper()
         assert spec in TEMPLATES[kind].formats or OF_PYTHON.fullmatch(spec), f"{name}:{spec}"
+
+
+def test_every_format_of_a_module_is_used_in_it():
+    for path in TEXT.glob("*.py"):
+        if path.stem not in ("__init__", "templates"):
+            words, source = import_module(f"stallmark.report.text.{path.stem}"), path.read_text()
+            assert [name for name in getattr(words, "FORMATS", {}) if f":{name}}}" not in source] == [], path.stem
 
 
 def test_no_kind_has_two_sentences():

@@ -42,7 +42,7 @@ LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
     ),
 }
 _ROLES = {"data": "data device", "wal": "log’s device"}
-_FORMATS: Mapping[str, Format] = {
+FORMATS: Mapping[str, Format] = {
     "joined": ", ".join,
     "part": PART_NAMES.__getitem__,
     "role": _ROLES.__getitem__,
@@ -51,7 +51,7 @@ _FORMATS: Mapping[str, Format] = {
 
 def law_words(law: Law) -> list[str]:
     """Return the name of a law, its two sides, and their unit."""
-    return [Template(text, _FORMATS)(**law.finding.facts) for text in LAWS[law.kind]]
+    return [Template(text, FORMATS)(**law.finding.facts) for text in LAWS[law.kind]]
 
 
 def _sides(left: float, right: float) -> str:
