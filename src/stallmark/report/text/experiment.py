@@ -8,9 +8,9 @@ from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size, up_to
+from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import UNSURE, indicative, times
+from stallmark.report.text.terms import UNSURE, indicative, pool, rate, times
 from stallmark.stats.thresholds import REPLICATES
 
 SENTENCES: Mapping[Kind, str] = {
@@ -46,13 +46,13 @@ def _(
     apart = [name for name, _, verdict in others if verdict == Verdict.NOT_COMPARABLE]
     unlike = f"{quoted(apart)} {'is' if len(apart) == 1 else 'are'} not comparable" if apart else ""
     if len(apart) == len(others):
-        return f"{unlike} with “{first}” ({_rate(per_s, primary)})."
+        return f"{unlike} with “{first}” ({rate(per_s, primary)})."
     known = [(name, ratio, verdict) for name, ratio, verdict in others if name not in apart]
     said = listed([f"“{name}” {_against(ratio, verdict, one_run_each)}" for name, ratio, verdict in known])
     between = f", and {left_out} {'between them' if ranked else 'more'}" if left_out else ""
     between += f", and {not_comparable} that are not comparable" if not_comparable else ""
     once = "; one run each, so indicative only" if one_run_each else ""
-    return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}{f'; {unlike}' if unlike else ''}."
+    return f"Against “{first}” ({rate(per_s, primary)}): {said}{between}{once}{f'; {unlike}' if unlike else ''}."
 
 
 def _against(ratio: float | None, verdict: Verdict, once: bool) -> str:
@@ -69,7 +69,7 @@ def _(
 ) -> str:  # fmt: skip
     few, best = map(_users, users)
     return (
-        f"{_of(variant)}{few} committed {_rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
+        f"{_of(variant)}{few} committed {rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
         f"{_times(ratio, verdict)}."
     )
 
@@ -96,7 +96,7 @@ def _(
     primary: str | None,
     reads_per_transaction: list[float | None],
 ) -> str:
-    small, large = map(_pool, pools_bytes, pools_share)
+    small, large = map(pool, pools_bytes, pools_share)
     where = f"From {quoted(variants[:1])} to {quoted(variants[1:])}, growing" if variants else "Growing"
     what = plural(primary) if primary else "committed transactions"
     a, b = map(per_second, per_s)
@@ -121,7 +121,7 @@ def _reads(before: float | None, after: float | None) -> str:
 
 @says(ExperimentKind.POOL_GAIN)
 def _(ratio: float, verdict: Verdict, pools_bytes: list[int | None], pools_share: list[float | None]) -> str:
-    before, after = map(_pool, pools_bytes, pools_share)
+    before, after = map(pool, pools_bytes, pools_share)
     return f"The largest single gain, {times(ratio, verdict)}, lies between {before} and {after}."
 
 
@@ -140,7 +140,7 @@ def _(
     before, after = (quoted([name]) for name in variants)
     warming = ", while flash was still warming up" if flash_warming else ""
     return (
-        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {after} gave {_rate(b, primary)} against "
+        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {after} gave {rate(b, primary)} against "
         f"{per_second(a)} in {before}{_times(ratio, verdict)}{warming}."
     )
 
@@ -149,7 +149,7 @@ def _(
 def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
     before, after = (quoted([name]) for name in variants)
     return (
-        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {before} and {after} are not "
+        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {before} and {after} are not "
         "compared: an emulated device says nothing about a real one."
     )
 
@@ -177,7 +177,7 @@ def _(
 
 @says(ExperimentKind.ONE_VARIANT)
 def _(variant: str, per_s: float, primary: str | None) -> str:
-    return f"{variant} committed {_rate(per_s, primary)}."
+    return f"{variant} committed {rate(per_s, primary)}."
 
 
 @says(ExperimentKind.VARIANTS_ALIKE)
@@ -186,7 +186,7 @@ def _(
 ) -> str:  # fmt: skip
     unsure = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
     which = "All variants" if every else "The variants that may be compared"
-    return f"{which} committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}{unsure}."
+    return f"{which} committed about the same: {per_second(per_s[0])} to {rate(per_s[1], primary)}{unsure}."
 
 
 @says(ExperimentKind.VARIANTS)
@@ -196,7 +196,7 @@ def _(
     (worst, best), (least, most) = variants, per_s
     between = f" ({factor(ratio)} between them{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})" if ratio else ""
     among = "" if every else "Of the variants that may be compared, "
-    return f"{among}{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)}{between}."
+    return f"{among}{best} committed most, {rate(most, primary)}; {worst} least, {per_second(least)}{between}."
 
 
 @says(ExperimentKind.STREAMS)
@@ -207,7 +207,7 @@ def _(
     against = f" against {per_second(alone_per_s)} alone{_times(ratio, verdict)}" if alone_per_s else ""
     return (
         f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour beside "
-        f"{_users(users)}, who committed {_rate(per_s, primary)}{against}."
+        f"{_users(users)}, who committed {rate(per_s, primary)}{against}."
     )
 
 
@@ -221,7 +221,7 @@ def _(
     how = f"failed{f' in {failed} of {runs} runs' if runs > 1 else ''}, and " if failed else ""
     return (
         f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
-        f"({ended}); they committed {_rate(per_s, primary)}{against}."
+        f"({ended}); they committed {rate(per_s, primary)}{against}."
     )
 
 
@@ -263,20 +263,6 @@ def _of(variant: str | None) -> str:
 
 
 _users = format.users  # "30 users", where a fact has that name
-
-
-def _rate(per_s: float, primary: str | None) -> str:
-    """Return a rate with its unit: "45.0/s" of all transactions, "4.50 Trade-Results/s" of one type."""
-    return f"{number(per_s)} {plural(primary)}/s" if primary else per_second(per_s)
-
-
-def _pool(pool_bytes: int | None, pool_share: float | None) -> str:
-    """Return "64 MiB (20 % of the data)"."""
-    if pool_bytes is None:
-        return "a buffer pool of unknown size"
-    if pool_share is None:
-        return size(pool_bytes)
-    return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
 
 
 NO_FINDING = "No finding: the record does not support one."

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.pool_curve.flash import FlashKind
-from stallmark.format import number, per_second, percent, plural, quoted, size
+from stallmark.format import number, per_second, percent, quoted, size
 from stallmark.record.manifest.server import ChosenSize
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import indicative
+from stallmark.report.text.terms import indicative, pool, rate
 
 Change = list[float | None]
 """Times as much memory, the change of throughput, and its interval of 95 %."""
@@ -46,7 +46,7 @@ def _(
 ) -> str:  # fmt: skip
     least = ", the smallest size measured," if smallest else ""
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    said = f"{_pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
+    said = f"{pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
     return f"{said}{indicative(fewest_runs)}."
 
 
@@ -62,7 +62,7 @@ def _(
         remedy = "Give the driver more CPU, or another machine"
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
     return (
-        f"{_pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
+        f"{pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
     )
 
 
@@ -73,7 +73,7 @@ def _(
     times = last[0] or 0.0
     part = "half of it" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of it"
     return (
-        f"Memory pays up to the largest size measured, {_pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
+        f"Memory pays up to the largest size measured, {pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
         f"{indicative(fewest_runs)}."
     )
 
@@ -110,11 +110,10 @@ def _(
     pool_bytes: int, read_ms: list[float], per_s: list[float], primary: str | None, equal_bytes: float,
     equal_range: list[float | None],
 ) -> str:  # fmt: skip
-    rate = f"{number(per_s[1])} {plural(primary)}/s" if primary else per_second(per_s[1])
     return (
         f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms in place of "
-        f"{number(read_ms[0])} would give {rate} ({number(per_s[2])} to {number(per_s[3])}), as much as "
-        f"{size(equal_bytes)} of memory ({_between(*equal_range)}) on this storage."
+        f"{number(read_ms[0])} would give {rate(per_s[1], primary)} ({number(per_s[2])} to {number(per_s[3])}), as "
+        f"much as {size(equal_bytes)} of memory ({_between(*equal_range)}) on this storage."
     )
 
 
@@ -144,8 +143,8 @@ _TWICE = 0.06
 
 def summary(sizes: list[tuple[int, float, float | None]]) -> str:
     """Return the chart for readers who cannot see it."""
-    said = [f"{size(pool)}: {number(rate)}/s" + (f", {number(reads)} reads" if reads is not None else "")
-            for pool, rate, reads in sizes]  # fmt: skip
+    said = [f"{size(pool_bytes)}: {per_second(per_s)}" + (f", {number(reads)} reads" if reads is not None else "")
+            for pool_bytes, per_s, reads in sizes]  # fmt: skip
     return f"{'; '.join(said)}."
 
 
@@ -184,12 +183,6 @@ def _whole(share: float) -> str:
 def _missed(error: float, reads_error: float | None) -> str:
     reads = f" and its reads by {percent(reads_error)}" if reads_error is not None else ""
     return f"its throughput by {percent(error)} of the largest value{reads} (root mean square)"
-
-
-def _pool(pool_bytes: int, pool_share: float | None) -> str:
-    if pool_share is None:
-        return size(pool_bytes)
-    return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
 
 
 def _between(low: float | None, high: float | None) -> str:
