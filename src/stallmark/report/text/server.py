@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.server_cautions import ServerKind
-from stallmark.format import listed, percent, share
+from stallmark.format import listed, percent
 from stallmark.report.text import says
 from stallmark.report.text.terms import named
 
