@@ -42,11 +42,7 @@ LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
     ),
 }
 _ROLES = {"data": "data device", "wal": "log’s device"}
-FORMATS: Mapping[str, Format] = {
-    "joined": ", ".join,
-    "part": PART_NAMES.__getitem__,
-    "role": _ROLES.__getitem__,
-}
+FORMATS: Mapping[str, Format] = {"joined": ", ".join, "part": PART_NAMES.__getitem__, "role": _ROLES.__getitem__}
 
 
 def law_words(law: Law) -> list[str]:

@@ -61,9 +61,7 @@ def _(
         doubt = "the driver was the bottleneck with more memory"
         remedy = "Give the driver more CPU, or another machine"
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    return (
-        f"{pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
-    )
+    return f"{pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
 
 
 @says(CurveKind.STILL_BUYS)

@@ -43,8 +43,7 @@ SENTENCES: Mapping[Kind, str] = {
         "Only {iops:number} I/Os per second, down from {best_iops:number} with fewer outstanding."
     ),
     ProbeKind.COLLAPSED_TAIL: (
-        "One I/O in a hundred takes {p99_ms:number} ms or more, up from {knee_p99_ms:number} ms at {knee} "
-        "outstanding."
+        "One I/O in a hundred takes {p99_ms:number} ms or more, up from {knee_p99_ms:number} ms at {knee} outstanding."
     ),
     # Several probes
     ProbeKind.OF_PROBE: "{probe}: {found:sentence}",

@@ -270,8 +270,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"As much as the buffer pool holds ({size(pool_bytes)}) is read from storage every {roughly(turnover_s)}"
-        f"{life}."
+        f"As much as the buffer pool holds ({size(pool_bytes)}) is read from storage every {roughly(turnover_s)}{life}."
     )
 
 

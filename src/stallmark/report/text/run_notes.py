@@ -57,5 +57,3 @@ def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> 
         return f"{said}: how many commits that were is not known, because the database was not counted afterwards."
     some = [f"{number:,} {plural(name)}" for name, number in unreported.items()]
     return f"{said}: the database counts {listed(some)} more than were reported."
-
-

@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
-from stallmark.format import by, percent, short, signed
+from stallmark.format import percent, short, signed
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term

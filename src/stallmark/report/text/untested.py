@@ -112,10 +112,7 @@ def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool
 @says(SizingKind.NO_STAND_IN)
 def _(candidate: str, replayed: bool) -> str:
     alone = ", only storage" if replayed else ""
-    return (
-        f"No stand-in was brought to its ceiling on “{candidate}”: CPU, memory and locks were not "
-        f"tested{alone}."
-    )
+    return f"No stand-in was brought to its ceiling on “{candidate}”: CPU, memory and locks were not tested{alone}."
 
 
 @says(SizingKind.UNMATCHED)
