@@ -92,6 +92,7 @@ class Given:
 
 Case = Callable[[Given], tuple[Iterable[Any], Iterable[Any]]]
 CASES: dict[Kind, Case] = {}
+DRIFTING = info(SteadyKind.TREND, of="TPS", seconds=60, drift=0.3, drift_low=0.2, drift_high=0.4, p=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +186,7 @@ def _(_):
 @case(ExperimentKind.NO_STEADY_STATE)
 def _(_):
     steady = Steadiness(Judgement.STEADY, info(SteadyKind.STEADY), "TPS", 60)
-    never = replace(steady, verdict=Judgement.NEVER, finding=info(SteadyKind.TREND))
+    never = replace(steady, verdict=Judgement.NEVER, finding=DRIFTING)
     return of_variants({"steadiness": never}), of_variants({"steadiness": steady})
 
 
@@ -329,7 +330,7 @@ def scattered(given: Given, *reads: float) -> list[Any]:
 
 
 def unsteady(run: RunSummary) -> RunSummary:
-    never = Steadiness(Judgement.NEVER, info(SteadyKind.TREND), "TPS", 60, drift=0.3, trend_p=1e-9)
+    never = Steadiness(Judgement.NEVER, DRIFTING, "TPS", 60, drift=0.3, trend_p=1e-9)
     return with_step(run, steadiness=never)
 
 
@@ -350,7 +351,7 @@ REASONS: dict[ReasonKind, Callable[[RunSummary], RunSummary]] = {
     ReasonKind.METRICS_DIFFER: of_metric,
     ReasonKind.SETTINGS_DIFFER: lambda run: with_manifest(run, machine=run.manifest.machine.changed(cores=64)),
     ReasonKind.RUNS_INVALID: lambda run: with_step(
-        run, invalid=[invalid(ValidityKind.ENDED_EARLY, seen_s=1, planned_s=9)]
+        run, invalid=[invalid(ValidityKind.ENDED_EARLY, measured_s=1, planned_s=9)]
     ),
     ReasonKind.DRIVER_BOUND: bound,
     ReasonKind.DATA_WRONG: lambda run: replace(run, conditions=[Condition(name="balances agree", holds=False)]),
@@ -749,7 +750,7 @@ for one, (told, untold) in RUN_CAUTIONS.items():
     pairs(one, lambda _, told=told: cautioned(**told), lambda _, untold=untold: cautioned(**untold))
 
 
-FITS = caution(ReadKind.ACTIVE_FITS_DRAM, known_bytes=1, counted=True, dram_bytes=2)
+FITS = caution(ReadKind.ACTIVE_FITS_DRAM, active_bytes=1, at_most=False, dram_bytes=2)
 by_step(
     ArrayKind.ACTIVE,
     {"active": ActiveSet(None, None, None, None, None, None, None, [FITS])},
