@@ -21,7 +21,7 @@ from support.flash_records import probe_result
 from support.searches import searched
 from support.steps import changed_step
 from support.synthetic_steps import STEADY, step_of
-from support.wording import findings_in, kinds
+from support.wording import kinds, kinds_in
 
 from stallmark.analysis.above_device import AboveKind
 from stallmark.analysis.array_cautions import ArrayKind
@@ -75,7 +75,6 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.workload import Waited
 from stallmark.record.trade_history import TradeHistory
-from stallmark.report.text import sentence
 
 TESTS = Path(__file__).parents[1]
 
@@ -98,12 +97,6 @@ DRIFTING = info(SteadyKind.TREND, of="TPS", seconds=60, drift=0.3, drift_low=0.2
 @pytest.fixture(scope="module")
 def given(sound, slow, fast, tmp_path_factory) -> Given:
     return Given(sound, slow, fast, tmp_path_factory.mktemp)
-
-
-def kinds_in(findings: Iterable[Any]) -> set[Kind]:
-    found = list(findings_in(list(findings)))
-    assert all(map(sentence, found))  # of facts that a rule gives, no others
-    return {one.kind for one in found}
 
 
 def case(kind: Kind) -> Callable[[Case], Case]:
@@ -955,7 +948,7 @@ ALWAYS = frozenset(map(str, [PairKind.METHOD, CautionKind.SCATTER, ProfileKind.S
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=str(kind)) for kind in CASES])
 def test_a_sentence_that_would_be_false_is_not_told(kind, given):
-    true, false = (kinds_in(findings) for findings in CASES[kind](given))
+    true, false = (kinds_in(list(findings)) for findings in CASES[kind](given))
     assert kind in true and kind not in false
 
 
