@@ -59,8 +59,8 @@ def writers() -> Mapping[Kind, Writer]:
     """Return the template or function that words each kind, of all modules of this package."""
     from stallmark.report.text.templates import Template  # it imports this module
 
-    for entry in iter_modules(__path__):
-        module = import_module(f"{__name__}.{entry.name}")
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    for module in modules:
         for kind, text in getattr(module, "SENTENCES", {}).items():
             says(kind)(Template(text, getattr(module, "FORMATS", {})))
     return _WRITERS

@@ -22,6 +22,7 @@ _WORDS: dict[Kind, str] = {
     ReadKind.FEW_SAMPLES: "few samples",
     ReadKind.DATED_ROUGHLY: "gaps",
     ReadKind.QUERY_STORE_STOPPED: "Query Store partial",
+    ReadKind.QUERY_STORE_CHANGED: "Query Store partial",
     ReadKind.QUERY_STORE_DROPPED: "Query Store partial",
     ReadKind.PLANS_LEFT: "statements partial",
     ReadKind.COUNTERS_RESTARTED: "counters restarted",

@@ -84,6 +84,17 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
     )
 
 
+@says(ReadKind.QUERY_STORE_CHANGED)
+def _(database: str | None, option: str, before: str, now: str, after_s: float, measured_s: float) -> str:
+    place = f" of the database {database}" if database else ""
+    when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
+    part = "waits" if option == "WAIT_STATS_CAPTURE_MODE" else "statements and waits"
+    return (
+        f"{option} of Query Store{place}, which was {before} as the run began, was seen {now} {when}: its {part} are "
+        "perhaps only a part of those that there were. Let nobody change it during a run."
+    )
+
+
 @says(ReadKind.PLANS_LEFT)
 def _(plans: int, procedures: list[str]) -> str:
     left = "1 plan" if plans == 1 else f"{plans:,} plans"
