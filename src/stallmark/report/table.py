@@ -76,7 +76,7 @@ class Column(Generic[T]):
     importance: int = 0
     group: str = ""
     if_known: bool = False
-    """Whether the column is left out when it has no value in any row."""
+    """It is left out if it has no value in any row."""
 
 
 Columns = Sequence[Column[T]]
