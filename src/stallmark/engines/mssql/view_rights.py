@@ -37,7 +37,7 @@ class Right:
 
 PERFORMANCE = Right("VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE")
 ALL_STATE = Right(PERFORMANCE.old, PERFORMANCE.old)
-"""What includes both rights that it was split into."""
+"""The right that includes both which it was split into."""
 PERFORMANCE_SINCE_2022 = Right("", PERFORMANCE.new)
 SECURITY = Right("VIEW SERVER STATE", "VIEW SERVER SECURITY STATE")
 IN_DATABASE = Right("VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE")
