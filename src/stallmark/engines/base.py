@@ -392,6 +392,10 @@ class Engine(ABC):
         """Return how many virtual users the server has connections for beside our own; None without a limit."""
         return None
 
+    def users_limited_by(self) -> str:
+        """Return what is to be raised for more users, as words that follow the verb."""
+        return "the limit of its connections"
+
     def close(self) -> None:
         """Give back what this engine holds: a server of our own is stopped."""
 

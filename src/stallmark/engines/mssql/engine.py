@@ -213,6 +213,9 @@ class MssqlEngine(Server, Engine):
     def cores(self) -> int | None:
         """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
         try:
+    def users_limited_by(self) -> str:
+        return "its `user connections` or `max worker threads` (sp_configure)"
+
             [(count,)] = self.query("SELECT COUNT(*) FROM sys.dm_os_schedulers WHERE status = 'VISIBLE ONLINE'")
         except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
             return None
