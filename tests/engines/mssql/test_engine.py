@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from support.command_line import signals_as_before
-from support.mssql_server import answering
+from support.mssql_server import answering, rows
 from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
@@ -25,7 +25,7 @@ from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import api
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
 from .conftest import LEADS_TO, LOCK, PASSWORD
 
@@ -155,6 +155,22 @@ def test_a_run_that_does_not_get_the_lock_says_why(engine, monkeypatch, taken, e
     monkeypatch.setitem(LOCK, "taken", taken)
     with pytest.raises(StallmarkError, match=expected), engine.hold():
         pass
+
+
+@pytest.mark.parametrize(
+    ("application", "expected"),
+    [
+        ("sqlcmd", "held by session 53 (sqlcmd, of dba, from ADMIN1), which is not Stallmark's: end it (KILL 53)"),
+        ("stallmark-run", "by session 53 (stallmark-run, of dba, from ADMIN1): two runs would disturb each other"),
+    ],
+)
+def test_who_holds_the_lock_is_named_for_what_it_is(engine, script, monkeypatch, application, expected):
+    monkeypatch.setitem(LOCK, "taken", -1)
+    script.sql("dm_tran_locks", rows(["id", "program", "login", "host"], [53, application, "dba", "ADMIN1"]))
+    with pytest.raises(RunLockTaken) as caught, engine.hold():
+        pass
+    assert expected in str(caught.value)
+    assert ("Another Stallmark" in str(caught.value)) is (application == "stallmark-run")
 
 
 def test_a_lock_that_was_waited_for_is_held(engine, monkeypatch):
