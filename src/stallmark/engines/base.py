@@ -347,8 +347,8 @@ class Engine(ABC):
         """Keep other runs off this server meanwhile; at the end its settings are as before.
 
         Yield a check that this is still so, for one thread at a time, which takes seconds at most: it raises
-        StallmarkError when another run may have begun. Raise NotGivenBack at the end when settings could not be
-        restored; where an error ends it, that is a note of the error.
+        ServerLost when another run may have begun, or nothing can be written any more. Raise NotGivenBack at the end
+        when settings could not be restored; where an error ends it, that is a note of the error.
         """
         return nullcontext(lambda: None)
 

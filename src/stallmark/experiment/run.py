@@ -126,7 +126,7 @@ class AnyRun(ABC):
             stop, reason = stopped, str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
-            reason = as_reason(error)
+            reason = ". ".join(dict.fromkeys(filter(None, (self._watch.look(), as_reason(error)))))
         finally:
             with later():
                 closed = writer.close(reason)

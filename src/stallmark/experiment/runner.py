@@ -38,6 +38,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.run import AnyRun
+from stallmark.experiment.server_loss import naming_loss
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -86,7 +87,7 @@ class Runner:
     def run(self) -> ExperimentEnd:
         finished = None
         try:
-            with self._engine.hold() as check:
+            with self._engine.hold() as check, naming_loss(check):
                 finished = self._run(check)
         except NotGivenBack as left:
             if finished is None or not finished.incomplete_because:
@@ -177,7 +178,8 @@ class Runner:
                     began=began,
                 )  # fmt: skip
                 resumed_after_s = None
-                reason = run.go()
+                with naming_loss(check):
+                    reason = run.go()
                 holds = holds and run.conditions_hold
                 if reason:
                     return ExperimentEnd(reason, holds)

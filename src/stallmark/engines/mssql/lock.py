@@ -10,7 +10,7 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.server_sessions import lock_holders
 from stallmark.engines.mssql.sql import rows
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, ServerLost, StallmarkError
 
 # In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
 # moment because Babelfish calls it an error (-999) when a lock is not to be had at once.
@@ -45,7 +45,7 @@ class _Identity(NamedTuple):
 def held(server: Server) -> Iterator[Callable[[], None]]:
     """Hold the lock by a session: it ends with it, whatever happens to this process, and when the server restarts.
 
-    Yield a check that it is still held, which raises StallmarkError when it is gone.
+    Yield a check that it is still held, which raises ServerLost when it is gone.
     """
     place = server if server.is_azure_database else server.on_database("master")
     connection = place.connect("stallmark-run")
@@ -91,7 +91,7 @@ def _check(connection: Any, server: Server, before: _Identity) -> None:
             return
         why = failure.message
     if why:
-        raise StallmarkError(
+        raise ServerLost(
             f"The lock on {server.address.server} that every run takes is gone ({why}): "
             f"{_explain_loss(server, before)}. Another run may have begun, so this one ends: run again."
         )
