@@ -313,8 +313,8 @@ class Engine(ABC):
         """Return the free bytes where the data lies; None where the server cannot say."""
 
     @abstractmethod
-    def schemas_in_use(self) -> dict[str, str]:
-        """Return the schemas in which users have tables, views, routines and the like, with the name of one each.
+    def schemas_in_use(self) -> dict[str, list[str]]:
+        """Return the schemas in which users have tables, views, routines and the like, with the names of all.
 
         What this login may not see is missing.
         """

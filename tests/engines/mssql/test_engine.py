@@ -254,9 +254,10 @@ def test_a_server_too_busy_to_say_has_not_lost_it(engine, monkeypatch):
 
 
 def test_schemas_in_use(engine, script):
-    columns = [Column("schema_name", nvarchar(128)), Column("one", nvarchar(128))]
-    script.sql("FROM sys.objects", Rows(columns, [("bank", "accounts"), ("dbo", "thesis")]))
-    assert engine.schemas_in_use() == {"bank": "accounts", "dbo": "thesis"}
+    columns = [Column("schema_name", nvarchar(128)), Column("name", nvarchar(128))]
+    things = [("bank", "accounts"), ("dbo", "paper"), ("dbo", "thesis")]
+    script.sql("FROM sys.objects", Rows(columns, things))
+    assert engine.schemas_in_use() == {"bank": ["accounts"], "dbo": ["paper", "thesis"]}
 
 
 MODEL = Error(1807, "Could not obtain exclusive lock on database 'model'. Retry the operation later.", severity=16)

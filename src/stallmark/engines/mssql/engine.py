@@ -137,8 +137,11 @@ class MssqlEngine(Server, Engine):
             made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"
             self.execute(made)
 
-    def schemas_in_use(self) -> dict[str, str]:
-        return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
+    def schemas_in_use(self) -> dict[str, list[str]]:
+        schemas: dict[str, list[str]] = {}
+        for schema, name in self.query(sql_file.read(__package__, "schemas_in_use")):
+            schemas.setdefault(schema, []).append(name)
+        return schemas
 
     def other_sessions(self) -> list[ServerSession]:
         return server_sessions.other_sessions(self)
@@ -210,12 +213,12 @@ class MssqlEngine(Server, Engine):
         most: int = connections - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
         return min(most, workers - SERVERS_OWN_WORKERS) if workers else most  # 0 on Babelfish: it has no workers
 
-    def cores(self) -> int | None:
-        """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
-        try:
     def users_limited_by(self) -> str:
         return "its `user connections` or `max worker threads` (sp_configure)"
 
+    def cores(self) -> int | None:
+        """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
+        try:
             [(count,)] = self.query("SELECT COUNT(*) FROM sys.dm_os_schedulers WHERE status = 'VISIBLE ONLINE'")
         except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
             return None

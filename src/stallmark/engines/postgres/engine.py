@@ -336,7 +336,7 @@ class PostgresEngine(Engine):
             ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 
-    def schemas_in_use(self) -> dict[str, str]:
+    def schemas_in_use(self) -> dict[str, list[str]]:
         return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
 
     def checkpoint(self) -> None:
