@@ -48,6 +48,7 @@ from stallmark.record.folder_lock import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
+from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
 
@@ -225,7 +226,8 @@ class Runner:
     def _prepare_database(self, said: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
-        with show_build(self._show, f"Loading {choice}") as progress:
+        loading = show_build(self._show, f"Loading {choice}")
+        with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
             built = build(
                 self._engine,
