@@ -153,6 +153,7 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
     script = Script(databases=["bank", "master"])
     says_it_is(script)
     script.sql("FROM sys.objects", rows(["schema_name", "one"], ["dbo", "thesis"]))
+    script.sql("is_user_process = 0", rows(["may"], [int(may_see)]))
     script.sql("dm_exec_sessions", SESSION if may_see else Error(300, "VIEW SERVER STATE permission was denied"))
     script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
     with answering(script) as server, pytest.raises(StallmarkError) as caught:
@@ -165,8 +166,7 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
     ("may", "why"),
     [
         (rows(["may"], [1]), None),
-        (rows(["may"], [0]), "this login has no VIEW SERVER PERFORMANCE STATE"),
-        (rows(["may"], [None]), "this login has no VIEW SERVER PERFORMANCE STATE"),
+        (rows(["may"], [0]), "this login sees its own alone, and needs VIEW SERVER STATE"),
         (Error(8134, "Divide by zero error encountered."), "Divide by zero error encountered"),
     ],
 )
@@ -174,7 +174,8 @@ def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
     """A login without the right gets its own session and no error."""
     script = Script(databases=["bank", "master"])
     says_it_is(script)
-    script.sql("HAS_PERMS_BY_NAME", may)
+    script.sql("is_user_process = 0", may)
+    script.sql("'VIEW DEFINITION'", rows(["may"], [1]))
     script.sql("FROM sys.objects", rows(["schema_name", "one"]))
     script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
     script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
@@ -185,6 +186,42 @@ def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
         assert advice_on_unseen(engine) == ([f"W{sentence.format(' bank')}"] if why else [])
         told = [one.sentence for one in doctor._others(engine)]
     assert told == ([f"w{sentence.format('')}"] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("may", "why"),
+    [
+        (rows(["may"], [1]), None),
+        (rows(["may"], [0]), "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"),
+        (rows(["may"], [None]), "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"),
+        (Error(229, "The SELECT permission was denied."), "The SELECT permission was denied"),
+    ],
+)
+def test_things_that_a_login_may_not_see_are_not_taken_for_none(may, why):
+    """A login without the right sees what is its own in sys.objects, and gets no error."""
+    script = Script(databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("'VIEW DEFINITION'", may)
+    script.sql("is_user_process = 0", rows(["may"], [1]))
+    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
+    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
+    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
+    with answering(script) as server:
+        engine = engine_at(server)
+        told = [one.sentence for one in doctor._others(engine)]
+        if not why:
+            refuse_others(engine)
+            assert told == []
+            return
+        with pytest.raises(StallmarkError) as caught:
+            refuse_others(engine)
+    assert str(caught.value) == (
+        f"Whether the database bank holds what is not Stallmark's is not known: {why}, or add --shared to build and "
+        "drive load beside it."
+    )
+    assert told == [
+        f"whether others have something in the database is not known, so a build or a run needs --shared: {why}."
+    ]
 
 
 @pytest.mark.parametrize(("answer", "is_refused"), [("READ_ONLY", True), ("READ_WRITE", False), (None, False)])

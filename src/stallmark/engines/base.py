@@ -319,6 +319,10 @@ class Engine(ABC):
         What this login may not see is missing.
         """
 
+    def why_things_are_hidden(self) -> str | None:
+        """Return why this login does not see what others have in the database, as a clause; None if it does."""
+        return None
+
     def other_sessions(self) -> list[ServerSession]:
         """Return the sessions in the database that are not Stallmark's, as far as this login may see them."""
         return []

@@ -34,6 +34,11 @@ def refuse_others(engine: Engine) -> None:
                 f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
                 "its own, or add --shared to build and drive load beside it."
             )
+        if why := database.why_things_are_hidden():
+            raise StallmarkError(
+                f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: {why}, "
+                "or add --shared to build and drive load beside it."
+            )
 
 
 def advice_on_unseen(engine: Engine) -> list[str]:
