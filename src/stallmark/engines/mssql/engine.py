@@ -138,8 +138,11 @@ class MssqlEngine(Server, Engine):
             made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"
             self.execute(made)
 
-    def schemas_in_use(self) -> dict[str, str]:
-        return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
+    def schemas_in_use(self) -> dict[str, list[str]]:
+        schemas: dict[str, list[str]] = {}
+        for schema, name in self.query(sql_file.read(__package__, "schemas_in_use")):
+            schemas.setdefault(schema, []).append(name)
+        return schemas
 
     def why_things_are_hidden(self) -> str | None:
         if self.is_babelfish:  # whose catalogue shows everything to everybody
@@ -219,6 +222,9 @@ class MssqlEngine(Server, Engine):
             workers = 0
         most: int = connections - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
         return min(most, workers - SERVERS_OWN_WORKERS) if workers else most  # 0 on Babelfish: it has no workers
+
+    def users_limited_by(self) -> str:
+        return "its `user connections` or `max worker threads` (sp_configure)"
 
     def cores(self) -> int | None:
         """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
