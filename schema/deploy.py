@@ -14,7 +14,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -43,12 +43,16 @@ _THERE = {"1913", "2714"}
 @contextmanager
 def connected(engine: Engine) -> Iterator[sa.Connection]:
     """Yield a SQLAlchemy connection in autocommit over the engine's own, for DDL and Stallmark's tables."""
-    pool = sa.create_engine(
-        _DRIVERS[engine.dialect], creator=engine.connect, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT"
-    )
     try:
-        with pool.connect() as connection:
-            yield connection
+        with engine.cursor() as cursor:
+            pool = sa.create_engine(
+                _DRIVERS[engine.dialect],
+                creator=lambda: cursor.connection,
+                poolclass=sa.StaticPool,  # which leaves it open
+                isolation_level="AUTOCOMMIT",
+            )
+            with pool.connect() as connection:
+                yield connection
     except sa.exc.DBAPIError as error:
         raise engine.failure(error.orig or error) from error
 
@@ -61,12 +65,15 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
     it, whatever happens to the process."""
     notice = threading.Timer(SAY_AFTER_S, waiting)
     notice.daemon = True
-    with engine.cursor() as cursor:
+    with closing(engine.connect()) as connection:
         notice.start()
         try:
+            cursor = connection.cursor()
             cursor.execute(sql_file.read(__package__, f"build_lock.{engine.dialect}"))
             while cursor.nextset():  # what went wrong may come behind the first result
                 pass
+        except _driver_error(engine) as error:
+            raise engine.failure(error) from error
         finally:
             notice.cancel()
             notice.join()
@@ -105,16 +112,21 @@ def telling_blockers(engine: Engine, say: Callable[[str], Any]) -> Iterator[None
 @contextmanager
 def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
     """Turn an error of the server or its driver into a sentence: `what`, the reason, and what to do."""
-    dialect = sa.make_url(_DRIVERS[engine.dialect]).get_dialect()
     try:
         yield
     except NoConnection as error:  # it was there when the build began
         raise StallmarkError(f"{what} failed: {error} {KEPT}") from error
-    except (dialect.import_dbapi().Error, CallFailed) as error:
+    except (_driver_error(engine), CallFailed) as error:
         message = error.message if isinstance(error, CallFailed) else error
         reason = str(message).strip().splitlines()
         said = as_reason(reason[0]) if reason else "no reason given"
         raise StallmarkError(f"{what} failed: {said}. {KEPT}") from error
+
+
+def _driver_error(engine: Engine) -> type[Exception]:
+    driver = sa.make_url(_DRIVERS[engine.dialect]).get_dialect().import_dbapi()
+    error: type[Exception] = driver.Error
+    return error
 
 
 def schemas_of(metadata: sa.MetaData) -> list[str]:

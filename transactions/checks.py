@@ -58,7 +58,7 @@ def run(
         return _evaluate(engine.database_of(part.name), condition, with_numbers(condition.sql, part.numbers(scale)))
 
     chosen = [(part, c) for part in workload.parts for c in part.conditions if scans or c.cost != "scan"]
-    with engine.few_logins(), ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(find, *zip(*chosen, strict=True))) if chosen else []
 
 
@@ -66,8 +66,7 @@ def keys(engine: Engine, workload: Workload) -> ConditionResult:
     """Check that the database has all keys, indexes and foreign keys. Rows fulfil the conditions without them too, but
     calls then take other access paths."""
     started = time.monotonic()
-    with engine.few_logins():
-        found = [defect for part in workload.parts for defect in _defects(engine.database_of(part.name), part)]
+    found = [defect for part in workload.parts for defect in _defects(engine.database_of(part.name), part)]
     seconds = time.monotonic() - started
     detail = _first(found[:EXAMPLES], len(found))
     return ConditionResult(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from support.findings import facts_of, kinds_of
 from support.synthetic import make_run
@@ -97,3 +98,20 @@ def test_a_server_that_all_users_lost_is_not_judged(folder: Path, kind: str):
 def test_connections_lost_one_by_one_are_no_loss_of_the_server(folder: Path, lost, kind: str):
     step = broken(folder, *lost, kind=kind)
     assert not facts_of(step.validity.invalid, ValidityKind.CONNECTIONS_LOST) and is_judged(step)
+
+
+def test_a_server_that_was_lost_in_the_warm_up_and_did_not_come_back_is_not_judged(folder: Path):
+    table = get(folder, "transactions")
+    put(folder, "transactions", table.filter(pc.less(table["second"], 3)))
+    step = broken(folder, (2, STEADY.users))
+    [fact] = facts_of(step.validity.invalid, ValidityKind.CONNECTIONS_LOST)
+    assert fact["lost"] == STEADY.users and not is_judged(step)
+    assert not facts_of(step.validity.invalid, ValidityKind.DRIVER_OVERHEAD)
+
+
+def test_one_that_came_back_before_the_interval_is(folder: Path):
+    table, measured_from = get(folder, "transactions"), int(only_step(folder).interval.begin_s)
+    away = pc.and_(pc.greater_equal(table["second"], 3), pc.less(table["second"], measured_from - 1))
+    put(folder, "transactions", table.filter(pc.invert(away)))
+    step = broken(folder, (2, STEADY.users))
+    assert not facts_of(step.validity.invalid, ValidityKind.CONNECTIONS_LOST)

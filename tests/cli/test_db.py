@@ -19,6 +19,7 @@ from stallmark.engines.postgres.embedded.ownership import claim
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import WorkloadChoice
+from stallmark.scenarios.read import shipped
 from stallmark.transactions.bank import WORKLOAD
 
 SCALE = {"branches": 1}
@@ -230,3 +231,53 @@ def test_one_of_an_older_data_version_is_refused_with_the_command_that_helps(hom
     [helps] = re.findall(r"`stallmark (db remove .*?)` removes it", said)
     assert stallmark(*shlex.split(helps), "--yes").exit_code == 0 and not folder.exists()
     assert "created" in stallmark(*command).stdout
+
+
+# A check without a scale: of what is there
+
+
+def checked(*arguments: str) -> str:
+    done = stallmark("check", *arguments)
+    assert done.exit_code == 3 and done.stderr.count("Error:") == 1, done.output
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.server
+def test_without_a_scale_the_database_is_checked_that_is_there(home: Path):
+    assert stallmark("build", "bank", "--scale", "branches=1").exit_code == 0
+    done = stallmark("check", "bank")
+    assert done.exit_code == 0 and "holds" in done.stdout, done.output
+
+
+@pytest.mark.parametrize("workload", ["bank", "brokerage", "mail", "warehouse", "bank+mail", "bank,mail"])
+def test_without_a_scale_what_was_never_built_is_absent(workload: str, home: Path):
+    assert f"{workload} is absent: run `stallmark build` first." in checked(workload)
+    assert not home.exists()
+
+
+def test_of_several_scales_and_seeds_one_is_to_be_named(made: Path, home: Path):
+    for scale, seed in ((2, 1), (2, 7)):
+        choice = WorkloadChoice(name="mail", scale={"mailboxes": scale, "messages": 20}, seed=seed)
+        folder = Target().folder(choice)
+        os.close(claim(folder))
+        note_content(folder, {"workload": "mail", "scale": dict(choice.scale), "seed": seed})
+    said = checked("mail")
+    assert "There are 2 databases of mail" in said
+    assert re.findall(r"--scale mailboxes=2,messages=20,\S+( --seed 7)?", said) == ["", " --seed 7"]
+
+
+def test_one_of_several_workloads_in_a_folder_is_not_taken_for_one_alone(home: Path):
+    apart = WorkloadChoice(name="bank,mail", scale={"branches": 1})
+    folder = Target().folder(apart)
+    os.close(claim(folder))
+    for part in ("bank", "mail"):
+        own = apart.part(part)
+        note_content(folder, {"workload": part, "scale": dict(own.scale), "seed": own.seed})
+    assert "bank is absent" in checked("bank")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_scenario_says_its_scale_itself(name: str, home: Path):
+    said = checked(name)
+    assert "is absent: run `stallmark build` first." in said or "probes storage and has no database" in said
+    assert not home.exists()

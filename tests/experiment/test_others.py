@@ -22,6 +22,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.others import advice_on_unseen, others_in, refuse_others
 from stallmark.loaders.load import build
+from stallmark.record.reader import find_records
 from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["remote"]
@@ -71,6 +72,9 @@ def test_tables_of_others_are_named_and_nothing_is_built_beside_them(database, u
     assert "hr.raise, public.pgbench_accounts" in told and "--shared" in told
     said_by(*BUILD, "--shared", code=0)
     assert schemas(database) == {"hr", "public", "bank", "stallmark"}
+    said_by("run", str(scenario), "--shared", "--out", str(tmp_path / "runs"), code=0)
+    [made] = [record.manifest for record in find_records([*(tmp_path / "runs").iterdir()])]
+    assert made.server.shared, "so that the command to resume it has the option as well"
     assert "hr.raise" in said_by(*BUILD)
 
 

@@ -177,6 +177,7 @@ def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     [
         ({}, "--server URL"),
         ({"cache_start": "cold"}, "--server URL --drop-caches"),
+        ({"server": {"shared": True}}, "--server URL --shared"),
         ({"devices": {"built_in": {"data": "/mnt/a b"}}}, "--data-dir '/mnt/a b'"),
         ({"devices": {"built_in": {"data": "/mnt/a", "wal": "/mnt/log"}}}, "--data-dir /mnt/a --wal-dir /mnt/log"),
         ({"expected_machines": {"count": 3, "host": "*", "port": 5557}}, "--server URL --expect-workers 3"),

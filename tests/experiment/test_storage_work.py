@@ -4,7 +4,7 @@ import io
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,7 +136,6 @@ def run(
         database_name=lambda: "bank",
         directories=lambda: {},
         identity=lambda: SimpleNamespace(product="PostgreSQL"),
-        few_logins=nullcontext,
     )
     engine.databases = lambda: (engine,)
     monkeypatch.setattr(Run, "go", go)

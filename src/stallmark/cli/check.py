@@ -25,6 +25,7 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
+    from stallmark.experiment.target import Target
     from stallmark.loaders.ledger import Entry
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions.checks import ConditionResult
@@ -52,6 +53,8 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import checks, find_workload
 
+    if not (choice.scale or target.url or target.data_dir):
+        choice = _only_built(choice, target)
     workload = find_workload(choice.name)
     if target.is_absent(choice):
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
@@ -82,9 +85,42 @@ def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoic
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
     if entry.identity.workload != choice.name:
         raise StallmarkError(f"The database holds {entry.identity.workload}, not {choice}: check that.")
-    is_asked = click.get_current_context().get_parameter_source("seed") is ParameterSource.COMMANDLINE
-    seed = choice.seed if is_asked else entry.identity.seed
+    seed = choice.seed if _is_seed_asked() else entry.identity.seed
     return choice.model_copy(update={"scale": dict(entry.identity.scale), "seed": seed})
+
+
+def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
+    """Return the choice with scale and seed of the one embedded database of the workload in its usual place. Raise
+    StallmarkError if there is none, or several."""
+    from stallmark.engines.postgres.embedded.found import find
+    from stallmark.experiment.target import home
+    from stallmark.schema.several import parts_of
+
+    built = []
+    for database in find(home() / "embedded"):
+        own = [held for held in database.holds if held.get("workload") in (choice.name, *parts_of(choice.name))]
+        scale = {measure: number for held in own for measure, number in held.get("scale", {}).items()}
+        seed = max((held.get("seed", 0) for held in own), default=0)  # 0 if it decides nothing
+        candidate = choice.model_copy(update={"scale": scale, "seed": seed})
+        is_of_seed = seed in (0, choice.seed) or not _is_seed_asked()
+        if own and is_of_seed and target.folder(candidate) == database.folder:
+            built.append(candidate)
+    if not built:
+        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+    if len(built) > 1:
+        raise StallmarkError(
+            f"There are {len(built)} databases of {choice}: add {' or '.join(map(_as_options, built))}."
+        )
+    return built[0]
+
+
+def _as_options(choice: "WorkloadChoice") -> str:
+    scale = ",".join(f"{measure}={number}" for measure, number in choice.scale.items())
+    return f"--scale {scale}" + (f" --seed {choice.seed}" if choice.seed > 1 else "")
+
+
+def _is_seed_asked() -> bool:
+    return click.get_current_context().get_parameter_source("seed") is ParameterSource.COMMANDLINE
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:

@@ -165,8 +165,7 @@ def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Ber
 def workload_options(*, as_built: bool = False) -> Callable:
     """Give a command a `choice`, and the `scenario` where one was named in place of a workload.
 
-    With `as_built` the choice has no scale if none is asked for and the command names a server or a folder: what the
-    database holds counts.
+    With `as_built` the choice has no scale if none is asked for: what the database holds counts.
     """
 
     def with_options(command: Callable) -> Callable:
@@ -186,8 +185,8 @@ def workload_options(*, as_built: bool = False) -> Callable:
             from stallmark.transactions import WORKLOADS
 
             if set(parts_of(workload)) <= set(WORKLOADS):
-                named = as_built and not scale and (others["server"] or others["data_dir"])
-                choice = unscaled_choice(workload, seed) if named else choice_of(workload, scale, seed)
+                is_unscaled = as_built and not scale
+                choice = unscaled_choice(workload, seed) if is_unscaled else choice_of(workload, scale, seed)
                 return command(choice=choice, scenario=None, **others)
             given = click.get_current_context().get_parameter_source
             if scale or given("seed") is ParameterSource.COMMANDLINE:

@@ -3,7 +3,8 @@
 import difflib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,14 +176,13 @@ def _measures(holds: Mapping[str, Any]) -> dict[str, float]:
     return holds["scale"] | ({"trades per account": trades} if trades else {})
 
 
-def _opened(url: str):
-    from contextlib import closing
-
+@contextmanager
+def _opened(url: str) -> Iterator["Engine"]:
     from stallmark.engines import open_engine
 
-    engine = open_engine(url)
-    engine.identity()  # an unreachable or too old server is refused here
-    return closing(engine)
+    with closing(open_engine(url)) as engine, engine.few_logins():
+        engine.identity()  # an unreachable or too old server is refused here
+        yield engine
 
 
 def _drop(url: str, *, yes: bool) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -126,13 +127,14 @@ def _embedded() -> Iterator[Examined]:
 def _server(url: str) -> Iterator[Examined]:
     from stallmark.engines import open_engine
 
-    try:
-        engine = open_engine(url)
-        yield Examined("server", "ok", f"{engine.identity()}.")
-    except StallmarkError as error:
-        yield Examined("server", "missing", str(error))
-        return
-    with engine.few_logins():
+    with ExitStack() as stack:
+        try:
+            engine = open_engine(url)
+            stack.enter_context(engine.few_logins())
+            yield Examined("server", "ok", f"{engine.identity()}.")
+        except StallmarkError as error:
+            yield Examined("server", "missing", str(error))
+            return
         yield from _examined(engine)
 
 

@@ -209,6 +209,9 @@ class Engine(ABC):
     is_local: ClassVar[bool] = False
     """A server of our own on this machine: its devices and CPUs are those we can see."""
 
+    is_shared: bool = False
+    """Others may have tables and sessions in its databases."""
+
     memory: Memory | Missing
     caches: Caches | Missing
     prefill: Prefill | Missing
@@ -292,9 +295,12 @@ class Engine(ABC):
     def few_logins(self) -> Iterator[None]:
         """Answer what is asked meanwhile through few connections: a login with Kerberos or Entra takes seconds.
 
-        Within it nothing may need the database for itself, as a restore does.
+        Those that are idle are closed before a statement that needs the database for itself.
         """
         yield
+
+    def close_idle(self) -> None:
+        """Close the connections of `few_logins` that nobody uses."""
 
     @abstractmethod
     def settings(self) -> ServerSettings:

@@ -80,6 +80,7 @@ def manifest(
             momentary=settings.momentary,
             unreadable=settings.unreadable,
             at_own_address=machine.has_address(engine.login().host),
+            shared=engine.is_shared,
         ),
         memory=memory,
         database=Database(bytes_before=several.bytes_used(engine), compressibility=loaded.compressibility),

@@ -136,7 +136,8 @@ def _placing(choice: WorkloadChoice, made: Manifest) -> list[str]:
     folders = {name: Path(folder) for name, folder in made.devices.built_in.items()}
     if "data" not in folders:
         cold = ["--drop-caches"] if made.cache_start == "cold" else []
-        return ["--server", "URL", *cold]
+        shared = ["--shared"] if made.server.shared else []
+        return ["--server", "URL", *cold, *shared]
     return [
         *(["--data-dir", str(folders["data"])] if folders["data"] != Target().folder(choice).resolve() else []),
         *(["--wal-dir", str(folders["wal"])] if "wal" in folders else []),

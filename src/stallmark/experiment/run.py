@@ -110,6 +110,7 @@ class AnyRun(ABC):
             took = Took(prepare_s=_since(self._began))
             writer.update(took=took)
             began = time.monotonic()
+            self._engine.close_idle()  # the server's limit of connections is for the users
             reason = self._drive(writer) or self._watch.look()
             if reason is None:
                 took, began = took.changed(load_s=_since(began)), time.monotonic()
@@ -189,19 +190,18 @@ class AnyRun(ABC):
 
     def _open_record(self, memory: Memory) -> RecordWriter:
         collectors = collectors_for(self._engine, self._scenario.observe)
-        with self._engine.few_logins():
-            described = manifest(
-                self._scenario,
-                self._variant,
-                place=self._place,
-                work=self._work(),
-                storage=self._prepared,
-                engine=self._engine,
-                memory=memory,
-                loaded=self._loaded,
-                collectors=collectors,
-                notes=self._notes,
-            )
+        described = manifest(
+            self._scenario,
+            self._variant,
+            place=self._place,
+            work=self._work(),
+            storage=self._prepared,
+            engine=self._engine,
+            memory=memory,
+            loaded=self._loaded,
+            collectors=collectors,
+            notes=self._notes,
+        )
         writer = RecordWriter(self._folder, _of_each(described, self._before))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
@@ -261,8 +261,7 @@ class AnyRun(ABC):
     def _note_changed_settings(self, writer: RecordWriter) -> None:
         """Note which settings of the server are no longer as they were when the run began."""
         try:
-            with self._engine.few_logins():
-                now = several.settings(self._engine).configuration
+            now = several.settings(self._engine).configuration
         except (StallmarkError, CallFailed) as error:
             writer.note(f"Whether settings of the server changed during the run is not known ({as_reason(error)}).")
             return

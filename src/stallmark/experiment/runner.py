@@ -99,8 +99,7 @@ class Runner:
 
     def _run(self, check: Callable[[], None]) -> ExperimentEnd:
         machines = self._expected.count if self._expected else 1
-        with self._engine.few_logins():
-            refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         taken = f"Another Stallmark is making the runs of {self.folder}: wait for it or stop it."
         with alone(self.folder, taken=taken):
             if self._begun:
@@ -119,13 +118,12 @@ class Runner:
         if self._expected:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
-        with self._engine.few_logins():
-            storage.refuse_impossible()
-            said = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
-            for sentence in (*locations(self._engine, self._scenario), *said):
-                self._show.say(sentence)
-            if shallow := caution_on_history(self._scenario, self._engine):
-                self._show.tell(shallow)
+        storage.refuse_impossible()
+        said = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
+        for sentence in (*locations(self._engine, self._scenario), *said):
+            self._show.say(sentence)
+        if shallow := caution_on_history(self._scenario, self._engine):
+            self._show.tell(shallow)
         several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()

@@ -88,11 +88,10 @@ class Target:
         that."""
         schemas = schemas_of(find_workload(choice.name).metadata)
         for database in databases:
-            with database.few_logins():
-                if why := database.why_not_writable(schemas):
-                    raise StallmarkError(why)
-                if not self.may_share:
-                    refuse_others(database)
+            if why := database.why_not_writable(schemas):
+                raise StallmarkError(why)
+            if not self.may_share:
+                refuse_others(database)
 
     @contextmanager
     def engine(
@@ -110,7 +109,8 @@ class Target:
         from stallmark.experiment.placing import is_to_be_made, place
 
         if self.url:
-            with closing(open_engine(self.url)) as engine:
+            with closing(open_engine(self.url)) as engine, engine.few_logins():
+                engine.is_shared = self.may_share
                 if engine.caches:
                     engine.caches.allowed = self.may_drop_caches
                 names = with_databases(engine, parts_of(choice.name)) if are_apart(choice.name) else []

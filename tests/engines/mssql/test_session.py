@@ -245,7 +245,7 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
 
 # Errors
 
-REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 4221, 40501)
+REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 4221)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_errors_are_known_by_number_and_leave_no_transaction_open(engine, server
     session.close()
 
 
-@pytest.mark.parametrize("number", [64, 121, *REFUSED, 1219, 40197, 40549, 40613])
+@pytest.mark.parametrize("number", [64, 121, *REFUSED, 1219, 40197, 40501, 40549, 40613])
 def test_a_failover_sends_the_session_to_another_login(engine, script, number):
     """By sys.messages and SqlConfigurableRetryFactory.BaselineTransientErrors; what was refused has not committed."""
     script.procedure("bank.transfer", Error(number, "try elsewhere.", severity=16))

@@ -15,6 +15,8 @@ PROPERTIES = {
     "MachineName": "responder", "InstanceName": "", "Collation": "SQL_Latin1_General_CP1_CI_AS", "IsClustered": "0",
     "IsHadrEnabled": "0",
 }  # fmt: skip
+SESSION = Rows([Column(name, INT) for name in ("database_id", "options", "lock_timeout_ms")], [(5, 5496, -1)])
+"""Database, options and lock timeout of a session."""
 _SETTINGS = re.compile(r"\s*(SET|USE|BEGIN\s+TRAN|COMMIT|ROLLBACK|SAVE\s+TRAN|IF\s+@@TRANCOUNT)\b", re.I)
 _WORK = re.compile(r"\b(EXEC|EXECUTE|SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|CALL)\b", re.I)
 _EXTENDED_PROPERTY = re.compile(r"\bsys\.(extended_properties|sp_(add|drop)extendedproperty)\b", re.I)

@@ -83,6 +83,7 @@ class Script:
         self.properties = questions.ExtendedProperties()
         self._own = [
             Rule(self.properties.asked_for, (self.properties.answer,)),
+            Rule(lambda request: "@@lock_timeout" in request.text.lower(), (questions.SESSION,)),
             Rule(lambda request: questions.changes_only_settings(request.text), (questions.use,)),
             Rule(lambda request: "@@version" in request.text.lower(), (questions.version(version),)),
             Rule(

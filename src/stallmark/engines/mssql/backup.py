@@ -105,6 +105,7 @@ class MssqlBackup(Backup):
         statement = self._statement + (f", {self._moves(to)}" if to else "")
         state, closes = self._state(), self._closes()
         self._journal.note({"was": state})
+        self._server.close_idle()
         try:
             if state in ("ONLINE", SINGLE_USER):
                 self._run(f"ALTER DATABASE {self._name} SET OFFLINE WITH ROLLBACK IMMEDIATE", "Restoring")

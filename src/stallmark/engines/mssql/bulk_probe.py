@@ -42,7 +42,7 @@ def tried(server: Server) -> Examined:
     except NoBulkCopy as why:
         return Examined(WHAT, "limited", f"{why}, so {INSERTED_INSTEAD}.")
     try:
-        with closing(copier), server.cursor() as cursor:
+        with closing(copier), server.cursor("stallmark-loader") as cursor:
             [(spid,)] = read_all(cursor.execute("SELECT @@SPID"))
             table = f"##stallmark_{spid}"
             read_all(cursor.execute(sql_file.read(__package__, "bulk_probe").format(table=table)))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,15 +75,6 @@ class MssqlEngine(Server, Engine):
     def why_no_connection(self, error: Exception) -> str:
         closed = failed(error).code in _CLOSED and self.address.database != "master"
         return (closed and self.backup.why_closed()) or super().why_no_connection(error)
-
-    @contextmanager
-    def few_logins(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.enter_context(super().few_logins())
-            for database in self.databases():
-                if database is not self:
-                    stack.enter_context(database.few_logins())
-            yield
 
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)

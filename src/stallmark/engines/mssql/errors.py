@@ -88,6 +88,9 @@ _BY_NUMBER = {
     10054: ErrorClass.CONNECTION_LOST,
     10060: ErrorClass.CONNECTION_LOST,
     40197: ErrorClass.CONNECTION_LOST,  # Azure: reconfigured under way
+    # Azure: too busy. "Error Messages (Azure SQL Database)" has it of severity 20, which ends a session, and among the
+    # errors of connection loss.
+    40501: ErrorClass.CONNECTION_LOST,
     40549: ErrorClass.CONNECTION_LOST,  # Azure: the session ends for its long transaction
     40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
 }
@@ -104,7 +107,6 @@ _REFUSED_HERE = {
     988: ErrorClass.CONNECTION_LOST,  # no quorum
     3906: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary
     4221: ErrorClass.CONNECTION_LOST,  # a secondary that has no row versions yet
-    40501: ErrorClass.CONNECTION_LOST,  # Azure: too busy
 }
 _BY_NUMBER |= _REFUSED_HERE
 _BY_STATE = {

@@ -218,6 +218,7 @@ class MssqlMemory(Memory):
 
     def _leads_elsewhere(self, capped: Capped) -> str | None:
         """Return, as a clause, that the connection leads to another server by now; None where it does not."""
+        self._server.close_idle()  # which may be of the server before
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, Self
 
 from stallmark.engines import did_you_mean, sql_file
@@ -45,18 +44,30 @@ _NAME = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
 _IS_THERE = "1801"  # CREATE DATABASE: DB_ID is NULL for a login without VIEW ANY DATABASE, whatever is there
 _MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 
+_OWN = "stallmark-collector"
+# Undoes what a statement can leave behind, and asks for what it can have set otherwise.
+_AS_NEW = """\
+IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SELECT DB_ID() AS database_id, @@OPTIONS AS options, @@LOCK_TIMEOUT AS lock_timeout_ms
+"""
+
 
 @dataclass
-class _Reached:
-    """The state of the last login to any database of the server: it succeeded, and no connection was lost since.
-
-    Else a TCP connect comes before a login, which on a server that is gone would take the driver's whole timeout.
-    """
+class _Logins:
+    """The logins to all databases of a server."""
 
     lost: int | None = None
-    """The number of connections that this process had lost before that login."""
+    """The number of connections that this process had lost before the last login; None if that one failed."""
 
-    def is_so(self) -> bool:
+    idle: dict[str, list[Any]] | None = None
+    """Connections that nobody uses, by database; None outside of `few_logins`."""
+
+    def succeed(self) -> bool:
+        """Return whether the last one succeeded, and no connection was lost since.
+
+        Else a TCP connect comes before a login, which on a server that is gone would take the driver's whole timeout.
+        """
         return self.lost == lost_connections()
 
 
@@ -70,13 +81,12 @@ class Server:
         self.address = Address.parse(url)
         self.driver = find_driver()
         self.loaded_driver = ""  # file and version, from the first connection on
-        self._reached = _Reached()
-        self._idle: dict[str, list[Any]] | None = None  # connections by application, within `few_logins`
+        self._logins = _Logins()
 
     def on_database(self, name: str) -> Self:
         """Return the same server and login, in another database."""
         other = type(self)(replace(self.address, database=name).url())
-        other._reached = self._reached
+        other._logins = self._logins
         return other
 
     def database_name(self) -> str:
@@ -115,8 +125,8 @@ class Server:
     def login(self) -> Login:
         return Login(self.address.host, self.address.user or "", self.address.password or "")
 
-    def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
-        lost, was_reached = lost_connections(), self._reached.is_so()
+    def connect(self, application: str = _OWN, *, autocommit: bool = True) -> Any:
+        lost, was_reached = lost_connections(), self._logins.succeed()
         if not was_reached and (why := hearing(self._why_unreachable)):
             raise NoConnection(f"No connection to {self.where}: {why}.")
         text = self.address.connection_string(self.driver, application)
@@ -124,11 +134,11 @@ class Server:
             connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
             self.loaded_driver = loaded_driver(connection)
         except api().Error as error:
-            self._reached.lost = None
+            self._logins.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
             why = (was_reached and hearing(self._why_unreachable)) or self.why_no_connection(error)
             raise NoConnection(f"No connection to {self.where}: {why}. The driver was {self.driver}.") from None
-        self._reached.lost = lost
+        self._logins.lost = lost
         return connection
 
     def _why_unreachable(self) -> str | None:
@@ -138,42 +148,73 @@ class Server:
 
     @contextmanager
     def few_logins(self) -> Iterator[None]:
-        if self._idle is not None:
+        if self._logins.idle is not None:
             yield
             return
-        idle: dict[str, list[Any]] = defaultdict(list)
-        self._idle = idle
+        self._logins.idle = defaultdict(list)
         try:
             yield
         finally:
-            self._idle = None
-            for connection in chain(*idle.values()):
-                with suppress(api().Error):  # it may have been cut meanwhile
-                    connection.close()
+            self.close_idle()
+            self._logins.idle = None
+
+    def close_idle(self) -> None:
+        """Close the connections to the server's databases that nobody uses: what is asked next logs in anew.
+
+        For statements that need a database for themselves, and for the question which server the address leads to.
+        """
+        for connections in list((self._logins.idle or {}).values()):
+            for connection in _emptied(connections):
+                _close(connection)
 
     @contextmanager
-    def cursor(self, application: str = "stallmark-collector") -> Iterator[Any]:
-        idle = None if self._idle is None else self._idle[application]
+    def cursor(self, application: str = _OWN) -> Iterator[Any]:
+        """Yield a cursor. Within `few_logins` its session is used again: it may leave no lock and no temporary table.
+
+        A session under another name than our own is always new, as the server sorts sessions when they log in.
+        """
         try:
+            connection, state = self._take() if application == _OWN else (self.connect(application), None)
+            cursor, is_whole = connection.cursor(), True
             try:
-                connection = (idle or []).pop()
-            except IndexError:  # none is idle
-                connection = self.connect(application)
-            try:
-                cursor = connection.cursor()
                 yield cursor
-                if idle is not None:
-                    cursor.close()  # rows that nobody fetched would keep the connection busy
-            except BaseException:
-                idle = None  # nobody knows in which state an error leaves its session
+            except BaseException as error:
+                is_whole = isinstance(error, api().Error)  # else it was broken off, nobody knows where
                 raise
             finally:
-                if idle is None:
-                    connection.close()
-                else:
-                    idle.append(connection)
+                if not (is_whole and state and self._keep(connection, cursor, state)):
+                    _close(connection)
         except api().Error as error:
             raise failed(error) from error
+
+    def _take(self) -> tuple[Any, tuple | None]:
+        """Return a connection with the state of its session: an idle one that answers, or a new one. No state outside
+        of `few_logins`."""
+        idle = self._logins.idle
+        if idle is None:
+            return self.connect(), None
+        if not self._logins.succeed():  # others may have been cut with the one that was lost, or lead to a lost server
+            self.close_idle()
+        for connection in _emptied(idle[self.address.database]):
+            if state := _state(connection):
+                return connection, state
+            _close(connection)
+            self.close_idle()  # each would be waited for as long
+        connection = self.connect()
+        return connection, _state(connection)
+
+    def _keep(self, connection: Any, cursor: Any, state: tuple) -> bool:
+        """Make a connection idle if its session is as it was taken; return whether it is."""
+        try:
+            cursor.close()  # rows that nobody fetched would keep the connection busy
+            connection.clear_output_converters()  # SQLAlchemy sets them
+        except api().Error:
+            return False
+        idle = self._logins.idle
+        if idle is None or _state(connection) != state:
+            return False
+        idle[self.address.database].append(connection)
+        return True
 
     def execute(self, sql: str) -> None:
         with self.cursor() as cursor:
@@ -259,6 +300,30 @@ class Server:
                 f"it{self.service.grantor}{role}"
             )
         return None
+
+
+def _state(connection: Any) -> tuple | None:
+    """Roll back what is open, and return what else a session has from whoever used it; None if it does not answer."""
+    try:
+        connection.timeout = LOGIN_TIMEOUT_S  # of cursors that are made from now on
+        state = rows(connection.execute(_AS_NEW))
+        connection.timeout = 0
+    except api().Error as error:
+        failed(error)  # which counts it, if it is lost
+        return None
+    return state[0] if state else None
+
+
+def _emptied(connections: list[Any]) -> Iterator[Any]:
+    """Yield what is in the list, and take it out. Other threads may do so too."""
+    with suppress(IndexError):
+        while True:
+            yield connections.pop()
+
+
+def _close(connection: Any) -> None:
+    with suppress(api().Error):  # it may have been cut meanwhile
+        connection.close()
 
 
 def _babelfish_version(banner: str) -> str:

@@ -59,6 +59,7 @@ class RowVersioning(VariantSetting):
     def _set(self, name: str, wanted: bool) -> None:
         deadline = time.monotonic() + ALONE_WITHIN_S
         while True:
+            self._server.close_idle()
             try:
                 self._server.execute(_statement(name, wanted))
                 return

@@ -12,7 +12,7 @@ class Server(ManifestPart):
     """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
     files are; `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with
     its words. `at_own_address`: it was reached at an address of the driver's machine, which a tunnel has as well; None
-    where that is not known."""
+    where that is not known. `shared`: it was driven although others may have tables and sessions in its database."""
 
     product: str = ""
     version: str = ""
@@ -21,6 +21,7 @@ class Server(ManifestPart):
     momentary: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     at_own_address: bool | None = None
+    shared: bool = False
 
 
 class ChosenSize(ManifestPart):
