@@ -132,7 +132,11 @@ class Server:
         text = self.address.connection_string(self.driver, application)
         try:
             connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
-            self.loaded_driver = loaded_driver(connection)
+            try:
+                self.loaded_driver = loaded_driver(connection)
+            except StallmarkError:
+                _close(connection)
+                raise
         except api().Error as error:
             self._logins.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
