@@ -169,13 +169,13 @@ def _views() -> dict[str, Rows]:
             [(name, INT) for name in ("role", "counts", "waits")], [(1, 8, 8)]
         ),
         "current_storage_size_mb": _as_declared(
-            kinds["query_store_state"], [(1.5e9, "query store", "READ_WRITE", 0, 1 << 29, 1 << 30, None)]
+            kinds["query_store_state"], [(1.5e9, "query store", "READ_WRITE", 0, "ALL", "ON", 1 << 29, 1 << 30, None)]
         ),
         "msglangid": _rows([("name", _TEXT)], []),
         "dm_hadr_database_replica_states AS hidden": _rows([("replicas", INT)], [(0,)]),
         "server_event_sessions": _rows([("name", _TEXT)], []),
         "FROM sys.database_files AS log": _rows([("database", INT), ("log_file", INT)], [(7, 2)]),
-        "HAS_PERMS_BY_NAME": _rows([("may", INT)], [(1,)]),
+        "HAS_PERMS_BY_NAME|is_user_process = 0": _rows([("may", INT)], [(1,)]),
         "committed_target_kb": _rows([("target", BIGINT), ("committed", BIGINT)], [(1 << 26, 1 << 26)]),
         "Target Server Memory": _rows([("name", _TEXT), ("value", BIGINT)], []),
         "dm_os_ring_buffers": _rows(

@@ -2,15 +2,12 @@
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
-
-import sqlalchemy as sa
 
 from stallmark import format
 from stallmark.engines.base import Engine
-from stallmark.engines.server_session import ServerSession
 from stallmark.errors import StallmarkError
 from stallmark.loaders import compressibility, ledger, loader_pool
 from stallmark.loaders.find import loader_for
@@ -19,33 +16,29 @@ from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, c
 from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.own import Deployable, things_of_others
 from stallmark.schema.several import parts_of, versions_in
 
 
-class Buildable(Protocol):
+class Buildable(Deployable, Protocol):
     """The part of a workload that a build needs (`transactions.workload.Workload` has it)."""
 
     @property
     def name(self) -> str: ...
     @property
     def version(self) -> int: ...
-    @property
-    def metadata(self) -> sa.MetaData: ...
-    def procedures(self, dialect: str) -> str: ...
 
 
 @dataclass(frozen=True)
 class BuildProgress:
     """The progress of a build. `rows_total` are those that will be in when it has loaded its part; `bytes` are those
-    sent to the server. After the load only `phase` changes, and `done`, the share of it. `behind`: the sessions with a
-    lock that is waited for."""
+    sent to the server. After the load only `phase` changes, and `done`, the share of it."""
 
     phase: str
     rows: int
     rows_total: int
     bytes: int
     done: float = 0.0
-    behind: tuple[ServerSession, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -84,7 +77,7 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
     total = len(LoadPlan(loader.groups(wanted.scale)).batches())
     found = ledger.read(engine)
     if found is None:
-        _refuse_foreign_tables(engine, workload)
+        _refuse_foreign_things(engine, workload)
         return Recognition("absent", 0, total)
     if differences := found.identity.differences(wanted):
         data = engine.directories().get("data")
@@ -111,17 +104,10 @@ def _versions(found: Identity, wanted: Identity) -> str:
     return f"{theirs} of the {name}, and this Stallmark has {ours}"
 
 
-def things_of_others(used: Mapping[str, str], *own: sa.MetaData) -> list[str]:
-    """Return one thing of each schema in use that belongs neither to `own` nor to the ledger, as schema.name. `used`:
-    as `Engine.schemas_in_use` returns it."""
-    ours = {schema for metadata in (OWN_TABLES, *own) for schema in deploy.schemas_of(metadata)}
-    return sorted(f"{schema}.{thing}" for schema, thing in used.items() if schema not in ours)
-
-
 def of_others(engine: Engine, workload: Buildable) -> str | None:
     """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
     where there is none that this login may see."""
-    return next(iter(things_of_others(engine.schemas_in_use(), workload.metadata)), None)
+    return next(iter(things_of_others(engine.schemas_in_use(), engine.dialect, workload)), None)
 
 
 def expected_bytes(dialect: str, workload: Buildable, scale: Scale) -> int:
@@ -165,7 +151,7 @@ def build(
         progress(now)
 
     def waiting() -> None:
-        follow(replace(at, phase="waiting for another build", behind=tuple(deploy.blockers(engine))))
+        follow(replace(at, phase="waiting for another build"))
 
     with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine, waiting):
         found = recognise(engine, workload, scale, seed)
@@ -254,13 +240,12 @@ def _identity(workload: Buildable, loader: Loader, scale: Scale, seed: int) -> I
     return Identity(workload.name, workload.version, loader.scale(scale), decided_by, dict(loader.options))
 
 
-def _refuse_foreign_tables(engine: Engine, workload: Buildable) -> None:
+def _refuse_foreign_things(engine: Engine, workload: Buildable) -> None:
+    used = engine.schemas_in_use()
     for schema in deploy.schemas_of(workload.metadata):
-        with deploy.connected(engine) as connection:
-            found = sa.inspect(connection).get_table_names(schema)
-        if found:
+        if names := used.get(schema):
             raise StallmarkError(
-                f"The database has tables in schema {schema!r} that Stallmark did not make ({found[0]}, …): "
+                f"The database has things in schema {schema!r} that Stallmark did not make ({names[0]}, …): "
                 "name another database, or drop that schema yourself."
             )
 

@@ -80,24 +80,24 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
         yield
 
 
-def blockers(engine: Engine) -> list[ServerSession]:
-    """Return the sessions that keep one of ours from a lock; none if the server does not say."""
+def _blockers(engine: Engine) -> list[ServerSession]:
     try:
-        return engine.blockers()
+        return [session for database in engine.databases() for session in database.blockers()]
     except (StallmarkError, CallFailed):  # what waits goes on to wait
         return []
 
 
 @contextmanager
-def telling_blockers(engine: Engine, say: Callable[[Sequence[ServerSession]], Any]) -> Iterator[None]:
-    """Call `say`, in another thread, with the sessions that keep one of ours from a lock for a while."""
+def telling_blockers(engine: Engine, say: Callable[[str], Any]) -> Iterator[None]:
+    """Call `say`, in another thread, with a sentence on the sessions that keep one of ours from a lock for a while, in
+    any of the databases."""
     done = threading.Event()
 
     def watch() -> None:
         before: list[ServerSession] = []
         while not done.wait(SAY_AFTER_S):
-            if (now := blockers(engine)) and now != before:
-                say(now)
+            if (now := _blockers(engine)) and now != before:
+                say(f"Waiting for a lock that {' and '.join(map(str, now))} {'holds' if len(now) == 1 else 'hold'}.")
             before = now
 
     thread = threading.Thread(target=watch, daemon=True)

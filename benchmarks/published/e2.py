@@ -12,10 +12,10 @@ RUNS = {
     "bank": Run(
         "device-ramp-emulated",
         (
-            "loads={bank: {workload: bank, scale: {branches: 100}, users: [1, 20, 50, 100]}}",
+            "loads={bank: {workload: bank, scale: {branches: 10}, users: [1, 20, 50, 100]}}",
             "buffer_pool=10 %",
-            "warm_up=4s",
-            "measure=15s",
+            "warm_up=22s",
+            "measure=12s",
         ),
     ),
     "brokerage": Run(
@@ -34,10 +34,16 @@ SSD, SSHD, FAST_DISK, *SLOW_DISKS = DEVICES = (
 )  # fmt: skip
 SATURATED = 1.25
 """Times as much that more users bring at most, once a device is saturated."""
-_SSHD = (
-    "the SSHD turns at 10,000 rpm, and its flash starts empty: it fills with what is read, 150 pages a second. Theirs "
-    "ran for hours"
-)
+_SSHD = {
+    "bank": (
+        "the SSHD turns at 10,000 rpm. Its flash, warm, answers a fifth of the reads, and half of the I/Os are writes, "
+        "of which it takes none here. What theirs takes was not published"
+    ),
+    "brokerage": (
+        "the SSHD turns at 10,000 rpm, and its flash starts empty: it fills with what is read, 150 pages a second. "
+        "Theirs ran for hours"
+    ),
+}
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -63,7 +69,8 @@ def _claims(load: str, figures: Mapping[tuple[str, str, int], Figures]) -> list[
     return [
         Claim(
             f"{load}: SSD, SSHD, 15K, 7.2K in this order, with any number of users", "the order of its title",
-            ", ".join(f"{rates[device][-1]:.1f}" for device in DEVICES) + f" with {users[-1]}", all(ordered), _SSHD,
+            ", ".join(f"{rates[device][-1]:.1f}" for device in DEVICES) + f" with {users[-1]}", all(ordered),
+            _SSHD[load],
         ),
         Claim(
             f"{load}: the SSD does more, at lower latency, with any number of users", "yes",

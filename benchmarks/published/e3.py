@@ -11,15 +11,15 @@ from stallmark.record.reader import Record
 RUNS = {"blender": Run("io-blender-emulated", ("order=alternating", "repeats=1"))}
 DISKS, CACHED = "disks", "with a cache"
 LOADS = ("mail", "bank", "brokerage")
-LESS, LONGER, MORE = 0.8, 1.25, 1.1
-"""Times as much, or as long, from which on a load does less, takes longer, or does more."""
+LESS, LONGER = 0.8, 1.25
+"""Times as much, or as long, from which on a load does less and takes longer."""
 _SPARED = "it reads little that is not in memory, so that it shares little with the others"
 _IDLE = (
     "mail alone leaves the disks idle for two thirds of the time, which the others then use. What each feels is real: "
     "it is one of 110 users who wait for the same disks"
 )
 _BOTH_READ = "a bank's transaction reads the pages that it changes, and their write goes past the cache unnoticed"
-_UNCACHED = "it reads too evenly over its data for a cache of half of all, or mostly writes, which go past the cache"
+_EIGHT = "these are eight disks: on one, as theirs, a cache of this size does not fill within the minutes of a run"
 
 
 def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
@@ -30,11 +30,14 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
         kept, longer, gain = together.rate / alone.rate, together.mean_ms / alone.mean_ms, cached.rate / together.rate
         kept_of[load], gains[load] = kept, gain
         made += [
-            Claim(f"{load} does less beside the others than alone", "yes", f"{kept:.2f} ×", kept < LESS, _SPARED),
-            Claim(f"its transactions take longer ({load})", "yes", f"{longer:.2f} ×", longer > LONGER, _SPARED),
             Claim(
-                f"with a read cache it does more beside the others ({load})", "yes, by load not at hand",
-                f"{gain:.2f} ×", gain > MORE, _UNCACHED,
+                f"{load} does less beside the others than alone, and takes longer",
+                "aggregation hurts, by how much is not at hand",
+                f"{kept:.2f} × as much, {longer:.1f} × as long", kept < LESS and longer > LONGER, _SPARED,
+            ),
+            Claim(
+                f"with a read cache {load} does more beside the others", "not at hand by load", f"{gain:.2f} ×", None,
+                _EIGHT,
             ),
         ]  # fmt: skip
     return [

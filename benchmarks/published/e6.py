@@ -23,9 +23,11 @@ RUNS = {
     )
 }
 _NO_CONTROLLER = (
-    "of N I/Os under way on eight channels 8·N / (N + 7) are served at once: with 8 of them already half of the "
-    "channels work, with 16 seven tenths. Controller, hypervisor and mirrors, which theirs had, are not in the emulator"
+    "each of our eight SSDs serves one I/O at a time, which we chose: of N I/Os under way on eight channels 8·N / (N + "
+    "7) are served at once, half of the channels with 8 of them. Theirs served several at once, 4 × 8,000 a second; "
+    "controller, hypervisor and mirrors, which theirs had, are not in the emulator"
 )
+_RATIO = "it is that of the times that we chose for flash, and of no queues"
 _IN_ORDER = (
     "a disk takes one I/O after the other, so with more of them none of the eight idles. What made theirs lose (queues "
     "of a controller and a hypervisor) is not in the emulator"
@@ -47,7 +49,7 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
     return [
         Claim("flash saturates at 8 outstanding", "8", f"{knee}", knee == 8, _NO_CONTROLLER),
         Claim(
-            "from 1 to 8 outstanding flash does 3.5 times as much", "2,300 to 8,000",
+            "from 1 to 8 outstanding flash does 3.5 times as much", "4 × 2,300 to 4 × 8,000",
             f"{ssd[8].iops / ssd[1].iops:.2f} × ({ssd[1].iops:.0f} to {ssd[8].iops:.0f})",
             about(ssd[8].iops / ssd[1].iops - 1, 2.5), _NO_CONTROLLER,
         ),
@@ -56,11 +58,13 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
             _NO_CONTROLLER,
         ),
         Claim(
-            "flash does 16 times as much at 8 as disks at their best", "8,000 and 500",
+            "flash does 16 times as much at 8 as disks at their best", "4 × 8,000 and 4 × 500",
             f"{ssd[8].iops / hdd[best].iops:.0f} × ({ssd[8].iops:.0f} and {hdd[best].iops:.0f})",
             about(ssd[8].iops / hdd[best].iops, 16), _NO_CONTROLLER,
         ),
-        Claim("disks do most at 2 outstanding", "500 at 2", f"{hdd[best].iops:.0f} at {best}", best == 2, _IN_ORDER),
+        Claim(
+            "disks do most at 2 outstanding", "4 × 500 at 2", f"{hdd[best].iops:.0f} at {best}", best == 2, _IN_ORDER,
+        ),
         Claim(
             "disks lose beyond 2", "they collapse", f"{hdd[32].iops / hdd[2].iops:.2f} × from 2 to 32",
             hdd[32].iops < hdd[2].iops, _IN_ORDER,
@@ -74,8 +78,14 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
             "machines on disks diverge", "yes", f"p99 {longest}, mean {hdd[32].mean_ms:.0f} ms", None,
             "one program makes all I/Os, and each disk serves them in their order: none can be kept behind",
         ),
-        Claim("random writes likewise", "yes", f"{_ratio(writes):.0f} × at 8", _ratio(writes) >= 8, _NO_CONTROLLER),
-        Claim("reads of 64 KiB likewise", "yes", f"{_ratio(large):.0f} × at 8", _ratio(large) >= 8, _NO_CONTROLLER),
+        Claim(
+            "random writes likewise: flash 8 times as many or more, both at 8", "not at hand",
+            f"{_ratio(writes):.0f} ×", _ratio(writes) >= 8, _RATIO,
+        ),
+        Claim(
+            "reads of 64 KiB likewise: flash 8 times as many or more, both at 8", "not at hand",
+            f"{_ratio(large):.0f} ×", _ratio(large) >= 8, _RATIO,
+        ),
         Claim(
             "rack units, watts and cost of the consolidation", "a table", "–", None,
             "no run shows them; `stallmark size` sums up those of a list of devices",

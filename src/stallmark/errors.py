@@ -19,6 +19,10 @@ class RunLockTaken(StallmarkError):
     """Another run has the lock that one run at a time holds."""
 
 
+class ServerLost(StallmarkError):
+    """The server restarted, failed over, went away or became read-only under a run."""
+
+
 class NotGivenBack(StallmarkError):
     """A server's settings are still as a run had changed them."""
 

@@ -57,11 +57,11 @@ def portion(value: float | None) -> str:
     return NONE if value is None else f"{short(value * 100)}{NBSP}%"
 
 
-def size(value: int | None) -> str:
+def size(value: float | None) -> str:
     """Write the size of memory and files: KiB, MiB, GiB."""
     if value is None:
         return NONE
-    amount, unit = humanize.naturalsize(value, binary=True, format="%.6f").split()
+    amount, unit = humanize.naturalsize(round(value), binary=True, format="%.6f").split()
     return f"{short(float(amount))}{NBSP}{unit}"
 
 

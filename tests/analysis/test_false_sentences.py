@@ -21,7 +21,7 @@ from support.flash_records import probe_result
 from support.searches import searched
 from support.steps import changed_step
 from support.synthetic_steps import STEADY, step_of
-from support.wording import findings_in, kinds
+from support.wording import kinds, kinds_in
 
 from stallmark.analysis.above_device import AboveKind
 from stallmark.analysis.array_cautions import ArrayKind
@@ -91,15 +91,12 @@ class Given:
 
 Case = Callable[[Given], tuple[Iterable[Any], Iterable[Any]]]
 CASES: dict[Kind, Case] = {}
+DRIFTING = info(SteadyKind.TREND, of="TPS", seconds=60, drift=0.3, drift_low=0.2, drift_high=0.4, p=1e-9)
 
 
 @pytest.fixture(scope="module")
 def given(sound, slow, fast, tmp_path_factory) -> Given:
     return Given(sound, slow, fast, tmp_path_factory.mktemp)
-
-
-def kinds_in(findings: Iterable[Any]) -> set[Kind]:
-    return {one.kind for one in findings_in(list(findings))}
 
 
 def case(kind: Kind) -> Callable[[Case], Case]:
@@ -182,7 +179,7 @@ def _(_):
 @case(ExperimentKind.NO_STEADY_STATE)
 def _(_):
     steady = Steadiness(Judgement.STEADY, info(SteadyKind.STEADY), "TPS", 60)
-    never = replace(steady, verdict=Judgement.NEVER, finding=info(SteadyKind.TREND))
+    never = replace(steady, verdict=Judgement.NEVER, finding=DRIFTING)
     return of_variants({"steadiness": never}), of_variants({"steadiness": steady})
 
 
@@ -326,7 +323,7 @@ def scattered(given: Given, *reads: float) -> list[Any]:
 
 
 def unsteady(run: RunSummary) -> RunSummary:
-    never = Steadiness(Judgement.NEVER, info(SteadyKind.TREND), "TPS", 60, drift=0.3, trend_p=1e-9)
+    never = Steadiness(Judgement.NEVER, DRIFTING, "TPS", 60, drift=0.3, trend_p=1e-9)
     return with_step(run, steadiness=never)
 
 
@@ -347,7 +344,7 @@ REASONS: dict[ReasonKind, Callable[[RunSummary], RunSummary]] = {
     ReasonKind.METRICS_DIFFER: of_metric,
     ReasonKind.SETTINGS_DIFFER: lambda run: with_manifest(run, machine=run.manifest.machine.changed(cores=64)),
     ReasonKind.RUNS_INVALID: lambda run: with_step(
-        run, invalid=[invalid(ValidityKind.ENDED_EARLY, seen_s=1, planned_s=9)]
+        run, invalid=[invalid(ValidityKind.ENDED_EARLY, measured_s=1, planned_s=9)]
     ),
     ReasonKind.DRIVER_BOUND: bound,
     ReasonKind.DATA_WRONG: lambda run: replace(run, conditions=[Condition(name="balances agree", holds=False)]),
@@ -746,7 +743,7 @@ for one, (told, untold) in RUN_CAUTIONS.items():
     pairs(one, lambda _, told=told: cautioned(**told), lambda _, untold=untold: cautioned(**untold))
 
 
-FITS = caution(ReadKind.ACTIVE_FITS_DRAM, known_bytes=1, counted=True, dram_bytes=2)
+FITS = caution(ReadKind.ACTIVE_FITS_DRAM, active_bytes=1, at_most=False, dram_bytes=2)
 by_step(
     ArrayKind.ACTIVE,
     {"active": ActiveSet(None, None, None, None, None, None, None, [FITS])},
@@ -951,7 +948,7 @@ ALWAYS = frozenset(map(str, [PairKind.METHOD, CautionKind.SCATTER, ProfileKind.S
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=str(kind)) for kind in CASES])
 def test_a_sentence_that_would_be_false_is_not_told(kind, given):
-    true, false = (kinds_in(findings) for findings in CASES[kind](given))
+    true, false = (kinds_in(list(findings)) for findings in CASES[kind](given))
     assert kind in true and kind not in false
 
 

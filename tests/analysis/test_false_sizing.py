@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.findings import facts_of, of_kind
 from support.profiles import DATA, LOG, write_made_profile
 from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizing_of, write_stand_in
-from support.wording import findings_in
+from support.wording import kinds_in
 
 from stallmark.analysis.profile.asked import TOGETHER
 from stallmark.analysis.profile.demand import demand_of
@@ -160,7 +160,7 @@ CASES: dict[SizingKind, tuple[Case, Case]] = {
 
 def told(found: SizingSummary) -> set[Any]:
     lists = (found.answers, found.findings, found.memory, found.cautions, found.played, found.untested)
-    return {one.kind for findings in lists for one in findings_in(list(findings))}
+    return kinds_in(list(map(list, lists)))
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=str(kind)) for kind in CASES])

@@ -5,14 +5,11 @@ import os
 import re
 import shlex
 import shutil
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg
 import pytest
 from support.command_line import stallmark
-from support.waiting import eventually
+from support.locks import in_the_way
 
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
@@ -23,7 +20,6 @@ from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.scenarios.read import shipped
-from stallmark.schema.deploy import SAY_AFTER_S
 from stallmark.transactions.bank import WORKLOAD
 
 SCALE = {"branches": 1}
@@ -156,8 +152,6 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     build(database, WORKLOAD, SCALE, 1, workers=1)
     database.execute("CREATE SCHEMA mine")
     database.execute("CREATE TABLE mine.kept AS SELECT 1 AS number")
-    # As functions of the brokerage do.
-    database.execute("CREATE FUNCTION bank.first() RETURNS SETOF bank.tellers LANGUAGE sql RETURN NULL::bank.tellers")
     [found] = listed(*url)
     assert [(one["workload"], one["scale"]) for one in found["holds"]] == [("bank", SCALE)]
     assert found["complete"] and not found["driven"] and found["bytes"] > 1e6
@@ -170,21 +164,30 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     assert database.query("SELECT number FROM mine.kept") == [(1,)]
 
 
+OF_OTHERS = {
+    "table": "CREATE TABLE bank.audit AS SELECT 1 AS number",
+    "view": "CREATE VIEW bank.audit AS SELECT 1 AS number",
+    "function": "CREATE FUNCTION bank.audit() RETURNS SETOF bank.tellers LANGUAGE sql RETURN NULL::bank.tellers",
+    "sequence": "CREATE SEQUENCE bank.audit",
+    "in the schema of the ledger": "CREATE TABLE stallmark.audit AS SELECT 1 AS number",
+}
+
+
+@pytest.mark.parametrize("statement", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_what_others_have_in_our_schemas_stays_and_is_named(database: EmbeddedEngine, statement: str):
+    build(database, WORKLOAD, SCALE, 1, workers=1)
+    database.execute(statement)
+    before = database.schemas_in_use()
+    said = refused("--yes", "--server", database.spec())
+    schema = "stallmark" if "stallmark" in statement else "bank"
+    assert f"schemas also hold what this version of it has not made, {schema}.audit. Move that" in said
+    assert database.schemas_in_use() == before and "audit" in before[schema]
+
+
 def test_a_drop_that_waits_for_a_lock_says_whose(database: EmbeddedEngine):
     build(database, WORKLOAD, SCALE, 1, workers=1)
-    with psycopg.connect(database.spec(), application_name="psql") as other:
-        other.execute("SELECT * FROM bank.accounts LIMIT 1")
-        pid = other.info.backend_pid
-
-        def let_go() -> None:
-            eventually(database.blockers)
-            time.sleep(2 * SAY_AFTER_S)
-            other.rollback()
-
-        with ThreadPoolExecutor() as pool:
-            released = pool.submit(let_go)
-            result = stallmark("db", "remove", "--yes", "--server", database.spec())
-            released.result()
+    with in_the_way(database, "SELECT * FROM bank.accounts LIMIT 1") as pid:
+        result = stallmark("db", "remove", "--yes", "--server", database.spec())
     assert result.exit_code == 0, result.output
     assert result.stderr.count(f"Waiting for a lock that session {pid} (psql, of") == 1
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from support.locks import in_the_way
 
 from stallmark.cli.main import main
 from stallmark.cli.selftest import database as selftest_database
@@ -19,6 +20,7 @@ from stallmark.cli.selftest.selftest import Selftest
 from stallmark.cli.selftest.trial import Trial
 from stallmark.engines.examined import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
@@ -86,8 +88,12 @@ def test_what_a_killed_one_left_is_taken_for_its_own(database, choice):
     options = dict(loader_for(choice.name).options)
     ledger.write(database, Identity(choice.name, workload.version, choice.scale, choice.seed, options))
     create_tables(database, workload.metadata)
+    database.execute(f"CREATE VIEW {choice.name}.audit AS SELECT 1 AS number")
+    with pytest.raises(StallmarkError, match=rf"The database is not empty \({choice.name}\.audit\)"):
+        selftest_database.refuse_what_is_not_ours(database)
+    database.execute(f"DROP VIEW {choice.name}.audit")
     selftest_database.refuse_what_is_not_ours(database)
-    selftest_database.drop(database)
+    selftest_database.drop(database, Show(Console(file=io.StringIO())))
     assert database.query(SCHEMAS) == []
     selftest_database.refuse_what_is_not_ours(database)
     database.execute("CREATE SCHEMA brokerage; CREATE TABLE brokerage.thesis (chapter integer)")
@@ -114,14 +120,56 @@ def test_a_database_that_holds_anything_is_refused_and_stays(run, database, kind
     assert database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank'") == before != [(0,)]
 
 
+OF_OTHERS = {
+    "view": "CREATE VIEW bank.report AS SELECT 1 AS number",
+    "materialised view": "CREATE MATERIALIZED VIEW bank.report AS SELECT 1 AS number",
+    "function": "CREATE FUNCTION bank.report() RETURNS integer RETURN 1",
+    "sequence": "CREATE SEQUENCE bank.report",
+    "type": "CREATE TYPE bank.report AS ENUM ('good')",
+    "procedure": "CREATE PROCEDURE bank.report() BEGIN ATOMIC END",
+}
+
+
+@pytest.mark.parametrize("statement", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_a_thing_of_others_in_a_schema_that_bears_our_name_stays(run, database, statement):
+    database.execute("CREATE SCHEMA bank")
+    database.execute(statement)
+    with pytest.raises(StallmarkError, match=r"The database is not empty \(bank\.report\)"):
+        run()
+    assert database.schemas_in_use() == {"bank": ["report"]}
+
+
+def go_on(_: Any) -> Any:
+    raise StallmarkError("it goes on")
+
+
+def test_a_second_one_leaves_the_tables_of_the_first(run, database):
+    build(database, BANK, selftest_database.BANK.scale, seed=selftest_database.SEED, workers=1)
+    with PostgresEngine(database.spec()).hold():
+        result = run()
+    assert state(result, "bank: 4 users").said.startswith("Another Stallmark drives")
+    assert state(result, "removed what it made").said.startswith("Another Stallmark drives")
+    assert result.exit_code == 3 and database.query("SELECT count(*) FROM bank.accounts") == [(100_000,)]
+
+
+def test_one_that_waits_for_a_lock_says_whose(run, database, tmp_path, monkeypatch):
+    monkeypatch.setattr(Runner, "run", go_on)
+    build(database, BANK, selftest_database.BANK.scale, seed=selftest_database.SEED, workers=1)
+    said = io.StringIO()
+    with in_the_way(database, "SELECT * FROM bank.accounts LIMIT 1") as pid:
+        selftest.selftest(
+            Target(database.spec(), may_share=True), tmp_path, Show(Console(file=said, width=200)),
+            seconds=1, keep=False, may_cap_memory=False,
+        )  # fmt: skip
+    assert f"Waiting for a lock that session {pid} (psql, of" in said.getvalue()
+    assert database.query(SCHEMAS) == []
+
+
 FAILS = "ALTER TABLE bank.history ADD CONSTRAINT none_at_all CHECK (delta IS NULL)"
 WRONG = "UPDATE bank.accounts SET abalance = 5 WHERE aid = 1"
 
 
 def test_a_database_that_others_are_in_is_refused_unless_it_is_shared(run, database, tmp_path, monkeypatch):
-    def go_on(_) -> dict[str, str]:
-        raise StallmarkError("it goes on")
-
     monkeypatch.setattr(selftest, "_facts", go_on)
     with psycopg.connect(database.spec(), application_name="till") as other:
         with pytest.raises(StallmarkError, match=rf"Others are .*session {other.info.backend_pid} \(till"):

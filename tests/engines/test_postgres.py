@@ -142,7 +142,7 @@ def test_schemas_in_use_are_of_users_and_not_of_extensions(database: EmbeddedEng
     database.execute("CREATE TABLE public.t (n integer PRIMARY KEY)")
     database.execute("CREATE FUNCTION b.brought_along() RETURNS integer RETURN 1")
     database.execute("ALTER EXTENSION plpgsql ADD FUNCTION b.brought_along()")
-    assert database.schemas_in_use() == {"a": "f", "public": "t"}
+    assert database.schemas_in_use() == {"a": ["f"], "public": ["t"]}
 
 
 def test_the_indexes_of_a_table_are_rebuilt_beside_users(database):

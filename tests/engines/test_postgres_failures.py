@@ -35,6 +35,7 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
         ("XX002", ErrorClass.STORAGE),
         ("57P01", ErrorClass.CONNECTION_LOST),
         ("57P03", ErrorClass.CONNECTION_LOST),
+        ("25006", ErrorClass.CONNECTION_LOST),
         ("08006", ErrorClass.CONNECTION_LOST),
         ("08P01", ErrorClass.CONNECTION_LOST),
         ("40002", ErrorClass.OTHER),

@@ -2,19 +2,20 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
 import pytest
 from support.clusters import ClusterEngine
 from support.remote import Remote, remote
+from support.waiting import eventually
 
 from stallmark.engines.postgres import lock
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.lock import RUN_LOCK, _difference, _Server, holders
-from stallmark.errors import CallFailed, RunLockTaken, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, RunLockTaken, ServerLost, StallmarkError
 
 __all__ = ["remote"]
 
@@ -88,6 +89,37 @@ def test_a_server_that_was_restarted_is_told_from_one_that_is_away(own: Remote):
         own.stop()
         with pytest.raises(StallmarkError, match=r"is gone \(.*\): the server is away, and another run may have begun"):
             look()
+
+
+def test_a_server_that_has_become_read_only_ends_the_run(remote: Remote):
+    """As services set it if the disk is full."""
+    engine = PostgresEngine(remote.url())
+    writable = "-c default_transaction_read_only=off"
+    with psycopg.connect(remote.url(), autocommit=True, options=writable) as boss, engine.hold() as look:
+        look()
+        boss.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+        boss.execute("SELECT pg_reload_conf()")
+        try:
+            said = eventually(lambda: lost(look))
+            with pytest.raises(CallFailed) as refused:
+                engine.execute("CREATE TABLE never (n integer)")
+        finally:
+            boss.execute("ALTER SYSTEM RESET default_transaction_read_only")
+            boss.execute("SELECT pg_reload_conf()")
+        assert refused.value.kind is ErrorClass.CONNECTION_LOST
+        assert said == (
+            f"127.0.0.1:{remote.port}/work has become read-only (default_transaction_read_only is on), "
+            "so this run ends: run again when it can be written."
+        )
+        eventually(lambda: lost(look) is None)
+
+
+def lost(look: Callable[[], None]) -> str | None:
+    try:
+        look()
+    except ServerLost as error:
+        return str(error)
+    return None
 
 
 @contextmanager
@@ -174,6 +206,13 @@ def test_a_server_that_refuses_functions_of_its_log_is_driven(aurora: PostgresEn
         look()
     assert aurora.why_not_writable(["bank"]) is None
     assert not [one for one in aurora.examine() if one.state != "ok"]
+
+
+def test_a_server_that_has_become_a_standby_ends_the_run(aurora: PostgresEngine):
+    with aurora.hold() as look:
+        look()
+        aurora.execute("CREATE FUNCTION aurora.pg_is_in_recovery() RETURNS boolean RETURN true")
+        assert "has become read-only (it is a standby now), so this run ends" in (lost(look) or "")
 
 
 def test_a_standby_whose_primary_is_not_told_is_one(aurora: PostgresEngine):

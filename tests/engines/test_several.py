@@ -68,7 +68,7 @@ def test_on_a_postgresql_by_url_they_are_made_and_used(embedded_server: Embedded
     several.make_databases(engine, names)  # those that are there are left
     assert [one.database_name() for one in engine.databases()] == names
     engine.database_of("mail").execute("CREATE TABLE only_here (a int)")
-    assert engine.schemas_in_use() == {} and engine.database_of("mail").schemas_in_use() == {"public": "only_here"}
+    assert engine.schemas_in_use() == {} and engine.database_of("mail").schemas_in_use() == {"public": ["only_here"]}
     specs = [LoadSpec(name, name, {}, {}, (1,), 1, 5.0) for name in ("mail", "bank")]
     assert [one.database for one in placed(specs, engine)] == ["work_mail", "work_bank"]
     assert [one.database for one in placed(specs, PostgresEngine(embedded_server.url("work")))] == [None, None]

@@ -2,12 +2,14 @@
 
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 from support.clusters import Cluster
 from support.command_line import stallmark
+from support.locks import in_the_way
 from support.mssql_server import STANDARD, answering, engine_at, rows, says_it_is
 from support.remote import PREFIX, Remote, free_port, programs, remote
 from support.tds.answers import Error
@@ -26,6 +28,10 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 __all__ = ["remote"]
 
 BUILD = ("build", "bank", "--scale", "branches=1", "--workers", "1")
+SMALL = (
+    "{name: mine, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 1s, warm_up: 0s, reset: continue, "
+    "variants: [{name: a}]}"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +60,7 @@ def test_tables_of_others_are_named_and_nothing_is_built_beside_them(database, u
     database.execute("CREATE TABLE public.pgbench_accounts (aid integer); CREATE SCHEMA hr")
     database.execute("CREATE FUNCTION hr.raise() RETURNS integer RETURN 1")
     scenario = tmp_path / "mine.yaml"
-    scenario.write_text(
-        "{name: mine, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 1s, warm_up: 0s, "
-        "reset: continue, variants: [{name: a}]}"
-    )
+    scenario.write_text(SMALL)
     for command in (BUILD, ("db", *BUILD), ("run", str(scenario))):
         said = said_by(*command)
         assert "holds what is not Stallmark's: hr.raise, public.pgbench_accounts. Name a database" in said
@@ -94,6 +97,8 @@ def test_a_schema_of_ours_by_name_alone_is_of_others(database):
     database.execute("DROP SCHEMA bank CASCADE")
     build(database, BANK, {"branches": 1}, seed=1, workers=1)
     assert others_in(database) is None
+    database.execute("CREATE TABLE bank.audit (n integer); CREATE VIEW stallmark.report AS SELECT 1 AS number")
+    assert others_in(database) == "bank.audit, stallmark.report"
 
 
 def test_sessions_of_others_are_named(database, url):
@@ -102,6 +107,38 @@ def test_sessions_of_others_are_named(database, url):
         assert f"holds what is not Stallmark's: session {other.info.backend_pid} (till, of" in said
         said_by(*BUILD, "--shared", code=0)
     eventually(lambda: others_in(database) is None)
+
+
+def test_a_view_in_a_schema_of_ours_by_name_alone_is_not_built_beside(database, url):
+    database.execute("CREATE SCHEMA bank; CREATE VIEW bank.accounts AS SELECT 1 AS aid")
+    assert "has things in schema 'bank' that Stallmark did not make (accounts, …)" in said_by(*BUILD, "--shared")
+    assert database.schemas_in_use() == {"bank": ["accounts"]}
+
+
+def test_what_comes_and_goes_with_a_table_is_not_named_beside_it(database):
+    database.execute("CREATE TABLE t (n integer GENERATED ALWAYS AS IDENTITY, m serial) PARTITION BY LIST (n)")
+    database.execute("CREATE TABLE first PARTITION OF t FOR VALUES IN (1); CREATE TYPE span AS RANGE (subtype = int)")
+    assert others_in(database) == "public.span, public.span_multirange, public.t"
+
+
+HALF = (*BUILD, "--part", "2/3")
+
+
+@pytest.mark.parametrize(
+    ("locked", "before", "command"),
+    [
+        ("bank.accounts", HALF, BUILD),
+        ("stallmark.database IN SHARE MODE", BUILD, ("run", "mine.yaml")),
+        ("bank.history", BUILD, ("check", "bank", "--scale", "branches=1")),
+    ],
+    ids=["build", "run", "check"],
+)
+def test_a_command_that_waits_for_a_lock_says_whose(database, url, tmp_path, locked, before, command):
+    (tmp_path / "mine.yaml").write_text(SMALL)
+    said_by(*before, code=0)
+    with in_the_way(database, f"LOCK TABLE {locked}") as pid:
+        said = said_by(*command, "--shared", code=0)
+    assert f"Waiting for a lock that session {pid} (psql, of" in said
 
 
 def test_many_things_are_not_all_named(database):
@@ -120,6 +157,7 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
     script = Script(databases=["bank", "master"])
     says_it_is(script)
     script.sql("FROM sys.objects", rows(["schema_name", "one"], ["dbo", "thesis"]))
+    script.sql("is_user_process = 0", rows(["may"], [int(may_see)]))
     script.sql("dm_exec_sessions", SESSION if may_see else Error(300, "VIEW SERVER STATE permission was denied"))
     script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
     with answering(script) as server, pytest.raises(StallmarkError) as caught:
@@ -132,8 +170,7 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
     ("may", "why"),
     [
         (rows(["may"], [1]), None),
-        (rows(["may"], [0]), "this login has no VIEW SERVER PERFORMANCE STATE"),
-        (rows(["may"], [None]), "this login has no VIEW SERVER PERFORMANCE STATE"),
+        (rows(["may"], [0]), "this login sees its own alone, and needs VIEW SERVER STATE"),
         (Error(8134, "Divide by zero error encountered."), "Divide by zero error encountered"),
     ],
 )
@@ -141,7 +178,8 @@ def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
     """A login without the right gets its own session and no error."""
     script = Script(databases=["bank", "master"])
     says_it_is(script)
-    script.sql("HAS_PERMS_BY_NAME", may)
+    script.sql("is_user_process = 0", may)
+    script.sql("'VIEW DEFINITION'", rows(["may"], [1]))
     script.sql("FROM sys.objects", rows(["schema_name", "one"]))
     script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
     script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
@@ -152,6 +190,42 @@ def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
         assert advice_on_unseen(engine) == ([f"W{sentence.format(' bank')}"] if why else [])
         told = [one.sentence for one in doctor._others(engine)]
     assert told == ([f"w{sentence.format('')}"] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("may", "why"),
+    [
+        (rows(["may"], [1]), None),
+        (rows(["may"], [0]), "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"),
+        (rows(["may"], [None]), "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"),
+        (Error(229, "The SELECT permission was denied."), "The SELECT permission was denied"),
+    ],
+)
+def test_things_that_a_login_may_not_see_are_not_taken_for_none(may, why):
+    """A login without the right sees what is its own in sys.objects, and gets no error."""
+    script = Script(databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("'VIEW DEFINITION'", may)
+    script.sql("is_user_process = 0", rows(["may"], [1]))
+    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
+    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
+    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
+    with answering(script) as server:
+        engine = engine_at(server)
+        told = [one.sentence for one in doctor._others(engine)]
+        if not why:
+            refuse_others(engine)
+            assert told == []
+            return
+        with pytest.raises(StallmarkError) as caught:
+            refuse_others(engine)
+    assert str(caught.value) == (
+        f"Whether the database bank holds what is not Stallmark's is not known: {why}, or add --shared to build and "
+        "drive load beside it."
+    )
+    assert told == [
+        f"whether others have something in the database is not known, so a build or a run needs --shared: {why}."
+    ]
 
 
 @pytest.mark.parametrize(("answer", "is_refused"), [("READ_ONLY", True), ("READ_WRITE", False), (None, False)])
@@ -296,6 +370,26 @@ def test_a_right_is_asked_for_the_role_that_sessions_take_on(remote: Remote, mon
         finally:
             boss.execute("ALTER ROLE plain IN DATABASE work RESET ALL")
             boss.execute("DROP ROLE owners")
+
+
+def test_whose_lock_is_waited_for_is_seen_by_a_role_that_takes_on_another(remote: Remote):
+    """It is not shown what its own sessions wait for."""
+    plain = PostgresEngine(remote.url("plain"))
+    with psycopg.connect(remote.url(), autocommit=True) as boss:
+        boss.execute("CREATE ROLE takers")
+        boss.execute("CREATE TABLE public.locked (n integer); GRANT SELECT ON public.locked TO takers")
+        boss.execute("GRANT takers TO plain")
+        boss.execute("ALTER ROLE plain IN DATABASE work SET role = takers")
+        try:
+            with ThreadPoolExecutor() as pool, boss.transaction():
+                boss.execute("LOCK TABLE public.locked")
+                waiting = pool.submit(plain.query, "SELECT current_user, count(*) FROM public.locked")
+                [holder] = eventually(plain.blockers)
+            assert holder.number == boss.info.backend_pid and waiting.result() == [("takers", 0)]
+        finally:
+            boss.execute("ALTER ROLE plain IN DATABASE work RESET ALL")
+            boss.execute("DROP TABLE public.locked")
+            boss.execute("DROP ROLE takers")
 
 
 def test_a_cluster_that_is_ours_can_be_written(clusters):

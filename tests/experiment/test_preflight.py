@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from support.mssql_server import answering, engine_at, says_it_is
+from support.remote import Remote, remote
 from support.tds.answers import Count, Rows
 from support.tds.datatypes import INT, nvarchar
 from support.tds.responder import Responder
@@ -43,6 +44,8 @@ from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_scenario, shipped
 from stallmark.transactions import find_workload
 
+__all__ = ["remote"]
+
 
 @pytest.mark.parametrize(
     ("connections", "workers"), [(OWN_SESSIONS + 2, None), (32_767, 66), (OWN_SESSIONS + 2, 512), (OWN_SESSIONS + 2, 0)]
@@ -73,12 +76,36 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
     refuse_what_cannot_be(scenario, engine, tmp_path)
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 59)
+    monkeypatch.setattr(PostgresEngine, "users_limited_by", lambda self: "its max_connections")
     with pytest.raises(StallmarkError) as refused:
         refuse_what_cannot_be(scenario, engine, tmp_path)
     assert str(refused.value) == (
         "small asks for 30 users and 30 sessions of the market emulator, but the server takes 59 beside our own "
         "sessions: ask for fewer, or raise its max_connections."
     )
+
+
+@pytest.mark.parametrize(
+    ("limited", "named"),
+    [
+        ("ROLE plain", "the role's limit (ALTER ROLE plain CONNECTION LIMIT)"),
+        ("DATABASE work", "the database's limit (ALTER DATABASE work CONNECTION LIMIT)"),
+    ],
+)
+def test_the_least_limit_on_connections_counts_and_is_named(read, tmp_path, remote: Remote, limited: str, named: str):
+    plain, boss = (PostgresEngine(remote.url(user)) for user in ("plain", "boss"))
+    assert plain.most_users() == boss.most_users() > 30 and plain.users_limited_by() == "its max_connections"
+    plainly = ("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]")
+    boss.execute(f"ALTER {limited} CONNECTION LIMIT 30")
+    try:
+        refuse_what_cannot_be(read(sets=("users=18", *plainly)), plain, tmp_path)
+        with pytest.raises(StallmarkError) as refused:
+            refuse_what_cannot_be(read(sets=("users=19", *plainly)), plain, tmp_path)
+        boss.execute(f"ALTER {limited} CONNECTION LIMIT 10")
+        assert (plain.most_users(), boss.users_limited_by()) == (0, "its max_connections"), "no superuser is limited"
+    finally:
+        boss.execute(f"ALTER {limited} CONNECTION LIMIT -1")
+    assert f"the server takes 18 beside our own sessions: ask for fewer, or raise {named}." in str(refused.value)
 
 
 def test_more_connections_than_executors_may_have_files_open(read, tmp_path, monkeypatch):
@@ -111,7 +138,7 @@ MIB = 1024**2
 
 # A database that others have something in
 
-ALONE = {"bank": "accounts", "stallmark": "identity"}
+ALONE = {"bank": "accounts", "stallmark": "database"}
 ANSWERS = {"'ServerName'": "DB", "@Resource = 'stallmark.run'": 0, "APPLOCK_MODE": "Exclusive", "@@MAX_CONNECTIONS": 99}
 ANSWERS |= {"sys.database_mirroring": 0}
 RESTORED = ("emulated_array=null", "start_cache=as it is", "variants=[{name: a}]")
@@ -181,9 +208,10 @@ def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_pa
 
 
 def test_a_selftest_does_not_take_such_a_database_for_an_empty_one(shared, holds, tmp_path):
-    holds["dbo"] = "thesis"
+    holds.clear()
+    holds.update(bank="report", dbo="thesis")  # in a schema that bears our name, too
     url = f"mssql://tester:secret@127.0.0.1:{shared.port}/bank?TrustServerCertificate=yes"
-    with pytest.raises(StallmarkError, match=r"not empty \(dbo\.thesis\).*name an empty database"):
+    with pytest.raises(StallmarkError, match=r"not empty \(bank\.report, dbo\.thesis\).*name an empty database"):
         selftest(Target(url), tmp_path / "runs", SHOW, seconds=1, keep=False, may_cap_memory=True)
     assert nothing_was_touched(shared)
 

@@ -138,7 +138,7 @@ def test_too_old_a_postgresql_is_named_before_a_build(database: EmbeddedEngine):
     )
     url = f"{database.spec()}&options=-c%20search_path%3Dold%2Cpg_catalog"
     assert "runs PostgreSQL 15.4; Stallmark needs 16 or later" in refused("build", *BANK, "--server", url)
-    assert database.schemas_in_use() == {"old": "current_setting"}
+    assert database.schemas_in_use() == {"old": ["current_setting"]}
 
 
 def test_data_that_no_seed_decides_has_one_folder() -> None:

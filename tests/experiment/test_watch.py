@@ -69,6 +69,16 @@ def test_a_run_ends_with_the_reason(runner, engine, monkeypatch):
     assert record.manifest.status == "incomplete" and GONE.rstrip(".") in str(record.manifest)
 
 
+def test_what_became_of_the_server_comes_before_what_failed(runner, engine, monkeypatch):
+    def fail(*_: object) -> None:
+        raise StallmarkError("The market is closed.")
+
+    monkeypatch.setattr(Run, "_drive", fail)
+    looks = [gone, lambda: None]
+    engine.look = lambda: looks.pop()()
+    assert runner.run().incomplete_because == f"{GONE} The market is closed"
+
+
 def test_no_variant_begins_without_it(runner, engine, monkeypatch):
     began = []
     monkeypatch.setattr(Run, "go", lambda self: began.append(self))

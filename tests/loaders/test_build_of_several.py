@@ -89,7 +89,7 @@ def test_the_procedures_of_each_are_there(built):
 
 def test_all_of_it_is_dropped(built):
     build(other := EmbeddedEngine(built.server, "dropped"), BOTH, SCALE, SEED, workers=1)
-    assert drop_schemas(other, [BOTH.metadata]) == ["bank", "mail", "stallmark"]
+    assert drop_schemas(other, [BOTH]) == ["bank", "mail", "stallmark"]
     assert of_others(other, BOTH) is None and ledger.read(other) is None
 
 

@@ -1,11 +1,15 @@
 """Builds of one database at the same time: parts of several machines, and batches that two of them load."""
 
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 from support.building import ROWS, SCALE, SEED, TELLERS, checksums, make, make_tables
 from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.server_session import ServerSession
+from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger, worker
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import BuildProgress
@@ -88,8 +92,28 @@ def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> Non
         second.start()
         assert waiting.wait(60)
         assert seen == [BuildProgress("waiting for another build", 0, ROWS, 0)]
-        [holder] = seen[0].behind
-        assert holder.is_ours and f"session {holder.number} (stallmark-" in str(holder)
     second.join()
     assert [progress.phase for progress in seen].count("waiting for another build") == 1
     assert seen[-1].rows == 10
+
+
+def test_a_holder_that_is_seen_late_is_told_once(monkeypatch) -> None:
+    monkeypatch.setattr(deploy, "SAY_AFTER_S", 0.01)
+    holder = ServerSession(7, "psql", "dba", "")
+    seen = iter([[], [holder], [holder], [holder, ServerSession(8, "psql", "dba", "")]])
+    done, told = threading.Event(), []
+
+    def blockers() -> list[ServerSession]:
+        if (now := next(seen, None)) is None:
+            done.set()
+            raise StallmarkError("the server is away")
+        return now
+
+    engine: Any = SimpleNamespace(blockers=blockers)
+    engine.databases = lambda: (engine,)
+    with deploy.telling_blockers(engine, told.append):
+        assert done.wait(60)
+    assert told == [
+        "Waiting for a lock that session 7 (psql, of dba) holds.",
+        "Waiting for a lock that session 7 (psql, of dba) and session 8 (psql, of dba) hold.",
+    ]

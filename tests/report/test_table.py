@@ -1,9 +1,24 @@
-"""A table in a terminal of any width and in Markdown: columns leave, digits never."""
+"""A table of columns, in a terminal of any width and in Markdown: columns leave, digits never."""
 
 import pytest
 from support.terminal import printed
 
-from stallmark.report.table import Cell, InTerminal, Table, in_markdown
+from stallmark import format
+from stallmark.report.table import (
+    Cell,
+    InTerminal,
+    Rows,
+    Table,
+    group,
+    if_known,
+    in_markdown,
+    named_rows,
+    number,
+    numbers,
+    percentile_notes,
+    percentiles,
+    word,
+)
 
 HEADER = ["step", "TPS", "p95\nms", "hits", "device"]
 ROWS = [
@@ -47,3 +62,52 @@ def test_numbers_that_fit_nowhere_are_wrapped():
 def test_markdown_has_no_mark_up_but_its_own():
     table = Table(["a|b", "n"], [[Cell("<b>\nx", "main"), "1"]])
     assert in_markdown(table) == ["| a\\|b | n |", "|---|---:|", "| **&lt;b&gt; x** | 1 |"]
+
+
+def test_columns_carry_their_title_value_group_and_importance():
+    table = named_rows("step", [("first", 1.0), ("second", 2.0)]).table(
+        word("kind", lambda value: Cell("odd", "bad") if value == 1 else "even"),
+        group(
+            "Rates",
+            number("per s", lambda value: value * 1000, importance=2),
+            number("of all", lambda value: value / 4, format.share),
+        ),
+        numbers([10, 20], str, lambda value, factor: value * factor, {20: 1}),
+        notes=["a note"],
+    )
+    assert table.header == ["step", "kind", "per s", "of all", "10", "20"]
+    assert table.rows == [
+        ["first", Cell("odd", "bad"), "1,000", f"25.0{format.NBSP}%", "10.0", "20.0"],
+        ["second", "even", "2,000", f"50.0{format.NBSP}%", "20.0", "40.0"],
+    ]
+    assert table.words == {0, 1} and table.groups == [("", 2), ("Rates", 2), ("", 2)]
+    assert table.importance == {2: 2, 5: 1} and table.notes == ["a note"]
+
+
+def test_columns_of_which_nothing_is_known_or_wanted_are_left_out_with_their_group():
+    def unknown(value: int) -> None:
+        return None
+
+    table = Rows([1, 2]).table(
+        word("name", str),
+        group("Shares", if_known(number("read", unknown)), number("written", lambda value: value)),
+        if_known(group("Times", number("ms", unknown)), number("count", lambda value: value, format.count)),
+        number("shown", unknown),
+        word("refused", str, when=False),
+        number("refused", float, when=False),
+    )
+    assert table.header == ["name", "written", "count", "shown"]
+    assert table.groups == [("", 1), ("Shares", 1), ("", 2)]
+
+
+def test_a_table_without_rows_has_its_header_or_is_none():
+    columns = number("n", lambda value: value)
+    assert named_rows("step", []).table(columns).header == ["step", "n"]
+    assert named_rows("step", []).table_if_any(columns) is None and Rows([]).table_if_any(columns) is None
+
+
+def test_percentiles_that_are_missing_are_marked_and_explained():
+    latencies = [{"p50": 1.0, "p99": None}, {"p50": 2.0, "p99": 3.0}]
+    table = Rows(latencies).table(percentiles(lambda latency: latency, ["p50", "p99"]))
+    assert [[str(cell) for cell in row] for row in table.rows] == [["1.00", "–*"], ["2.00", "3.00"]]
+    assert percentile_notes(latencies, ["p99"]) and not percentile_notes(latencies, ["p50"])

@@ -40,6 +40,7 @@ def nowhere(monkeypatch) -> PostgresEngine:
     """An engine whose server is not asked."""
     monkeypatch.setattr(PostgresEngine, "cores", lambda self: 4)
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
+    monkeypatch.setattr(PostgresEngine, "users_limited_by", lambda self: "its max_connections")
     return PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
 
 

@@ -113,7 +113,7 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
     ),
     QueryStoreState: rows(
         QueryStoreState.columns.names[:-1],
-        (1.5, "query store", "READ_WRITE", 0, 12 << 20, 1000 << 20),
+        (1.5, "query store", "READ_WRITE", 0, "ALL", "ON", 12 << 20, 1000 << 20),
     ),
     IoLatency: rows(
         ["server_time", "epoch", "session", "dropped", "histogram"],
@@ -137,7 +137,8 @@ EVENT_FILE = """<EventFileTarget truncated="0"><Buffers logged="3" dropped="0"/>
 <File name="/var/opt/mssql/log/system_health_0_134170000000000000.xel"/></EventFileTarget>"""
 # Words of the statements beside a collector's own query.
 PLAN, MOMENT, LANGUAGE = "dm_exec_text_query_plan", "AS now,", "msglangid"
-MAY, SESSIONS, MADE_OR_DROPPED = "HAS_PERMS_BY_NAME", "server_event_sessions", "(CREATE|DROP) EVENT SESSION"
+SEEN, MAY = "is_user_process = 0", "HAS_PERMS_BY_NAME"
+SESSIONS, MADE_OR_DROPPED = "server_event_sessions", "(CREATE|DROP) EVENT SESSION"
 LOG_FILES = r"FROM sys\.database_files AS log"
 MEMORY, COMMITTED = "Target Server Memory", "FROM sys.dm_os_sys_info\\s*$"
 ANY_COUNTER = r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters"
@@ -145,7 +146,7 @@ STORE_OPTIONS, STORE_COLUMNS = "query_capture_mode_desc, options", r"COL_LENGTH\
 NUMBERED, HIDDEN_REPLICAS = "sp_readerrorlog 0, 1, N': ", "dm_hadr_database_replica_states AS hidden"
 _OF_EVENT_SESSIONS, _OF_STORE = (MAY, SESSIONS, LOG_FILES, MADE_OR_DROPPED), (STORE_OPTIONS, STORE_COLUMNS)
 BESIDE: dict[type[MssqlCollector], tuple[str, ...]] = {
-    UserWaits: (MAY,), LoadIO: (MAY,), SessionWaits: (MAY,), Performance: (ANY_COUNTER,),
+    UserWaits: (SEEN,), LoadIO: (SEEN,), SessionWaits: (SEEN,), Performance: (ANY_COUNTER,),
     Statements: (PLAN,), Deadlocks: (MOMENT,),
     BufferPool: (MEMORY, COMMITTED), ErrorLog: (NUMBERED, LANGUAGE), Replicas: (HIDDEN_REPLICAS,),
     LogLatency: _OF_EVENT_SESSIONS, IoLatency: _OF_EVENT_SESSIONS,
@@ -154,6 +155,7 @@ BESIDE: dict[type[MssqlCollector], tuple[str, ...]] = {
 SETTLED = {
     PLAN: (rows(["query_plan"], ["<ShowPlanXML/>"]),),
     MOMENT: (rows(["now", "written"], ["2026-03-02T08:59:00.000", EVENT_FILE]),),
+    SEEN: (rows(["may"], [1]),),
     MAY: (rows(["may"], [1]),),
     MEMORY: (rows(["name", "value"], ("Target Server Memory (KB)", 8 << 20)),),
     "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),

@@ -9,7 +9,7 @@ import yaml
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.text import writers
+from stallmark.report.text import sentence, writers
 
 GOLDEN = Path(__file__).parents[1] / "report" / "text"
 
@@ -57,3 +57,10 @@ def findings_in(value: Any) -> Iterator[Finding]:
         parts = list(value) if isinstance(value, list | tuple) else []
     for part in parts:
         yield from findings_in(part)
+
+
+def kinds_in(value: Any) -> set[Kind]:
+    """Return the kinds of all findings of a summary; each must have the facts that its sentence names."""
+    found = list(findings_in(value))
+    assert all(map(sentence, found))
+    return {finding.kind for finding in found}

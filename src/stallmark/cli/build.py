@@ -29,6 +29,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     from stallmark.loaders.plan import BatchShare
     from stallmark.record.trade_history import trade_history
     from stallmark.report.text.scale import depth
+    from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import find_workload
 
     share = BatchShare.parse(part) if part else None
@@ -36,7 +37,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     with target.engine(choice, scenario) as engine:
         for sentence in locations(engine):
             show.say(sentence)
-        with show_build(show, f"Building {choice}") as progress:
+        with show_build(show, f"Building {choice}") as progress, telling_blockers(engine, show.say):
             result = databases.build(
                 engine, find_workload(choice.name), choice.scale, choice.seed,
                 workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),

@@ -16,6 +16,7 @@ from stallmark.cli.common import (
     item,
     json_option,
     out,
+    say,
     target_options,
     tell,
     workload_options,
@@ -49,6 +50,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     bank,mail, or a scenario, whose database is checked.
     """
     from stallmark.loaders import databases, ledger
+    from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import checks, find_workload
 
     if not (choice.scale or target.url or target.data_dir):
@@ -56,7 +58,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     workload = find_workload(choice.name)
     if target.is_absent(choice):
         raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
-    with target.engine(choice, scenario, make=False) as engine:
+    with target.engine(choice, scenario, make=False) as engine, telling_blockers(engine, say):
         entry = ledger.read(engine)
         if not choice.scale:
             choice = _as_built(choice, entry)

@@ -42,6 +42,11 @@ def tell(console: Console, markup: str) -> None:
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
 
 
+def say(sentence: str) -> None:
+    """Print plain words on standard error."""
+    tell(err, escape(sentence))
+
+
 def item(mark: str, markup: str) -> None:
     """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
     if not out.is_terminal:

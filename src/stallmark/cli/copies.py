@@ -35,10 +35,12 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
         click.echo(json.dumps([copy._asdict() | {"removed": copy in gone} for copy in found], indent=2, default=str))
         return
     for copy in found:
-        size = format.size(copy.bytes)
-        state = ", removed" if copy in gone else ""
-        tell(
-            out, f"[bold]{escape(copy.database)}[/]  {escape(copy.path)}, {size}, {copy.finished:%Y-%m-%d %H:%M}{state}"
-        )
+        facts = [
+            escape(copy.path),
+            format.size(copy.bytes) if copy.bytes is not None else "size not known",
+            f"{copy.finished:%Y-%m-%d %H:%M}" if copy.finished else "time not known",
+            *(["removed"] if copy in gone else []),
+        ]
+        tell(out, f"[bold]{escape(copy.database or 'database not known')}[/]  {', '.join(facts)}")
     if not found:
         tell(out, "None.")

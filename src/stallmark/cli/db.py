@@ -3,7 +3,7 @@
 import difflib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,12 @@ from stallmark import format
 from stallmark.cli.build import build
 from stallmark.cli.check import check
 from stallmark.cli.command import Group
-from stallmark.cli.common import err, escape, json_option, out, server_option, tell
+from stallmark.cli.common import escape, json_option, out, say, server_option, tell
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
     from stallmark.engines.postgres.embedded.found import FoundDatabase
-    from stallmark.engines.server_session import ServerSession
     from stallmark.loaders.ledger import Entry
 
 _NO_NAME = "A server by URL holds one database: leave NAME out, and name the database in the URL."
@@ -72,7 +71,7 @@ def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
 def remove(name: str | None, server: str | None, data_dir: Path | None, yes: bool) -> None:
     """Remove a database for good: an embedded one by the NAME or folder that `list` shows.
 
-    With --server only the schemas that Stallmark made are dropped. The database itself and all others stay.
+    With --server only what Stallmark made is dropped. The database itself and what others have in it stay.
     """
     if server:
         if name:
@@ -202,17 +201,13 @@ def _drop(url: str, *, yes: bool) -> None:
             raise StallmarkError(why)
         workload = find_workload(known_name(entry.identity.workload))  # another version may have made it
         try:
-            with engine.hold(), telling_blockers(engine, _say_blockers):
-                gone = drop_schemas(engine, [workload.metadata])
+            with engine.hold(), telling_blockers(engine, say):
+                gone = drop_schemas(engine, [workload])
         except CallFailed as error:
             raise StallmarkError(
                 f"Not all was dropped: {error.message.rstrip('.')}. Remove what keeps it, then give this command again."
             ) from error
     tell(out, escape(f"Dropped: schemas {', '.join(gone)}. All else in the database is as it was."))
-
-
-def _say_blockers(sessions: "Sequence[ServerSession]") -> None:
-    tell(err, escape(f"Waiting for a lock that {' and '.join(map(str, sessions))} holds."))
 
 
 def _unconfirmed(entry: "Entry", engine: "Engine") -> str:

@@ -167,11 +167,16 @@ def _others(engine: "Engine") -> Iterator[Examined]:
     from stallmark.experiment.others import others_in
 
     try:
-        found, hidden = others_in(engine), engine.why_sessions_are_hidden()
+        found, hidden, unseen = others_in(engine), engine.why_sessions_are_hidden(), engine.why_things_are_hidden()
     except (StallmarkError, CallFailed) as error:
         yield Examined("others", "limited", f"what others have in the database is not known ({as_reason(error)}).")
         return
     if found:
         yield Examined("others", "limited", f"the database holds {found}: a build or a run there needs --shared.")
+    if unseen:
+        said = (
+            f"whether others have something in the database is not known, so a build or a run needs --shared: {unseen}."
+        )
+        yield Examined("others", "limited", said)
     if hidden:
         yield Examined("others", "limited", f"whether others have sessions in the database is not known: {hidden}.")

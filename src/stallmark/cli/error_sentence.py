@@ -5,8 +5,8 @@ import traceback
 import click
 
 from stallmark.cli import crash_log
-from stallmark.cli.common import CUT_OFF, FAILED, UNEXPECTED, err, escape, tell
-from stallmark.errors import CallFailed, StallmarkError, in_words
+from stallmark.cli.common import CUT_OFF, FAILED, INCOMPLETE, UNEXPECTED, err, escape, tell
+from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal
 
@@ -31,6 +31,8 @@ def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
                 return "", CUT_OFF
         case MemoryError():
             return _error("The memory of this machine was not enough for it."), FAILED
+        case ServerLost():
+            return _error(in_words(error)), INCOMPLETE
         case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights
             return _error(in_words(error)), FAILED
         case click.ClickException():

@@ -319,11 +319,15 @@ class Engine(ABC):
         """Return the free bytes where the data lies; None where the server cannot say."""
 
     @abstractmethod
-    def schemas_in_use(self) -> dict[str, str]:
-        """Return the schemas in which users have tables, views, routines and the like, with the name of one each.
+    def schemas_in_use(self) -> dict[str, list[str]]:
+        """Return the schemas in which users have tables, views, routines and the like, with the names of all.
 
         What this login may not see is missing.
         """
+
+    def why_things_are_hidden(self) -> str | None:
+        """Return why this login does not see what others have in the database, as a clause; None if it does."""
+        return None
 
     def other_sessions(self) -> list[ServerSession]:
         """Return the sessions in the database that are not Stallmark's, as far as this login may see them."""
@@ -353,8 +357,8 @@ class Engine(ABC):
         """Keep other runs off this server meanwhile; at the end its settings are as before.
 
         Yield a check that this is still so, for one thread at a time, which takes seconds at most: it raises
-        StallmarkError when another run may have begun. Raise NotGivenBack at the end when settings could not be
-        restored; where an error ends it, that is a note of the error.
+        ServerLost when another run may have begun, or nothing can be written any more. Raise NotGivenBack at the end
+        when settings could not be restored; where an error ends it, that is a note of the error.
         """
         return nullcontext(lambda: None)
 
@@ -397,6 +401,10 @@ class Engine(ABC):
     def most_users(self) -> int | None:
         """Return how many virtual users the server has connections for beside our own; None without a limit."""
         return None
+
+    def users_limited_by(self) -> str:
+        """Return what is to be raised for more users, as words that follow the verb."""
+        return "the limit of its connections"
 
     def close(self) -> None:
         """Give back what this engine holds: a server of our own is stopped."""

@@ -61,9 +61,6 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], Non
 
     def report(progress: BuildProgress) -> None:
         nonlocal pace
-        if progress.behind:
-            holders = " and ".join(map(str, progress.behind))
-            show.say(f"Waiting for the lock that one build at a time has: {holders} holds it.")
         note = f"{progress.phase}, {progress.rows:,} rows"
         if progress.phase != "load":
             pace = None  # of several databases the next one is another load

@@ -1,37 +1,29 @@
 """Things and sessions of others in a server's databases: load beside them would disturb somebody."""
 
-from collections.abc import Sequence
-
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
-from stallmark.loaders.load import things_of_others
 from stallmark.schema.deploy import schemas_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.own import in_short, things_of_others
 from stallmark.transactions import find_workload, known_name
-
-MOST_NAMED = 4
 
 
 def others_in(engine: Engine) -> str | None:
-    """Return names of what others have in a database: one thing of each schema, and sessions; None if nothing is seen.
-
-    What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
-    """
-    found = [*_things(engine), *map(str, engine.other_sessions())]
+    """Return names of what others have in a database, things and sessions; None if nothing is seen."""
+    found = [*things_in(engine), *map(str, engine.other_sessions())]
     return in_short(found) if found else None
 
 
-def in_short(names: Sequence[str]) -> str:
-    """Return the first of the names, and the number of the others."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def things_in(engine: Engine) -> list[str]:
+    """Return the names of what others have made in a database: tables, views, routines and the like.
 
-
-def _things(engine: Engine) -> list[str]:
+    What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
+    """
     used = engine.schemas_in_use()
     entry = ledger.read(engine) if used.keys() & {*schemas_of(OWN_TABLES)} else None
-    return things_of_others(used, *([find_workload(known_name(entry.identity.workload)).metadata] if entry else []))
+    workloads = [find_workload(known_name(entry.identity.workload))] if entry else []
+    return things_of_others(used, engine.dialect, *workloads)
 
 
 def refuse_others(engine: Engine) -> None:
@@ -41,6 +33,11 @@ def refuse_others(engine: Engine) -> None:
             raise StallmarkError(
                 f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
                 "its own, or add --shared to build and drive load beside it."
+            )
+        if why := database.why_things_are_hidden():
+            raise StallmarkError(
+                f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: {why}, "
+                "or add --shared to build and drive load beside it."
             )
 
 

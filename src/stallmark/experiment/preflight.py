@@ -30,7 +30,6 @@ from stallmark.transactions import find_workload
 _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
 
 _OWN_FILES = 100  # of an executor, beside a connection for each of its users and background sessions
-_MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` or `max worker threads` (sp_configure)"}
 
 
 def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, machines: int = 1) -> None:
@@ -276,17 +275,20 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
     users, background, streams = most_sessions(scenario, machines)
     if users + background + streams <= most:
         return
-    remedy = f"raise its {_MOST_USERS[engine.dialect]}"
-    if engine.is_local:
-        remedy = "name a server elsewhere with --server (half of this machine's memory is for sessions here)"
     all_background = [find_workload(load.workload).background for load in _users_loads(scenario)]
     executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "
-        f"ask for fewer, or {remedy}."
+        f"ask for fewer, or {_remedy_for_sessions(engine)}."
     )
+
+
+def _remedy_for_sessions(engine: Engine) -> str:
+    if engine.is_local:
+        return "name a server elsewhere with --server (half of this machine's memory is for sessions here)"
+    return f"raise {engine.users_limited_by()}"
 
 
 def _refuse_more_users_than_files(scenario: TimedScenario) -> None:
@@ -327,7 +329,7 @@ def _refuse_streams(scenario: QueryScenario, engine: Engine) -> None:
     if "throughput" in scenario.queries.phases and most is not None and scenario.streams + 2 > most:
         raise StallmarkError(
             f"{scenario.name} asks for {scenario.streams:,} streams and one that refreshes, but the server takes "
-            f"{most:,} sessions beside our own: ask for fewer."
+            f"{most:,} sessions beside our own: ask for fewer, or {_remedy_for_sessions(engine)}."
         )
 
 

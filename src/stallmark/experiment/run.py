@@ -32,7 +32,7 @@ from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.schema.deploy import schemas_of
+from stallmark.schema.deploy import schemas_of, telling_blockers
 from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
@@ -127,7 +127,7 @@ class AnyRun(ABC):
             stop, reason = stopped, str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
-            reason = as_reason(error)
+            reason = ". ".join(dict.fromkeys(filter(None, (self._watch.look(), as_reason(error)))))
         finally:
             with later():
                 closed = writer.close(reason)
@@ -139,16 +139,17 @@ class AnyRun(ABC):
         engine, scenario = self._engine, self._scenario
         if scenario.reset == "restore":
             self._restore()
-        drop_left_behind(engine)
         for folder in engine.directories().values():
             remove_leftovers(folder / PROBE_FOLDER)  # of a probe or a raw load that was killed
-        self._mend()
-        ledger.note_driven(engine)
-        contents = scenario.contents
-        for part in self._workload.parts:
-            own = engine.database_of(part.name)
-            self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
-            self._counted[part.name] = counted(own, part)
+        with telling_blockers(engine, self._show.say):
+            drop_left_behind(engine)
+            self._mend()
+            ledger.note_driven(engine)
+            contents = scenario.contents
+            for part in self._workload.parts:
+                own = engine.database_of(part.name)
+                self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
+                self._counted[part.name] = counted(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
         if "io_trace" in scenario.observe:
             required(engine.tracing).use()
@@ -245,7 +246,8 @@ class AnyRun(ABC):
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:
-        with self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING):
+        checking = self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING)
+        with checking, telling_blockers(self._engine, self._show.say):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]

@@ -38,6 +38,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.run import AnyRun
+from stallmark.experiment.server_loss import naming_loss
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -47,6 +48,7 @@ from stallmark.record.folder_lock import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
+from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
 
@@ -86,7 +88,7 @@ class Runner:
     def run(self) -> ExperimentEnd:
         finished = None
         try:
-            with self._engine.hold() as check:
+            with self._engine.hold() as check, naming_loss(check):
                 finished = self._run(check)
         except NotGivenBack as left:
             if finished is None or not finished.incomplete_because:
@@ -175,7 +177,8 @@ class Runner:
                     began=began,
                 )  # fmt: skip
                 resumed_after_s = None
-                reason = run.go()
+                with naming_loss(check):
+                    reason = run.go()
                 holds = holds and run.conditions_hold
                 if reason:
                     return ExperimentEnd(reason, holds)
@@ -221,7 +224,8 @@ class Runner:
     def _prepare_database(self, said: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
-        with show_build(self._show, f"Loading {choice}") as progress:
+        loading = show_build(self._show, f"Loading {choice}")
+        with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
             built = build(
                 self._engine,

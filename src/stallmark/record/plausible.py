@@ -18,12 +18,12 @@ from stallmark.record.manifest.part import LONGEST_S
 from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, QUERIES_LEFT, RAW_IO, TABLES
 
 TEXTS: Final = frozenset((
-    "application", "blocked", "blocker", "code", "collector", "commit_mode", "counter", "database", "entity",
+    "application", "blocked", "blocker", "capture", "code", "collector", "commit_mode", "counter", "database", "entity",
     "epoch", "error", "error_class", "event", "graph", "handle", "happened", "instance", "isolation", "kind",
     "load", "log_time", "message", "object", "operation", "order", "others", "page_type", "path", "pattern",
     "phase", "plan", "plan_hash", "planned", "procedure", "process", "query", "relation", "replica", "resources",
     "reuse_wait", "role", "session", "source", "state", "statement", "statistic", "table", "text", "transaction",
-    "unit", "victim", "volume", "wait", "wait_class", "wait_type",
+    "unit", "victim", "volume", "wait", "wait_capture", "wait_class", "wait_type",
 ))  # fmt: skip
 """The columns of text, in whatever table."""
 _NEVER_NULL: Final = frozenset(("second", "t", "samples", "polls"))

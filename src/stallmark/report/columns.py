@@ -41,6 +41,11 @@ def counted(value: float | None, io: IoSummary | None) -> str:
     return f"{text} ±{NBSP}{percent(io.uncertainty)}" if value is not None and io and io.uncertainty else text
 
 
+def data_rate(step: StepSummary, name: str) -> str:
+    """Write a per-second property of the I/O of a step's data files."""
+    return counted(rate(step.storage.data, name), step.storage.data)
+
+
 def _latency(name: str, importance: int) -> Column:
     return Column(
         "Latency", name, "ms", lambda s: format.number(s.latency.percentiles_ms.get(name)), importance, percentile=name
@@ -61,8 +66,8 @@ RESPONSE: tuple[Column, ...] = (
     Column("Data files", "writes", "per tx", lambda s: counted(s.storage.writes_per_transaction, s.storage.data), 14),
     Column("Data files", "reads", "per write", lambda s: format.number(s.storage.reads_per_write), 15),
     Column("Data files", "read", "ms", lambda s: format.number(s.storage.data.read_ms if s.storage.data else None), 1),
-    Column("Data files", "IOPS", "", lambda s: counted(rate(s.storage.data, "iops"), s.storage.data), 3),
-    Column("Data files", "MB/s", "", lambda s: counted(rate(s.storage.data, "mb_per_s"), s.storage.data), 9),
+    Column("Data files", "IOPS", "", lambda s: data_rate(s, "iops"), 3),
+    Column("Data files", "MB/s", "", lambda s: data_rate(s, "mb_per_s"), 9),
     Column("Data files", "hits", "", lambda s: format.share(s.server.hit_share), 10),
     Column("Busy", "CPU", "host", lambda s: format.share(s.server.cpu_busy_share), 11),
     Column("Busy", "device", "data", lambda s: format.share(s.storage.busy_share), 13),

@@ -13,7 +13,7 @@ from stallmark.analysis.thresholds import over_steps
 from stallmark.format import plural
 from stallmark.record.manifest import Manifest
 from stallmark.report.columns import primary_of
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, numbers, word
 from stallmark.report.text import sentence
 
 
@@ -53,21 +53,17 @@ def trend(past: Sequence[Past]) -> Table:
     manifests = [one.summary.runs[0].manifest for one in some if one.summary]
     names = [dict(zip(labels(each, each), each, strict=True)) for each in found]
     columns = list(dict.fromkeys(name for each in names for name in each))
-    rows: list[Sequence[str | Cell]] = [
-        [
-            format.minute(one.begun),
-            *(format.number(each[column].tps if column in each else None) for column in columns),
-            Cell(_unlike(manifest, manifests[-1]), "apart"),
-        ]
-        for one, each, manifest in zip(some, names, manifests, strict=True)
-    ]
     last = some[-1].summary if some else None
     primary = primary_of(last) if last else None
     unit = f"{plural(primary)}/s" if primary else "TPS"
-    return Table(
-        [f"begun ({format.zone()})", *(f"{column}\n{unit}" for column in columns), ""],
-        rows,
-        words=frozenset({0, len(columns) + 1}),
+    return Rows(list(zip(some, names, manifests, strict=True))).table(
+        word(f"begun ({format.zone()})", lambda row: format.minute(row[0].begun)),
+        numbers(
+            columns,
+            lambda column: f"{column}\n{unit}",
+            lambda row, column: row[1][column].tps if column in row[1] else None,
+        ),
+        word("", lambda row: Cell(_unlike(row[2], manifests[-1]), "apart")),
     )
 
 

@@ -1,15 +1,19 @@
 """Names of steps, and their places on the axis of the experiment."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.style import plain
+from stallmark.report.table import Rows, named_rows
 from stallmark.report.text.charts import Panel
 from stallmark.report.text.device import EMULATED
+
+T = TypeVar("T")
 
 
 def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
@@ -33,6 +37,12 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
             if taken[labels[step.key]] > 1:
                 labels[step.key] += f" · {getattr(step, more)}"
     return labels
+
+
+def step_rows(experiment: ExperimentSummary, each: Callable[[StepSummary], Iterable[T]]) -> Rows[T]:
+    """Return a row for each item that `each` gives for a step, with the step's name before it."""
+    labels = step_labels(experiment)
+    return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in each(step)))
 
 
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:

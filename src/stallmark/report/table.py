@@ -1,8 +1,10 @@
 """The form of all tables: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and
 in Markdown."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, Generic, TypeVar, overload
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -59,6 +61,123 @@ class Table:
     importance: dict[int, int] = field(default_factory=dict)
 
 
+K = TypeVar("K")
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column before it has rows: its title, and its cell in the row of an item. For `importance` see `Table`."""
+
+    title: str
+    cell: Callable[[T], str | Cell]
+    is_word: bool = False
+    importance: int = 0
+    group: str = ""
+    if_known: bool = False
+    """It is left out if it has no value in any row."""
+
+
+Columns = Sequence[Column[T]]
+
+
+def word(title: str, cell: Callable[[T], str | Cell], importance: int = 0, *, when: bool = True) -> Columns[T]:
+    """Return a column of words; nothing unless `when`."""
+    return [Column(title, cell, True, importance)] if when else []
+
+
+@overload
+def number(
+    title: str, value: Callable[[T], float | str | Cell | None], *, importance: int = 0, when: bool = True
+) -> Columns[T]: ...
+@overload
+def number(
+    title: str, value: Callable[[T], V], write: Callable[[V], str | Cell], *, importance: int = 0, when: bool = True
+) -> Columns[T]: ...
+def number(
+    title: str,
+    value: Callable[[Any], Any],
+    write: Callable[[Any], str | Cell] | None = None,
+    *,
+    importance: int = 0,
+    when: bool = True,
+) -> Columns[Any]:
+    """Return a column of numbers, each written by `write`; nothing unless `when`."""
+    written = write or _written
+    return [Column(title, lambda item: written(value(item)), importance=importance)] if when else []
+
+
+def numbers(
+    keys: Iterable[K],
+    title: Callable[[K], str],
+    value: Callable[[T, K], float | str | Cell | None],
+    importance: Mapping[K, int] | None = None,
+) -> Columns[T]:
+    """Return a column of numbers for each of the keys."""
+
+    def column(key: K) -> Column[T]:
+        leaves = importance.get(key, 0) if importance else 0
+        return Column(title(key), lambda item: _written(value(item, key)), importance=leaves)
+
+    return [column(key) for key in keys]
+
+
+def _written(value: float | str | Cell | None) -> str | Cell:
+    return value if isinstance(value, str | Cell) else format.number(value)
+
+
+def group(title: str, *columns: Columns[T]) -> Columns[T]:
+    """Return columns with a common title above them."""
+    return [replace(column, group=title) for part in columns for column in part]
+
+
+def if_known(*columns: Columns[T]) -> Columns[T]:
+    """Return columns of which each is left out when it has no value in any row."""
+    return [replace(column, if_known=True) for part in columns for column in part]
+
+
+@dataclass(frozen=True)
+class Rows(Generic[T]):
+    """The items of a table, one for each row. With a `title`, their `names` are a column of words before the others."""
+
+    items: Sequence[T]
+    title: str | None = None
+    names: Sequence[str] = ()
+
+    def table(self, *columns: Columns[T], notes: Iterable[str] = ()) -> Table:
+        """Return the table with these columns."""
+        every: list[Column] = [column for part in columns for column in part]
+        rows = [[column.cell(item) for column in every] for item in self.items]
+        if self.title is not None:
+            every = [Column(self.title, str, True), *every]
+            rows = [[name, *row] for name, row in zip(self.names, rows, strict=True)]
+        kept = [at for at, column in enumerate(every) if not column.if_known or _known(rows, at)]
+        shown = [every[at] for at in kept]
+        spans = [
+            (title, sum(at in kept for at, _ in same))
+            for title, same in groupby(enumerate(every), lambda pair: pair[1].group)
+        ]
+        return Table(
+            [column.title for column in shown],
+            [[row[at] for at in kept] for row in rows],
+            frozenset(at for at, column in enumerate(shown) if column.is_word),
+            list(notes),
+            [(title, span) for title, span in spans if span] if any(title for title, _ in spans) else [],
+            {at: column.importance for at, column in enumerate(shown) if column.importance},
+        )
+
+    def table_if_any(self, *columns: Columns[T], notes: Iterable[str] = ()) -> Table | None:
+        """Return the table with these columns; None without rows."""
+        return self.table(*columns, notes=notes) if self.items else None
+
+
+def named_rows(title: str, pairs: Iterable[tuple[str, T]]) -> Rows[T]:
+    """Return a row for each pair of a name and an item, with the names below `title`."""
+    known = list(pairs)
+    return Rows([item for _, item in known], title, [name for name, _ in known])
+
+
 @dataclass(frozen=True)
 class InTerminal:
     """A table in a terminal: as the window gets narrower it drops columns, never digits, and names them.
@@ -91,7 +210,7 @@ class InTerminal:
         for row in table.rows:
             made.add_row(*(_styled(row[at]) for at in shown))
         yield made
-        if left := [at for at in table.importance if at not in shown and _known(table, at)]:
+        if left := [at for at in table.importance if at not in shown and _known(table.rows, at)]:
             yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
 
 
@@ -100,7 +219,7 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
 
     A column that may leave and holds no value leaves in any case.
     """
-    shown = [at for at in range(len(table.header)) if at not in table.importance or _known(table, at)]
+    shown = [at for at in range(len(table.header)) if at not in table.importance or _known(table.rows, at)]
     longest = [_widths(table, at) for at in range(len(table.header))]
     name = min(max(longest[0][1], 4), NAME_MAX)
 
@@ -117,8 +236,8 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
     return shown, spare, spare >= 4
 
 
-def _known(table: Table, at: int) -> bool:
-    return any(str(row[at]) != format.NONE for row in table.rows)
+def _known(rows: Sequence[Sequence[str | Cell]], at: int) -> bool:
+    return any(str(row[at]) != format.NONE for row in rows)
 
 
 def _widths(table: Table, at: int) -> tuple[int, int]:
@@ -169,9 +288,12 @@ def percentile(value: float | None) -> Cell | str:
     return format.number(value) if value is not None else Cell(f"{format.NONE}*", "none")
 
 
-def percentile_notes(values: Iterator[float | None]) -> list[str]:
-    return [percentile_missing()] if any(v is None for v in values) else []
+def percentiles(latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> Columns[T]:
+    """Return a column for each of these percentiles of an item's latency."""
+    return numbers(names, str, lambda item, name: percentile(latency(item).get(name)))
 
 
-def shown(latency: dict[str, float | None]) -> list[float | None]:
-    return [latency.get(p) for p in PERCENTILES]
+def percentile_notes(latencies: Iterable[Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> list[str]:
+    """Return the note on percentiles that are missing, if one of these is."""
+    missing = any(latency.get(name) is None for latency in latencies for name in names)
+    return [percentile_missing()] if missing else []

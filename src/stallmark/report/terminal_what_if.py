@@ -1,13 +1,11 @@
 """Predictions, in a terminal of any width from about 50 columns."""
 
-from collections.abc import Sequence
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.what_if import WhatIf, WhatIfs
-from stallmark.report.table import Cell, InTerminal, Table
+from stallmark.report.table import InTerminal, Rows, Table, number, word
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
 from stallmark.report.text.cause import tests_of_models
@@ -36,14 +34,10 @@ def _title(one: WhatIf) -> Text:
 
 
 def _predictions(one: WhatIf) -> Table:
-    rows: list[Sequence[str | Cell]] = [
-        [
-            f"{format.number(found.read_ms)} ms",
-            format.number(found.tps),
-            f"{format.number(found.low)}–{format.number(found.high)}",
-            format.signed(found.tps / one.tps - 1),
-            term(found.limit) if found.limit else "differs by run",
-        ]
-        for found in one.predictions
-    ]
-    return Table(["if reads took", "TPS", "range", "change", "limit then"], rows, frozenset({4}))
+    return Rows(one.predictions).table(
+        number("if reads took", lambda found: f"{format.number(found.read_ms)} ms"),
+        number("TPS", lambda found: found.tps),
+        number("range", lambda found: f"{format.number(found.low)}–{format.number(found.high)}"),
+        number("change", lambda found: found.tps / one.tps - 1, format.signed),
+        word("limit then", lambda found: term(found.limit) if found.limit else "differs by run"),
+    )

@@ -8,6 +8,7 @@ from support import published_waits as published
 from support.collecting import opened
 from support.mssql_server import Server, rows
 from support.scripted_views import answered, words_of
+from support.tds.answers import Error
 from support.waiting import eventually
 
 from stallmark.collectors import collectors_for, storage_alarm
@@ -159,6 +160,16 @@ def test_an_error_counts_once_by_its_message_or_by_its_number(server: Server, me
         [row] = collector.sample(15.0)
     assert (row["log_time"], row["number"]) == (when, 823) and row["text"].endswith(message)
     assert "error 823" in str(collector.alarm)
+
+
+def test_a_language_that_is_not_known_is_not_taken_for_english(server: Server) -> None:
+    """A login with VIEW ANY ERROR LOG alone may read the log, and not sys.configurations."""
+    denied = Error(300, "VIEW SERVER PERFORMANCE STATE permission was denied on object 'server'.", severity=14)
+    server.script.sql("msglangid", denied)
+    collector = watching(server, [])
+    assert collector.unavailable() is None
+    said = str(collector.limited())
+    assert said.startswith("Whether the error log is in English is not known (VIEW SERVER PERF") and "833" in said
 
 
 def test_a_server_of_another_language_says_what_is_not_understood(server: Server) -> None:

@@ -190,7 +190,31 @@ def test_of_several_databases_only_the_one_that_stopped_is_marked(tmp_path):
     assert facts["database"] == "mail"
 
 
+@pytest.mark.parametrize(
+    ("column", "option", "before", "now", "whole"),
+    [
+        ("capture", "QUERY_CAPTURE_MODE", "ALL", "NONE", False),
+        ("wait_capture", "WAIT_STATS_CAPTURE_MODE", "ON", "OFF", False),
+        ("capture", "QUERY_CAPTURE_MODE", "AUTO", "AUTO", True),  # which was said before the run
+        ("capture", "QUERY_CAPTURE_MODE", None, "NONE", True),  # not known what it was
+    ],
+)
+@pytest.mark.parametrize(("changed_at", "after_s"), [(2, 0), (20, 15), (99, None)])
+def test_a_mode_that_is_changed_in_mid_run_makes_counts_a_part(
+    tmp_path, column, option, before, now, whole, changed_at, after_s
+):
+    told = [row | {column: before if row["t"] < changed_at else now} for row in states(None)]
+    found = step(tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1), query_store_state=told)
+    facts = facts_of(found.validity.gaps, ReadKind.QUERY_STORE_CHANGED)
+    if whole or after_s is None:
+        assert not facts and found.server.query_store[0].whole
+        return
+    changed = {"option": option, "before": before, "now": now, "after_s": after_s, "measured_s": 30}
+    assert facts == [{"database": None} | changed] and not found.server.query_store[0].whole
+
+
 def test_an_older_record_has_no_states_and_nothing_is_said(tmp_path):
     found = step(tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1))
     assert found.server.query_store[0].whole
-    assert not facts_of(found.validity.gaps, ReadKind.QUERY_STORE_STOPPED)
+    kinds = (ReadKind.QUERY_STORE_STOPPED, ReadKind.QUERY_STORE_CHANGED)
+    assert not any(facts_of(found.validity.gaps, kind) for kind in kinds)

@@ -249,6 +249,14 @@ def test_cpu_notes_come_once(server: Server) -> None:
     assert first[0]["age_s"] == 20
 
 
+def test_notes_of_the_cpu_that_cannot_be_read_are_told_and_the_others_kept(server: Server) -> None:
+    names = ["server_time", "age_ms", "platform", "record"]
+    cut = (1.5, 80000, "Windows", published.CPU_RECORD[:40])
+    collector = answered(server, Cpu, rows(names, cut, cpu_note(2)))
+    assert [row["record"] for row in read(collector)] == [2]
+    assert collector.incomplete == "some of the server's notes on its CPU cannot be read"
+
+
 @pytest.mark.parametrize(("platform", "idle", "known"), [("Linux", 0, None), ("Linux", 40, 40), ("Windows", 0, 0)])
 def test_an_idle_time_that_linux_does_not_note_is_not_zero(
     server: Server, platform: str, idle: int, known: int | None

@@ -106,7 +106,18 @@ def test_lines_of_another_number_of_values_are_counted(server, windows):
     with opened(placed(server)) as collector:
         eventually(lambda: len(collector._lines) >= 5)
         assert [row["volume"] for row in collector.sample(0.0)] == ["D:", "L:"]
-    assert collector.incomplete == "2 of typeperf's lines had another number of values than were asked for"
+    assert collector.incomplete == "2 of typeperf's lines had other values than were asked for"
+
+
+def test_no_line_of_values_is_dropped_without_a_word(server, windows):
+    """Semicolons, as Windows separates lists where commas are decimal, words in place of values, and blanks alone."""
+    semicolons = LINES[0].replace(",", ";")
+    words, blanks = (",".join([LINES[0].split(",")[0], *[cell] * 10]) for cell in ('"Fehler"', '" "'))
+    windows(HEADER, semicolons, words, blanks, '"The command completed successfully."')
+    with opened(placed(server)) as collector:
+        eventually(lambda: len(collector._lines) >= 6)
+        assert [row["volume"] for row in collector.sample(0.0)] == ["D:", "L:"]
+    assert collector.incomplete == "1 of typeperf's lines had other values than were asked for"
 
 
 def test_the_report_has_a_row_for_each_volume(tmp_path):

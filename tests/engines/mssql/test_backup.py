@@ -166,6 +166,20 @@ def test_copies_that_are_left_are_listed_and_those_of_the_database_removed(engin
     assert left == {PATHS[1]}
 
 
+def test_a_copy_of_which_msdb_lacks_something_is_listed_with_the_others(engine, script):
+    """After an upgrade msdb has no compressed size; it allows NULL for database and end as well."""
+    columns = [Column("database_name", nvarchar(128)), Column("path", nvarchar(260))]
+    columns += [Column("finished", datetime2(3)), Column("bytes", BIGINT)]
+    noted = [("", PATHS[0], None, None), ("other", PATHS[1], MADE, 5 << 20)]
+    script.sql("msdb.dbo.backupset", Rows(columns, noted))
+    script.sql("RESTORE LABELONLY", Rows([Column("x", INT)], [(1,)]))
+    first, second = copies(engine).stdout.splitlines()
+    assert first == f"database not known  {PATHS[0]}, size not known, time not known"
+    assert second == f"other  {PATHS[1]}, 5\u00a0MiB, 2026-11-23 08:30"
+    told = json.loads(copies(engine, "--json").stdout)
+    assert (told[0]["finished"], told[0]["bytes"]) == (None, None)
+
+
 def test_a_copy_that_cannot_be_removed_is_said(engine, script, left):
     left_there = Error(229, "The EXECUTE permission was denied on the object 'xp_delete_file'.", severity=14)
     script._rules.insert(0, Rule(lambda request: "xp_delete_file" in (request.text or ""), (left_there,)))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from support.command_line import signals_as_before
-from support.mssql_server import answering
+from support.mssql_server import answering, rows
 from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Hold, Rows
@@ -26,7 +26,7 @@ from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
 from .conftest import LEADS_TO, LOCK, PASSWORD
 
@@ -184,6 +184,22 @@ def test_a_run_that_does_not_get_the_lock_says_why(engine, monkeypatch, taken, e
         pass
 
 
+@pytest.mark.parametrize(
+    ("application", "expected"),
+    [
+        ("sqlcmd", "held by session 53 (sqlcmd, of dba, from ADMIN1), which is not Stallmark's: end it (KILL 53)"),
+        ("stallmark-run", "by session 53 (stallmark-run, of dba, from ADMIN1): two runs would disturb each other"),
+    ],
+)
+def test_who_holds_the_lock_is_named_for_what_it_is(engine, script, monkeypatch, application, expected):
+    monkeypatch.setitem(LOCK, "taken", -1)
+    script.sql("dm_tran_locks", rows(["id", "program", "login", "host"], [53, application, "dba", "ADMIN1"]))
+    with pytest.raises(RunLockTaken) as caught, engine.hold():
+        pass
+    assert expected in str(caught.value)
+    assert ("Another Stallmark" in str(caught.value)) is (application == "stallmark-run")
+
+
 def test_a_lock_that_was_waited_for_is_held(engine, monkeypatch):
     monkeypatch.setitem(LOCK, "taken", 1)
     with engine.hold():
@@ -265,9 +281,10 @@ def test_a_server_too_busy_to_say_has_not_lost_it(engine, monkeypatch):
 
 
 def test_schemas_in_use(engine, script):
-    columns = [Column("schema_name", nvarchar(128)), Column("one", nvarchar(128))]
-    script.sql("FROM sys.objects", Rows(columns, [("bank", "accounts"), ("dbo", "thesis")]))
-    assert engine.schemas_in_use() == {"bank": "accounts", "dbo": "thesis"}
+    columns = [Column("schema_name", nvarchar(128)), Column("name", nvarchar(128))]
+    things = [("bank", "accounts"), ("dbo", "paper"), ("dbo", "thesis")]
+    script.sql("FROM sys.objects", Rows(columns, things))
+    assert engine.schemas_in_use() == {"bank": ["accounts"], "dbo": ["paper", "thesis"]}
 
 
 MODEL = Error(1807, "Could not obtain exclusive lock on database 'model'. Retry the operation later.", severity=16)

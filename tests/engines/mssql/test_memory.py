@@ -189,6 +189,13 @@ def test_no_cap_is_written_in_two_ways(engine, script, settings):
     assert not script.properties.values
 
 
+def test_options_that_the_server_does_not_show_are_no_fault_of_ours(engine, script, settings):
+    del settings.values[FLOOR]
+    with pytest.raises(StallmarkError, match="does not show this login its option `min server memory"):
+        engine.memory.cap(4 << 30)
+    assert settings.values[CAP] == UNLIMITED and not script.properties.values
+
+
 def test_a_cap_below_the_servers_own_minimum_is_refused(engine, script, settings):
     settings.values[FLOOR] = settings.in_use[FLOOR] = 4097
     with pytest.raises(StallmarkError, match=rf"4,096 MB.*which is 4,097.*sp_configure '{FLOOR[:10]}"):

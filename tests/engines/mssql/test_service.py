@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.mssql_server import AZURE_DATABASE, ENTERPRISE, MANAGED_INSTANCE, rows, runs_on
-from support.tds.answers import Cut
+from support.tds.answers import Cut, Error
 
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
@@ -42,6 +42,35 @@ def made(new_server, service: Service, version: str = "16.0.4085.2"):
 @pytest.mark.parametrize("service", SIGNS, ids=lambda service: service.name)
 def test_it_is_recognised_by_its_answers(new_server, service):
     assert made(new_server, service).engine().service is service
+
+
+@pytest.mark.parametrize(("service", "grantor"), [(BOX, ""), (CLOUD_SQL, " AS CustomerDbRootRole")])
+def test_a_database_that_is_hidden_is_not_called_absent(new_server, service, grantor):
+    """DB_ID is NULL for a login without VIEW ANY DATABASE (DB_ID (Transact-SQL), Microsoft)."""
+    server = new_server()
+    server.script.databases = None
+    server.script.sql(
+        "CREATE DATABASE", Error(1801, "Database 'bank' already exists. Choose a different database name.")
+    )
+    runs_on(server.script, **SIGNS[service])
+    with pytest.raises(StallmarkError, match=f"hidden from this login: GRANT VIEW ANY DATABASE TO it{grantor}, or"):
+        server.engine().make_database("bank")
+
+
+@pytest.mark.parametrize("service", [BOX, CLOUD_SQL], ids=lambda service: service.name)
+def test_who_may_not_make_a_database_is_told_what_the_service_can_give(new_server, service):
+    server = new_server()
+    server.script.sql("CREATE ANY DATABASE", rows(["may"], [0]))
+    runs_on(server.script, **SIGNS[service])
+    said = str(server.engine().placement.refusal())
+    assert f"GRANT CREATE ANY DATABASE TO it{service.grantor}" in said and ("dbcreator" in said) is (service is BOX)
+
+
+def test_rds_is_recognised_without_its_database():
+    """DB_ID is NULL for a login without VIEW ANY DATABASE (DB_ID (Transact-SQL), Microsoft)."""
+    asked: list[str] = []
+    recognise(ENTERPRISE, lambda sql: asked.append(sql) or [(None, None)])  # type: ignore[func-returns-value]
+    assert "COALESCE(DB_ID('rdsadmin'), OBJECT_ID('msdb.dbo.rds_" in asked[0]
 
 
 def test_a_server_that_does_not_answer_is_nobody_s():
@@ -125,6 +154,18 @@ def test_a_reason_is_a_clause_that_names_the_service(service):
 def test_nobody_is_advised_to_take_a_role_that_the_service_does_not_give(new_server, service, whom):
     engine = made(new_server, service, "15.0.4430.1").engine()
     assert engine.caches.refusal() == f"emptying the caches needs the role sysadmin, which {whom}"
+
+
+@pytest.mark.parametrize("service", [BOX, CLOUD_SQL], ids=lambda service: service.name)
+def test_a_role_is_advised_only_if_the_service_gives_it(new_server, service):
+    """Nobody is a member of dbcreator on Cloud SQL ("Users", Cloud SQL for SQL Server)."""
+    server = new_server()
+    names = ["the right BACKUP DATABASE", "the role dbcreator or the database itself"]
+    server.script.sql("BACKUP DATABASE", rows(names, [1, 0]))
+    server.script.sql("AS .mirrored.", rows(["in an availability group", "mirrored"], [0, 0]))
+    runs_on(server.script, **SIGNS[service])
+    said = str(server.engine().backup.refusal())
+    assert ("dbcreator" in said) is (service is BOX) and "the database itself as well" in said
 
 
 @pytest.mark.parametrize(("service", "memory"), [(BOX, "8192 KB"), (RDS, "4096 KB"), (MANAGED, "8192 KB")])

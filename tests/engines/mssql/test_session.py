@@ -265,7 +265,7 @@ REFUSED = (921, 922, 952, 954, 976, 978, 983, 988, 3906, 4221)
         *((number, ErrorClass.OUT_OF_SPACE) for number in (40544, 40551, 40552, 41822)),
         *((number, ErrorClass.OUT_OF_MEMORY) for number in (1204, 8651, 8657, 8902, 17803, 40553, 41805, 41823, 41840)),
         *((number, ErrorClass.STORAGE) for number in (605, 610, 822, 829, 832, 926, 1102, 3864, 3908, 5159, 5180)),
-        *((number, ErrorClass.STORAGE) for number in (5242, 5243, 8646, 9004, 9100)),
+        *((number, ErrorClass.STORAGE) for number in (211, 3313, 3314, 5242, 5243, 7105, 8646, 9003, 9004, 9100)),
         *((number, ErrorClass.RESOURCE_LIMIT) for number in (8642, 10928, 10929, 10936, 40550, 49918, 49919, 49920)),
         (2627, ErrorClass.OTHER),
     ],

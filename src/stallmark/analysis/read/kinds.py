@@ -17,6 +17,7 @@ class ReadKind(Kind):
     FEW_SAMPLES = "few_samples"
     NOT_READ = "not_read_for_a_while"
     QUERY_STORE_STOPPED = "query_store_stopped"
+    QUERY_STORE_CHANGED = "query_store_capture_changed"
     QUERY_STORE_DROPPED = "query_store_dropped_counts"
     PLANS_LEFT = "plans_left_the_cache"
     COUNTERS_RESTARTED = "counters_restarted"

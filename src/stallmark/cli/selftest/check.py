@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from stallmark.cli.common import FAILED
-from stallmark.errors import CallFailed, StallmarkError, in_words
+from stallmark.cli.common import FAILED, INCOMPLETE
+from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ def attempt(what: str, check: Callable[[], str]) -> SelftestResult:
         return SelftestResult(what, "works", check())
     except Wrong as wrong:
         return SelftestResult(what, "failed", sentence(wrong), wrong.exit_code)
+    except ServerLost as lost:
+        return SelftestResult(what, "failed", sentence(lost), INCOMPLETE)
     except (StallmarkError, CallFailed, OSError) as error:
         return SelftestResult(what, "failed", sentence(error), FAILED)
     except Exception as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue

@@ -5,11 +5,14 @@ import shutil
 from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.experiment.others import in_short
+from stallmark.experiment.others import things_in
+from stallmark.experiment.progress import Show
 from stallmark.experiment.target import Target
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
+from stallmark.schema.deploy import telling_blockers
 from stallmark.schema.drop import drop_schemas
+from stallmark.schema.own import in_short
 from stallmark.transactions import find_workload
 
 # A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
@@ -21,10 +24,12 @@ CHOICES = (BANK, BROKERAGE)
 
 
 def refuse_what_is_not_ours(engine: Engine) -> None:
-    others = [_not_left_by_us(engine, choice) for choice in CHOICES]
-    if all(others):
+    """Raise StallmarkError unless the database holds a selftest's data alone, or nothing."""
+    others = things_in(engine)  # whatever their schemas are called: what a selftest finds there it drops
+    reasons = [in_short(others)] if others else [_other_build(engine, choice) for choice in CHOICES]
+    if all(reasons):
         raise StallmarkError(
-            f"The database is not empty ({others[0]}): a selftest builds its own, and removes it again, so name an "
+            f"The database is not empty ({reasons[0]}): a selftest builds its own, and removes it again, so name an "
             "empty database."
         )
 
@@ -37,25 +42,24 @@ def refuse_sessions_of_others(engine: Engine) -> None:
         )
 
 
-def _not_left_by_us(engine: Engine, choice: WorkloadChoice) -> str | None:
-    """Return what else the database holds; None where it holds a selftest's data alone, or nothing."""
-    workload = find_workload(choice.name)
-    if other := load.of_others(engine, workload):
-        return other
+def _other_build(engine: Engine, choice: WorkloadChoice) -> str | None:
+    """Return how what Stallmark has built in the database differs from a selftest's, or None."""
     try:
-        load.recognise(engine, workload, choice.scale, choice.seed)
+        load.recognise(engine, find_workload(choice.name), choice.scale, choice.seed)
     except StallmarkError as error:
         return as_reason(error)
     return None
 
 
-def remove(engine: Engine, target: Target) -> SelftestResult:
-    remove = (lambda: drop(engine)) if target.url else (lambda: _delete(target, engine))
+def remove(engine: Engine, target: Target, show: Show) -> SelftestResult:
+    remove = (lambda: drop(engine, show)) if target.url else (lambda: _delete(target, engine))
     return attempt("removed what it made", remove)
 
 
-def drop(engine: Engine) -> str:
-    drop_schemas(engine, [find_workload(choice.name).metadata for choice in CHOICES])
+def drop(engine: Engine, show: Show) -> str:
+    """Drop what selftests build. Raise RunLockTaken if another run, or selftest, is under way."""
+    with engine.hold(), telling_blockers(engine, show.say):
+        drop_schemas(engine, [find_workload(choice.name) for choice in CHOICES])
     return "the database is empty again"
 
 

@@ -74,11 +74,11 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
         except BaseException:
             if not keep:
                 with later():
-                    show.say(remove(engine, target).said)
+                    show.say(remove(engine, target, show).said)
             raise
         if not keep:
             with later():
-                found.append(remove(engine, target))
+                found.append(remove(engine, target, show))
     checked = [replace(check, said=redact(check.said)) for check in found]
     records = [record.folder for trial in trials for record in trial.records]
     return Selftest(facts, checked, records[-1] if records else None)

@@ -25,7 +25,7 @@ from stallmark.engines.mssql.server import AZURE
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.engines.mssql.sql import one_row, rows
 from stallmark.engines.mssql.sql import text as constant
-from stallmark.engines.mssql.view_rights import refused_right, required_right, sees_all_sessions
+from stallmark.engines.mssql.view_rights import ALL_STATE, refused_right, required_right, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
 from stallmark.record.rows import Rows
 
@@ -216,7 +216,7 @@ class MssqlCollector(Collector):
 
     def hidden_users(self) -> str | None:
         """Return why the users' sessions are hidden; None where they are seen."""
-        return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS)
+        return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
 
     def not_here(self) -> str | None:
         """Return why such a server has nothing of the kind, whatever the login."""

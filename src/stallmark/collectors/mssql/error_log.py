@@ -93,8 +93,11 @@ class ErrorLog(MssqlCollector):
             )
         try:
             languages = ask(self.engine, sql_file.read(__package__, "error_log.language"))
-        except CallFailed:  # no reason to do without the log
-            return None
+        except CallFailed as failure:  # no reason to do without the log
+            return (
+                f"Whether the error log is in English is not known ({failure.message}). In another language, lines on "
+                f"I/O of more than 15 s (error 833) are not understood; errors {_NUMBERS} are known by their number."
+            )
         if not languages or languages[0][0] is None:
             return None
         return (

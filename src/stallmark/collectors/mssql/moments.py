@@ -95,7 +95,9 @@ class Cpu(MssqlCollector):
         self._last = -1
 
     def sample(self, now: float) -> Sequence[Row]:
-        notes = (_noted(row) for row in super().sample(now))
+        notes = [_noted(row) for row in super().sample(now)]
+        if None in notes:
+            self.incomplete = "some of the server's notes on its CPU cannot be read"
         rows = sorted((note for note in notes if note), key=lambda row: row["record"])
         new = [row for row in rows if row["record"] > self._last]
         if new:

@@ -1,8 +1,9 @@
 -- One row for each cached plan of each procedure; its counts begin when it enters the cache.
 SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS float) AS server_time,
        'plan cache' AS epoch,
-       CONCAT(OBJECT_SCHEMA_NAME(cached.object_id, cached.database_id), '.',
-              OBJECT_NAME(cached.object_id, cached.database_id)) AS [procedure],
+       COALESCE(OBJECT_SCHEMA_NAME(cached.object_id, cached.database_id) + '.'
+                    + OBJECT_NAME(cached.object_id, cached.database_id),
+                CONCAT('object ', cached.object_id)) AS [procedure],
        DB_NAME(cached.database_id) AS [database],
        CONCAT(CONVERT(varchar(130), cached.sql_handle, 1), ' ', CONVERT(varchar(130), cached.plan_handle, 1), ' ',
               CONVERT(varchar(23), cached.cached_time, 126)) AS [plan],

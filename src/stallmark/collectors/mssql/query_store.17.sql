@@ -5,7 +5,8 @@
 SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS float) AS server_time,
        'query store' AS epoch,
        CASE WHEN asked.object_id = 0 THEN 'outside procedures'
-            ELSE CONCAT(OBJECT_SCHEMA_NAME(asked.object_id), '.', OBJECT_NAME(asked.object_id)) END AS [procedure],
+            ELSE COALESCE(OBJECT_SCHEMA_NAME(asked.object_id) + '.' + OBJECT_NAME(asked.object_id),
+                          CONCAT('object ', asked.object_id)) END AS [procedure],
        CONCAT(used.plan_id, ' in ', used.runtime_stats_interval_id, ' as ', used.execution_type) AS [plan],
        SUM(used.count_executions) AS executions,
        SUM(used.avg_cpu_time * used.count_executions) AS worker_us,

@@ -122,7 +122,7 @@ class QueryStoreState(QueryStore):
     title = "Query Store: state"
     help = (
         "Whether Query Store still counts (sys.database_query_store_options): it becomes READ_ONLY by itself, as when "
-        "it is full, and then keeps the counts it has."
+        "it is full, and then keeps the counts it has. What it captures may be changed as well."
     )
     named = ()
     columns = pa.schema(
@@ -130,6 +130,8 @@ class QueryStoreState(QueryStore):
             *SERVER_CLOCK,
             column("state", TEXT, "READ_WRITE: it counts"),
             column("readonly_reason", COUNT, "bits of why it is READ_ONLY; 65536: it is full", "bits"),
+            column("capture", TEXT, "the statements that it counts (QUERY_CAPTURE_MODE)"),
+            column("wait_capture", TEXT, "ON: it counts waits (WAIT_STATS_CAPTURE_MODE)"),
             column("stored_bytes", COUNT, "what it has on disk"),
             column("most_bytes", COUNT, "what it may have (MAX_STORAGE_SIZE_MB)"),
             column("database", TEXT, "one of several that are ours; null: the only one"),

@@ -4,7 +4,8 @@
 SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS float) AS server_time,
        'query store' AS epoch,
        CONCAT(CASE WHEN asked.object_id = 0 THEN 'outside procedures'
-                   ELSE CONCAT(OBJECT_SCHEMA_NAME(asked.object_id), '.', OBJECT_NAME(asked.object_id)) END,
+                   ELSE COALESCE(OBJECT_SCHEMA_NAME(asked.object_id) + '.' + OBJECT_NAME(asked.object_id),
+                                 CONCAT('object ', asked.object_id)) END,
               ': ', waited.wait_category_desc) AS [wait],
        CONCAT(waited.plan_id, ' in ', waited.runtime_stats_interval_id, ' as ', waited.execution_type) AS [plan],
        SUM(waited.total_query_wait_time_ms) AS wait_ms

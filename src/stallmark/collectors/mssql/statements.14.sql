@@ -1,8 +1,9 @@
 -- One row for each cached plan of each statement of our databases' procedures; its counts begin when it enters the cache.
 SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS float) AS server_time,
        'plan cache' AS epoch,
-       CONCAT(OBJECT_SCHEMA_NAME(cached.object_id, cached.database_id), '.',
-              OBJECT_NAME(cached.object_id, cached.database_id)) AS [procedure],
+       COALESCE(OBJECT_SCHEMA_NAME(cached.object_id, cached.database_id) + '.'
+                    + OBJECT_NAME(cached.object_id, cached.database_id),
+                CONCAT('object ', cached.object_id)) AS [procedure],
        DB_NAME(cached.database_id) AS [database],
        CAST(used.statement_start_offset AS bigint) AS begins,
        CAST(used.statement_end_offset AS bigint) AS ends,

@@ -14,6 +14,8 @@ from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.processes import kill
+from stallmark.record.formats.dates import is_time
+from stallmark.record.formats.perfmon import separator
 from stallmark.record.formats.sample import finite_or_none
 from stallmark.record.schema import column
 
@@ -85,7 +87,8 @@ class Volumes(MssqlCollector):
             said = " ".join(line.strip() for line in self._lines if line.strip()) or "it said nothing"
             raise StallmarkError(f"typeperf has ended ({said}): {_ELSEWHERE}")
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        return [row for line in csv.reader(lines) for row in self._rows(line)]
+        cells = (cells for line in lines for cells in csv.reader([line], delimiter=separator(line)) if cells)
+        return [row for line in cells for row in self._rows(line)]
 
     def close(self) -> None:
         super().close()
@@ -94,15 +97,16 @@ class Volumes(MssqlCollector):
             self._process = None
 
     def _rows(self, line: list[str]) -> list[Row]:
-        """Return the rows of a line of typeperf: a time, then the counters as they were asked for. Its header has names
-        for values, and is none; a value that could not be taken is a blank."""
-        values = [_number(text) for text in line[1:]]
-        each = len(_COUNTERS)
-        if not any(value is not None for value in values):
+        """Return the rows of a line of typeperf: a time, then the counters as they were asked for. Its header and its
+        last words have no time, and are none; a value that could not be taken is a blank."""
+        time, *texts = line
+        if not is_time(time) or not any(text.strip() for text in texts):
             return []
-        if len(values) != each * len(self._volumes):
+        values = [_number(text) for text in texts]
+        each = len(_COUNTERS)
+        if len(values) != each * len(self._volumes) or not any(value is not None for value in values):
             self._misfits += 1
-            self.incomplete = f"{self._misfits} of typeperf's lines had another number of values than were asked for"
+            self.incomplete = f"{self._misfits} of typeperf's lines had other values than were asked for"
             return []
         found = []
         for at, volume in enumerate(self._volumes):

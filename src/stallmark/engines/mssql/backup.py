@@ -50,6 +50,8 @@ class MssqlBackup(Backup):
         if algorithm in ALGORITHMS and not server.has_version(ALGORITHMS[algorithm]):
             return f"{server.identity()} compresses no backup by {algorithm}: use `compression: on`"
         if missing := [name for name, has in self._asked("rights_restore") if not has]:
+            if not server.service.gives_roles:
+                missing = [name.removeprefix("the role dbcreator or ") for name in missing]
             return (
                 f"to back up and restore the database this login needs {', '.join(missing)} as well: have that "
                 "granted, or use `reset: continue`"

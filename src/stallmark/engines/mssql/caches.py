@@ -41,7 +41,7 @@ class MssqlCaches(Caches):
         question, needed = self._right()
         [(may,)] = server.query(question)
         if not may:
-            nobody = needed == _SYSADMIN and not server.service.has_sysadmin
+            nobody = needed == _SYSADMIN and not server.service.gives_roles
             whom = f"{server.service.name} gives to nobody" if nobody else "this login does not have"
             return f"emptying the caches needs {needed}, which {whom}"
         if not self.allowed:

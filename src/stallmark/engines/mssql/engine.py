@@ -39,6 +39,7 @@ SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessi
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
 # looks at a plan of his own.
 AS_IN_SSMS = "SET ARITHABORT ON"
+_MAY_SEE_THINGS = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DEFINITION') AS may"
 _CLOSED = ("4060", "927", "942", "924")  # cannot be opened; restoring, offline, single user
 
 
@@ -128,8 +129,20 @@ class MssqlEngine(Server, Engine):
             made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"
             self.execute(made)
 
-    def schemas_in_use(self) -> dict[str, str]:
-        return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
+    def schemas_in_use(self) -> dict[str, list[str]]:
+        schemas: dict[str, list[str]] = {}
+        for schema, name in self.query(sql_file.read(__package__, "schemas_in_use")):
+            schemas.setdefault(schema, []).append(name)
+        return schemas
+
+    def why_things_are_hidden(self) -> str | None:
+        if self.is_babelfish:  # whose catalogue shows everything to everybody
+            return None
+        try:
+            [(may,)] = self.query(_MAY_SEE_THINGS)
+        except CallFailed as failure:
+            return failure.message
+        return None if may else "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"
 
     def other_sessions(self) -> list[ServerSession]:
         return server_sessions.other_sessions(self)
@@ -200,6 +213,9 @@ class MssqlEngine(Server, Engine):
             workers = 0
         most: int = connections - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
         return min(most, workers - SERVERS_OWN_WORKERS) if workers else most  # 0 on Babelfish: it has no workers
+
+    def users_limited_by(self) -> str:
+        return "its `user connections` or `max worker threads` (sp_configure)"
 
     def cores(self) -> int | None:
         """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""

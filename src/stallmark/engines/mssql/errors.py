@@ -37,6 +37,7 @@ _BY_NUMBER = {
     41822: ErrorClass.OUT_OF_SPACE,  # for the checkpoint of memory-optimised tables
     823: ErrorClass.STORAGE,
     824: ErrorClass.STORAGE,
+    211: ErrorClass.STORAGE,  # the catalogue does not fit itself
     605: ErrorClass.STORAGE,  # a page of another object was read
     610: ErrorClass.STORAGE,  # a page's header is not valid
     822: ErrorClass.STORAGE,  # no read or write could be started
@@ -45,14 +46,18 @@ _BY_NUMBER = {
     832: ErrorClass.STORAGE,  # a page changed in memory
     926: ErrorClass.STORAGE,  # the database is suspect
     1102: ErrorClass.STORAGE,  # an allocation map is wrong
+    3313: ErrorClass.STORAGE,  # a record of the log could not be applied, as the next
+    3314: ErrorClass.STORAGE,
     3864: ErrorClass.STORAGE,  # no entry of an index in the catalogue
     3908: ErrorClass.STORAGE,  # the database is damaged
     5159: ErrorClass.STORAGE,  # an error of the operating system on a file
     5180: ErrorClass.STORAGE,  # a page points to a file that is not there
     5242: ErrorClass.STORAGE,  # an inconsistency, as the next
     5243: ErrorClass.STORAGE,
+    7105: ErrorClass.STORAGE,  # a part of a long value is lost; dirty reads, which we do not do, meet it too
     8646: ErrorClass.STORAGE,  # an index does not fit its table, as 9100
     9001: ErrorClass.STORAGE,
+    9003: ErrorClass.STORAGE,  # a number in the log that is beyond its end
     9004: ErrorClass.STORAGE,  # a record of the log
     9100: ErrorClass.STORAGE,
     701: ErrorClass.OUT_OF_MEMORY,

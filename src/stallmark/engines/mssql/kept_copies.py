@@ -14,12 +14,12 @@ _DELETE = "EXEC master.dbo.xp_delete_file 0, {path}"
 
 
 class KeptCopy(NamedTuple):
-    """A file of a backup, by its path on the server."""
+    """A file of a backup, by its path on the server. msdb may lack what is None; `database` is empty then."""
 
     database: str
     path: str
-    finished: datetime
-    bytes: int
+    finished: datetime | None
+    bytes: int | None
 
 
 def kept(server: Server) -> list[KeptCopy]:
@@ -37,9 +37,8 @@ def remove(server: Server, copy: KeptCopy) -> None:
     except CallFailed as error:
         why = error.message
     if _is_there(server, copy.path):
-        raise StallmarkError(
-            f"{copy.path} is still there ({why}): use a login that is sysadmin, or remove the file on the server."
-        )
+        login = "use a login that is sysadmin, or " if server.service.gives_roles else ""
+        raise StallmarkError(f"{copy.path} is still there ({why}): {login}remove the file on the server.")
 
 
 def _is_there(server: Server, path: str) -> bool:

@@ -1,7 +1,7 @@
 -- The backup files that Stallmark has written on this server, as msdb notes them, the newest backup of each. They are
 -- known by their names, and by the label that describes what is in them.
-SELECT s.database_name, f.physical_device_name AS path, s.backup_finish_date AS finished,
-       CAST(s.compressed_backup_size / (SELECT COUNT(*)
+SELECT COALESCE(s.database_name, N'') AS database_name, f.physical_device_name AS path, s.backup_finish_date AS finished,
+       CAST(COALESCE(s.compressed_backup_size, s.backup_size) / (SELECT COUNT(*)
                                           FROM msdb.dbo.backupmediafamily AS part
                                          WHERE part.media_set_id = s.media_set_id) AS bigint) AS bytes
   FROM msdb.dbo.backupset AS s

@@ -10,7 +10,7 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.server_sessions import lock_holders
 from stallmark.engines.mssql.sql import rows
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, ServerLost, StallmarkError
 
 # In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
 # moment because Babelfish calls it an error (-999) when a lock is not to be had at once.
@@ -25,10 +25,8 @@ _CHECK = "SELECT APPLOCK_MODE('public', 'stallmark.run', 'Session') AS mode"
 CHECK_WITHIN_S = 5
 _STARTED = "SELECT i.sqlserver_start_time FROM sys.dm_os_sys_info AS i"
 
-# What sp_getapplock returns below 0, and what it means for us.
+# What sp_getapplock returns below -1, and what it means for us.
 _NOT_TAKEN = {
-    -1: "Another Stallmark drives {server}{holder}: two runs would disturb each other, and restore each other's "
-    "settings. Wait for it, or stop it.",
     -2: "The lock on {server} that every run takes was asked for and cancelled: run again.",
     -3: "The lock on {server} that every run takes was refused as the victim of a deadlock: run again.",
 }
@@ -47,7 +45,7 @@ class _Identity(NamedTuple):
 def held(server: Server) -> Iterator[Callable[[], None]]:
     """Hold the lock by a session: it ends with it, whatever happens to this process, and when the server restarts.
 
-    Yield a check that it is still held, which raises StallmarkError when it is gone.
+    Yield a check that it is still held, which raises ServerLost when it is gone.
     """
     place = server if server.is_azure_database else server.on_database("master")
     connection = place.connect("stallmark-run")
@@ -56,17 +54,30 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
             [(taken,)] = rows(connection.execute(_TAKE))
         except api().Error as error:
             raise failed(error) from None
+        if taken == -1:
+            raise RunLockTaken(_taken(place))
         if taken < 0:
-            sentence = _NOT_TAKEN.get(taken, _FAILED)
-            kind = RunLockTaken if taken == -1 else StallmarkError
-            holder = next((f" by {one}" for one in lock_holders(place, "stallmark.run")), "") if taken == -1 else ""
-            raise kind(sentence.format(server=server.address.server, taken=taken, holder=holder))
+            raise StallmarkError(_NOT_TAKEN.get(taken, _FAILED).format(server=server.address.server, taken=taken))
         connection.timeout = CHECK_WITHIN_S
         before = _identify_server(place)
         yield lambda: _check(connection, place, before)
     finally:
         with suppress(api().Error):  # the server may have ended it
             connection.close()
+
+
+def _taken(server: Server) -> str:
+    where = server.address.server
+    holder = next(iter(lock_holders(server, "stallmark.run")), None)
+    if holder and not holder.is_ours:
+        return (
+            f"The lock on {where} that every run takes is held by {holder}, which is not Stallmark's: end it (KILL "
+            f"{holder.number}), and run again."
+        )
+    return (
+        f"Another Stallmark drives {where}{f' by {holder}' if holder else ''}: two runs would disturb each other, and "
+        "restore each other's settings. Wait for it, or stop it."
+    )
 
 
 def _check(connection: Any, server: Server, before: _Identity) -> None:
@@ -80,7 +91,7 @@ def _check(connection: Any, server: Server, before: _Identity) -> None:
             return
         why = failure.message
     if why:
-        raise StallmarkError(
+        raise ServerLost(
             f"The lock on {server.address.server} that every run takes is gone ({why}): "
             f"{_explain_loss(server, before)}. Another run may have begun, so this one ends: run again."
         )

@@ -256,7 +256,13 @@ _SAME = {_CAP: (0, 2147483647), _FLOOR: (0, 8, 16)}
 
 
 def _options(server: Server) -> dict[str, Option]:
-    return {name: Option(value, in_use, bool(dynamic)) for name, value, in_use, dynamic in server.query(_OPTIONS)}
+    options = {name: Option(value, in_use, bool(dynamic)) for name, value, in_use, dynamic in server.query(_OPTIONS)}
+    if missing := [name for name in (_CAP, _FLOOR, _ADVANCED) if name not in options]:
+        raise StallmarkError(
+            f"The server does not show this login its option `{missing[0]}` (sys.configurations): GRANT VIEW SERVER "
+            "STATE TO it."
+        )
+    return options
 
 
 def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:

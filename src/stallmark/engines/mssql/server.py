@@ -14,7 +14,7 @@ from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed, handshake_remedy, lost_connections
 from stallmark.engines.mssql.odbc import api, find_driver, loaded_driver
 from stallmark.engines.mssql.service import AZURE_DATABASE, BOX, MANAGED_INSTANCE, Service, recognise
-from stallmark.engines.mssql.sql import execute, rows, stay_open
+from stallmark.engines.mssql.sql import execute, one_row, rows, stay_open
 from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 from stallmark.stopping import hearing
@@ -41,6 +41,7 @@ SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),
        @@VERSION
 """
 _NAME = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
+_IS_THERE = "1801"  # CREATE DATABASE: DB_ID is NULL for a login without VIEW ANY DATABASE, whatever is there
 _MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 
 _OWN = "stallmark-collector"
@@ -104,9 +105,14 @@ class Server:
             if not (self.is_babelfish or self.edition in AZURE):  # which have no AUTO_CLOSE
                 master.execute(stay_open(name))
         except CallFailed as error:
+            if error.code == _IS_THERE:
+                raise StallmarkError(
+                    f"The database {name} is on {self.address.server}, and hidden from this login: GRANT VIEW ANY "
+                    f"DATABASE TO it{self.service.grantor}, or name another."
+                ) from None
             raise StallmarkError(
                 f"The database {name} is not on {self.address.server} and could not be made ({error.message}): create "
-                "it, or GRANT CREATE ANY DATABASE to this login."
+                f"it, or GRANT CREATE ANY DATABASE TO this login{self.service.grantor}."
             ) from None
 
     @property
@@ -126,7 +132,11 @@ class Server:
         text = self.address.connection_string(self.driver, application)
         try:
             connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
-            self.loaded_driver = loaded_driver(connection)
+            try:
+                self.loaded_driver = loaded_driver(connection)
+            except StallmarkError:
+                _close(connection)
+                raise
         except api().Error as error:
             self._logins.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
@@ -264,7 +274,7 @@ class Server:
 
     @cached_property
     def _identity(self) -> tuple[ServerIdentity, int]:
-        [(version, level, edition, engine_edition, banner)] = self.query(_IDENTITY)
+        version, level, edition, engine_edition, banner = one_row(self.query(_IDENTITY), 5)
         major, minor = (int(part) for part in version.split(".")[:2])
         if "Babelfish" in banner:
             return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
@@ -288,9 +298,10 @@ class Server:
             return f"{self.identity().product} ignores where a database's files are to lie"
         [(may,)] = self.query(_MAY_CREATE)
         if not may:
+            role = ", or make it a member of dbcreator" if self.service.gives_roles else ""
             return (
-                "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO it, or make it a member "
-                "of dbcreator"
+                "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO "
+                f"it{self.service.grantor}{role}"
             )
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.server import Server
-from stallmark.engines.mssql.view_rights import PERFORMANCE, sees_all_sessions
+from stallmark.engines.mssql.view_rights import ALL_STATE, sees_all_sessions
 from stallmark.engines.server_session import ServerSession
 from stallmark.errors import CallFailed
 
@@ -21,7 +21,7 @@ def why_hidden(server: Server) -> str | None:
             return None
     except CallFailed as failure:
         return failure.message
-    return f"this login has no {PERFORMANCE.name(server)}"
+    return f"this login sees its own alone, and needs {ALL_STATE.name(server)}"
 
 
 def blockers(server: Server) -> list[ServerSession]:

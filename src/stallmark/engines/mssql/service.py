@@ -17,8 +17,12 @@ _READ_NOT_SET = (
 )
 _RESTORED_BY_HAND = "use `reset: continue` (`--set reset=continue`), or restore between experiments"
 
-# Both are NULL on a server that has no such thing. Cloud SQL's role is a member's to see.
-_SIGNS = "SELECT DB_ID('rdsadmin') AS rds, IS_SRVROLEMEMBER('CustomerDbRootRole') AS cloud_sql"
+# Both are NULL on a server that has no such thing. Cloud SQL's role is a member's to see. A login without VIEW ANY
+# DATABASE does not see RDS's database, and still the procedures that are there for it.
+_SIGNS = """\
+SELECT COALESCE(DB_ID('rdsadmin'), OBJECT_ID('msdb.dbo.rds_task_status')) AS rds,
+       IS_SRVROLEMEMBER('CustomerDbRootRole') AS cloud_sql
+"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Service:
     """The reason why nobody places the files of tempdb."""
     why_no_pool: str | None = None
     """The reason why nobody makes a pool of Resource Governor."""
-    has_sysadmin: bool = True
+    gives_roles: bool = True
+    """Somebody may be a member of sysadmin and dbcreator."""
     event_memory_kib: int = 8192
     """The memory of an event session of ours."""
     error_log: str = "sys.sp_readerrorlog"
@@ -71,14 +76,14 @@ RDS = Service(
     why_no_backup="Amazon RDS gives nobody the right BACKUP DATABASE",
     why_no_tempdb="Amazon RDS puts tempdb's files where it wants them",
     why_no_pool="Amazon RDS makes a pool by msdb.dbo.rds_create_resource_pool alone",
-    has_sysadmin=False,
+    gives_roles=False,
     event_memory_kib=4096,
     error_log="rdsadmin.dbo.rds_read_error_log",
 )
 CLOUD_SQL = Service(
     "Cloud SQL",
     why_no_cap=f"Cloud SQL sets `max server memory` by a flag of the instance alone: {_READ_NOT_SET}",
-    has_sysadmin=False,
+    gives_roles=False,
     grantor=" AS CustomerDbRootRole",
 )
 _AZURE_PLACES = "Azure SQL puts a database's files where it wants them"

@@ -36,6 +36,8 @@ class Right:
 
 
 PERFORMANCE = Right("VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE")
+ALL_STATE = Right(PERFORMANCE.old, PERFORMANCE.old)
+"""The right that includes both which it was split into."""
 PERFORMANCE_SINCE_2022 = Right("", PERFORMANCE.new)
 SECURITY = Right("VIEW SERVER STATE", "VIEW SERVER SECURITY STATE")
 IN_DATABASE = Right("VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE")
@@ -114,15 +116,14 @@ def refused_right(message: str) -> str | None:
     return found[0] if found else None
 
 
-# Before 2022 the finer permission is not known and asking for it gives NULL.
-_MAY_SEE_ALL = """\
-SELECT COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'),
-                HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'))
+# The server's own sessions are always there. The view is asked, not the right: which one it wants changed with 2022.
+_SEES_ALL = """\
+SELECT CASE WHEN EXISTS (SELECT 1 FROM sys.dm_exec_sessions AS s WHERE s.is_user_process = 0) THEN 1 ELSE 0 END AS may
 """
-_MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE')"
+_MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE') AS may"
 
 
 def sees_all_sessions(server: Server) -> bool:
     """Return whether the login sees the sessions of others: one without the right sees its own, and gets no error."""
-    [may] = one_row(server.query(_MAY_SEE_DATABASE if server.is_azure_database else _MAY_SEE_ALL), 1)
+    [may] = one_row(server.query(_MAY_SEE_DATABASE if server.is_azure_database else _SEES_ALL), 1)
     return bool(may == 1)

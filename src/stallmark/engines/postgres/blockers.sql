@@ -1,4 +1,5 @@
--- The sessions that keep ours in this database from a lock.
+-- The sessions that keep ours in this database from a lock. Which of ours wait is not asked: a role that takes on another
+-- is not shown that of its own sessions.
 SELECT DISTINCT
        other.pid,
        coalesce(other.application_name, '') AS application,
@@ -9,5 +10,4 @@ SELECT DISTINCT
   JOIN pg_stat_activity AS other ON other.pid = blocking.pid
  WHERE ours.datname = current_database()
    AND ours.application_name LIKE 'stallmark-%'
-   AND ours.wait_event_type = 'Lock'
  ORDER BY other.pid

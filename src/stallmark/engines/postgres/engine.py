@@ -288,11 +288,16 @@ class PostgresEngine(Engine):
         return {} if data is None or elsewhere else {"data": Path(data), "wal": Path(data) / "pg_wal"}
 
     def most_users(self) -> int:
-        [(most,)] = self.query(
-            "SELECT sum(setting::int * CASE name WHEN 'max_connections' THEN 1 ELSE -1 END)::int FROM pg_settings"
-            " WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
-        )
-        return most - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1)
+        most, _ = self._most_connections()
+        return max(0, most - OWN_SESSIONS - OF_EACH_DATABASE * (len(self.databases()) - 1))
+
+    def users_limited_by(self) -> str:
+        return self._most_connections()[1]
+
+    def _most_connections(self) -> tuple[int, str]:
+        one_database = {"one_database": not self.by_workload}
+        [(most, limited_by)] = self.query(sql_file.read(__package__, "most_connections"), one_database)
+        return most, limited_by
 
     def hold(self) -> AbstractContextManager[Callable[[], None]]:
         return lock.hold(self)
@@ -331,7 +336,7 @@ class PostgresEngine(Engine):
             ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 
-    def schemas_in_use(self) -> dict[str, str]:
+    def schemas_in_use(self) -> dict[str, list[str]]:
         return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
 
     def checkpoint(self) -> None:

@@ -23,6 +23,7 @@ _ERROR_CLASSES = {
     "57P01": ErrorClass.CONNECTION_LOST,
     "57P02": ErrorClass.CONNECTION_LOST,
     "57P03": ErrorClass.CONNECTION_LOST,
+    "25006": ErrorClass.CONNECTION_LOST,  # read-only: it was the primary, or was set so
     "08": ErrorClass.CONNECTION_LOST,
 }
 

@@ -13,7 +13,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.postgres.errors import as_call_failed, first_line
 from stallmark.engines.postgres.server import PostgresServer
 from stallmark.engines.server_session import ServerSession
-from stallmark.errors import RunLockTaken, StallmarkError
+from stallmark.errors import RunLockTaken, ServerLost, StallmarkError
 
 RUN_LOCK = "stallmark.run"
 _BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # for a server that starts again
@@ -31,7 +31,7 @@ class _Server(NamedTuple):
 def hold(engine: PostgresServer) -> Iterator[Callable[[], None]]:
     """Hold the lock by a session: it ends with it, whatever happens to this process.
 
-    Yield a check that it is still held, which raises StallmarkError when it is gone.
+    Yield a check that it is still held, which raises ServerLost when it is gone.
     """
     connection = engine.connect("stallmark-run")
     try:
@@ -102,28 +102,35 @@ def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | Non
 
 def _check(engine: PostgresServer, connection: psycopg.Connection, server: _Server) -> None:
     try:
-        _ask_for_sign_of_life(connection)
+        reads_only = _ask_for_sign_of_life(connection)
     except psycopg.OperationalError as error:
-        raise StallmarkError(
+        raise ServerLost(
             f"The lock on {engine.where} that every run takes is gone ({first_line(error)}): "
             f"{_explain_loss(engine, server)}, and another run may have begun, so this one ends: run again."
         ) from None
+    if reads_only:
+        raise ServerLost(
+            f"{engine.where} has become read-only ({reads_only}), so this run ends: run again when it can be written."
+        )
 
 
-def _ask_for_sign_of_life(connection: psycopg.Connection) -> None:
-    """Ask for an answer; raise psycopg.OperationalError if the session is gone. A server that hangs is waited for
-    ANSWERS_WITHIN_S, and its answer is read by the next call."""
-    session = connection.pgconn
+def _ask_for_sign_of_life(connection: psycopg.Connection) -> str:
+    """Ask for an answer, and return why the server only reads since, as a clause; "" if it does not. Raise
+    psycopg.OperationalError if the session is gone. A server that hangs is waited for ANSWERS_WITHIN_S, and its answer
+    is read by the next call."""
+    session, reads_only = connection.pgconn, ""
     if session.transaction_status != pq.TransactionStatus.ACTIVE:
-        session.send_query(b"SELECT 1")
+        session.send_query(sql_file.read(__package__, "reads_only").encode())
     until = time.monotonic() + ANSWERS_WITHIN_S
     while session.is_busy():
         if not select([session.socket], [], [], max(0.0, until - time.monotonic()))[0]:
-            return
+            return ""
         session.consume_input()
     while result := session.get_result():
         if result.status == pq.ExecStatus.FATAL_ERROR:
             raise psycopg.OperationalError(result.error_message.decode(errors="replace"))
+        reads_only = (result.get_value(0, 0) or b"").decode()
+    return reads_only
 
 
 def _explain_loss(engine: PostgresServer, before: _Server) -> str:

@@ -68,7 +68,7 @@ class MssqlSource(Source):
             reading = self._read()
         except api().Error as error:
             self.close()
-            raise StallmarkError(_refused(error)) from None
+            raise StallmarkError(_refused(error, engine.service.grantor)) from None
         except StallmarkError as error:
             self.close()
             raise StallmarkError(f"What a profile asks is not known ({as_reason(error)}).") from None
@@ -123,12 +123,12 @@ class MssqlSource(Source):
         return entity, database, file_class, f"{start} {epoch}", *counts
 
 
-def _refused(error: Exception) -> str:
+def _refused(error: Exception, grantor: str) -> str:
     failure = failed(error)
     if failure.code in FORBIDDEN:
         return (
             f"This login may not see what a profile is made of ({failure.message}): run USE master; GRANT "
-            f"{refused_right(failure.message) or 'VIEW SERVER STATE'} TO it. It needs no other right."
+            f"{refused_right(failure.message) or 'VIEW SERVER STATE'} TO it{grantor}. It needs no other right."
         )
     if failure.code == NO_SUCH_VIEW:
         return f"This server does not have a view that a profile needs ({failure.message})."

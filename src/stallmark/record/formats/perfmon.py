@@ -45,7 +45,7 @@ class Perfmon(Recorded):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         header: list[str] = []
         chosen: list[tuple[int, Counter]] = []
-        begins, cut, count, strange = False, 0, 0, ""
+        begins, cut, count, undated, strange = False, 0, 0, 0, ""
         for row in self._rows():
             if HEAD.match(row[0]):
                 header, begins = row, True
@@ -56,6 +56,7 @@ class Perfmon(Recorded):
                 raise StallmarkError(f"{self.path} does not begin with the header of Perfmon's CSV: it is cut.")
             elif not is_time(row[0]):
                 strange = strange or row[0]  # typeperf ends with "The command completed successfully."
+                undated += len(row) == len(header)
             elif self._is_whole(row, header):
                 yield Sample(row[0], self._values(row, chosen), begins=begins)
                 begins, count = False, count + 1
@@ -68,14 +69,15 @@ class Perfmon(Recorded):
             )
         if not count and not cut:
             raise StallmarkError(f"{self.path} holds no sample.")
-        self.notes = [f"rows with too few or too many values: {cut}"] if cut else []
+        rows = {"too few or too many values": cut, "a first cell that is no time": undated}
+        self.notes = [f"rows with {what}: {number}" for what, number in rows.items() if number]
 
     def _rows(self) -> Iterator[list[str]]:
         """Yield the rows; of one that is cut within a cell, its time alone."""
         with opened(self.path) as text:
             lines = (line for line in lines_in(self.path, text) if line.strip())
             first = next(lines, "")
-            delimiter = _delimiter(first)
+            delimiter = separator(first)
             try:
                 yield from csv.reader([first], delimiter=delimiter)
                 for line in lines:
@@ -123,10 +125,10 @@ class Perfmon(Recorded):
                 yield counter, value
 
 
-def _delimiter(header: str) -> str:
+def separator(line: str) -> str:
     """Return what separates the cells: a semicolon where a program for tables has written the file anew."""
-    plain = header.lstrip().lstrip('"')
-    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in header or ");\\\\" in header else ","
+    plain = line.lstrip().lstrip('"')
+    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in line or ");\\\\" in line else ","
 
 
 def _counter(path: re.Match[str]) -> Counter:

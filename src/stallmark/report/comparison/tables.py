@@ -6,10 +6,9 @@ from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import percent
-from stallmark.report.columns import counted, rate
-from stallmark.report.table import Cell, Table
+from stallmark.report.columns import counted, data_rate
+from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.checks import CHECKS
@@ -31,15 +30,12 @@ def brief(found: ComparisonSummary) -> str:
 
 def checks(pair: PairComparison, holding: bool = True) -> Table:
     """Return the checks of a pair, those that hold only with `holding`."""
-    return Table(
-        header=["check", "what must hold", "", "found"],
-        rows=[
-            [*CHECKS[one.kind], WORDS[one.passed], sentence(one.found)]
-            for one in pair.checks
-            if holding or not one.passed
-        ],
-        words=frozenset({0, 1, 2, 3}),
-        notes=[sentence(one.reason) for one in pair.failed if one.reason],
+    return Rows([check for check in pair.checks if holding or not check.passed]).table(
+        word("check", lambda check: CHECKS[check.kind][0]),
+        word("what must hold", lambda check: CHECKS[check.kind][1]),
+        word("", lambda check: WORDS[check.passed]),
+        word("found", lambda check: sentence(check.found)),
+        notes=[sentence(check.reason) for check in pair.failed if check.reason],
     )
 
 
@@ -76,64 +72,42 @@ def _cells(one: Ratio) -> list[str]:
 
 def transactions(pair: PairComparison) -> Table:
     """Return how rate and latency of each type of transaction changed from A to B."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            format.spoken(one.transaction),
-            *(text for found in (one.rate, one.latency) for text in (words.change(found), words.reach(found))),
-        ]
-        for one in pair.transactions
-    ]
-    return Table(["transaction", "rate", "interval", "mean latency", "interval"], rows, importance={2: 2, 4: 1})
+    return Rows(pair.transactions).table(
+        word("transaction", lambda types: format.spoken(types.transaction)),
+        number("rate", lambda types: words.change(types.rate)),
+        number("interval", lambda types: words.reach(types.rate), importance=2),
+        number("mean latency", lambda types: words.change(types.latency)),
+        number("interval", lambda types: words.reach(types.latency), importance=1),
+    )
 
 
 def intent(found: ComparisonSummary) -> Table:
     """Return how every side was configured, where variants may differ."""
-    return Table(
-        header=["side", "made with"],
-        rows=[
-            [side.name, ", ".join(map(sentence, side.differs)) or "the record does not tell"] for side in found.sides
-        ],
-        words=frozenset({0, 1}),
+    return Rows(found.sides).table(
+        word("side", lambda side: side.name),
+        word("made with", lambda side: ", ".join(map(sentence, side.differs)) or "the record does not tell"),
     )
 
 
 def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
     """Return every run as a row, in the order in which they were made."""
-    side_of = {folder: side for side in found.sides for folder in side.runs}
-    again = {folder for side in found.sides for folder in side.again}
-    steps = sorted(
-        (
-            (run.started, name, step)
-            for run in experiment.runs
-            if (name := name_of(run)) in side_of
-            for step in run.steps
-        ),
-        key=lambda row: (row[0], row[2].key),
+    names = {folder: side.name for side in found.sides for folder in side.runs}
+    names |= {folder: f"{names[folder]} (again)" for side in found.sides for folder in side.again if folder in names}
+    made = [(run, step) for run in experiment.runs if name_of(run) in names for step in run.steps]
+    made.sort(key=lambda row: (row[0].started, row[1].key))
+    return Rows(made).table(
+        word("run", lambda row: name_of(row[0])),
+        word("side", lambda row: names[name_of(row[0])]),
+        number("users", lambda row: str(row[1].users), when=len({(step.step, step.users) for _, step in made}) > 1),
+        number(f"began ({format.zone()})", lambda row: format.second(row[0].started)),
+        number("measured", lambda row: row[1].interval.measured_s, format.seconds),
+        number("TPS", lambda row: row[1].result_tps),
+        number("mean ms", lambda row: row[1].latency.mean_ms),
+        number("p99 ms", lambda row: row[1].latency.percentiles_ms.get("p99")),
+        number("reads/tx", lambda row: counted(row[1].storage.reads_per_transaction, row[1].storage.data)),
+        number("read ms", lambda row: row[1].storage.data.read_ms if row[1].storage.data else None),
+        number("IOPS", lambda row: data_rate(row[1], "iops")),
+        number("MB/s", lambda row: data_rate(row[1], "mb_per_s")),
+        number("CPU", lambda row: row[1].server.cpu_busy_share, format.share),
+        notes=[words.RUNS],
     )
-    several = len({(step.step, step.users) for *_, step in steps}) > 1
-    header = ["run", "side", *(("users",) if several else ()), f"began ({format.zone()})", "measured", *_TITLES]
-    rows: list[Sequence[str | Cell]] = []
-    for started, run, step in steps:
-        side = side_of[run]
-        name = f"{side.name} (again)" if run in again else side.name
-        users = [str(step.users)] if several else []
-        began = format.second(started)
-        rows.append([run, name, *users, began, format.seconds(step.interval.measured_s), *_figures(step)])
-    return Table(header=header, rows=rows, words=frozenset({0, 1}), notes=[words.RUNS])
-
-
-_TITLES = ("TPS", "mean ms", "p99 ms", "reads/tx", "read ms", "IOPS", "MB/s", "CPU")
-
-
-def _figures(step: StepSummary) -> list[str]:
-    io = step.storage.data
-    return [
-        format.number(step.result_tps),
-        format.number(step.latency.mean_ms),
-        format.number(step.latency.percentiles_ms.get("p99")),
-        counted(step.storage.reads_per_transaction, io),
-        format.number(io.read_ms if io else None),
-        counted(rate(io, "iops"), io),
-        counted(rate(io, "mb_per_s"), io),
-        format.share(step.server.cpu_busy_share),
-    ]

@@ -9,11 +9,10 @@ from stallmark.analysis.loads.step import LoadLevel
 from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.format import plural
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import loads as words
 from stallmark.report.text import sentence
 
-Row = Sequence[str | Cell]
 _LEVELS = {
     LevelOutcome.MET: ("≤", "", "good"),
     LevelOutcome.NOT_MET: (">", "", "bad"),
@@ -23,150 +22,106 @@ _LEVELS = {
 
 def figures(found: LoadsSummary) -> Table:
     """Return a row for every variant, step and load."""
-    several = _several(found)
-    levels, shares = any(p.level for p in found.points), any(p.storage_share for p in found.points)
-    late = any(one.late for p in found.points for one in p.runs)
-    unknown = any(one.waiting_unknown for p in found.points for one in p.runs)
-    rows: list[Row] = []
-    order = found_loads(found)
-    for point in sorted(found.points, key=lambda point: order.index(point.first.load)):
-        first = point.first
-        row: list[str | Cell] = [
-            first.load,
-            *([first.variant] if several else []),
-            step_of(point, found.points),
-            _count(point),
-            Cell(format.number(point.rate), "main"),
-            unit(point),
-            *(
-                format.number(point.mean(of))
-                for of in (lambda r: r.mb_per_s, lambda r: r.mean_ms, lambda r: r.p95_ms, lambda r: r.p99_ms)
-            ),
-            format.number(point.mean(lambda run: run.failed)) if first.kind != "raw" else format.NONE,
-            format.number(point.mean(lambda run: run.reads_per_s)),
-            *([_waited(point)] if late else []),
-            *([format.share(point.storage_share)] if shares else []),
-            *([level_cell(point.level)] if levels else []),
-            Cell("in doubt", "bad") if point.doubts else "",
-        ]
-        rows.append(row)
-    header = ["load", *(["variant"] if several else []), "step", "of it", "throughput", "unit", "MB/s", "mean ms",
-              "p95 ms", "p99 ms", "errors", "reads/s", *(["waited"] if late else []), *(["storage"] if shares else []),
-              *(["level, ms"] if levels else []), "doubts"]  # fmt: skip
-    doubts = any(point.doubts for point in found.points)
-    if not doubts:
-        header, rows = header[:-1], [row[:-1] for row in rows]
-    texts = ("load", "variant", "step", "of it", "unit", "level, ms", "doubts")
-    leaves = ("p95 ms", "reads/s", "MB/s", "p99 ms", "errors", "storage", "unit", "of it", "waited")
-    return Table(
-        header,
-        rows,
-        frozenset(at for at, name in enumerate(header) if name in texts),
-        [
+    points, order = found.points, found_loads(found)
+    levels, late = any(point.level for point in points), any(run.late for point in points for run in point.runs)
+    unknown = any(run.waiting_unknown for point in points for run in point.runs)
+    return Rows(sorted(points, key=lambda point: order.index(point.first.load))).table(
+        word("load", lambda point: point.first.load),
+        word("variant", lambda point: point.first.variant, when=_several(found)),
+        word("step", lambda point: step_of(point, points)),
+        word("of it", _count, 9),
+        number("throughput", lambda point: Cell(format.number(point.rate), "main")),
+        word("unit", unit, 8),
+        number("MB/s", lambda point: point.mean(lambda run: run.mb_per_s), importance=4),
+        number("mean ms", lambda point: point.mean(lambda run: run.mean_ms)),
+        number("p95 ms", lambda point: point.mean(lambda run: run.p95_ms), importance=2),
+        number("p99 ms", lambda point: point.mean(lambda run: run.p99_ms), importance=5),
+        number("errors", _errors, importance=6),
+        number("reads/s", lambda point: point.mean(lambda run: run.reads_per_s), importance=3),
+        number("waited", _waited, importance=10, when=late),
+        number(
+            "storage",
+            lambda point: point.storage_share,
+            format.share,
+            importance=7,
+            when=any(point.storage_share for point in points),
+        ),
+        word("level, ms", lambda point: level_cell(point.level), when=levels),
+        word(
+            "doubts",
+            lambda point: Cell("in doubt", "bad") if point.doubts else "",
+            when=any(point.doubts for point in points),
+        ),
+        notes=[
             words.LOADS,
-            *([words.WAITING_UNKNOWN] if unknown else []),
-            *([words.WAITED] if late else []),
-            *([words.LEVEL] if levels else []),
-            *doubts_of(found.points),
+            *[words.WAITING_UNKNOWN] * unknown,
+            *[words.WAITED] * late,
+            *[words.LEVEL] * levels,
+            *doubts_of(points),
         ],
-        importance={at: 2 + leaves.index(name) for at, name in enumerate(header) if name in leaves},
     )
 
 
 def together(found: LoadsSummary) -> Table | None:
     """Return every load beside the others against itself alone; None where none ran alone."""
-    if not found.penalties:
-        return None
-    several, steps = _several(found), len({one.step for one in found.penalties}) > 1
-    order = found_loads(found)
-    rows: list[Row] = [
-        [
-            one.load,
-            *([one.variant] if several else []),
-            *([one.step] if steps else []),
-            _values(one.rate),
-            Cell(format.share(one.rate.ratio), "main"),
-            _interval(one.rate),
-            _values(one.latency),
-            f"{format.number(one.latency.ratio)}×" if one.latency.ratio else format.NONE,
-            Cell(f"{one.runs}, in doubt", "bad") if one.doubtful else format.count(one.runs),
-        ]
-        for one in sorted(found.penalties, key=lambda one: order.index(one.load))
-    ]
-    header = ["load", *(["variant"] if several else []), *(["step"] if steps else []), "alone → together",
-              "of alone", "95 % interval", "mean ms", "of alone", "runs"]  # fmt: skip
-    at = header.index("alone → together")
-    return Table(
-        header, rows, frozenset(range(at)), [words.TOGETHER], importance={at: 3, at + 2: 2, at + 3: 4, at + 5: 1}
+    steps, order = len({penalty.step for penalty in found.penalties}) > 1, found_loads(found)
+    return Rows(sorted(found.penalties, key=lambda penalty: order.index(penalty.load))).table_if_any(
+        word("load", lambda penalty: penalty.load),
+        word("variant", lambda penalty: penalty.variant, when=_several(found)),
+        word("step", lambda penalty: penalty.step, when=steps),
+        number("alone → together", lambda penalty: _values(penalty.rate), importance=3),
+        number("of alone", lambda penalty: Cell(format.share(penalty.rate.ratio), "main")),
+        number("95 % interval", lambda penalty: _interval(penalty.rate), importance=2),
+        number("mean ms", lambda penalty: _values(penalty.latency), importance=4),
+        number("of alone", lambda penalty: _times(penalty.latency.ratio)),
+        number(
+            "runs",
+            lambda penalty: (
+                Cell(f"{penalty.runs}, in doubt", "bad") if penalty.doubtful else format.count(penalty.runs)
+            ),
+            importance=1,
+        ),
+        notes=[words.TOGETHER],
     )
 
 
 def cells(found: LoadsSummary) -> Table | None:
     """Return throughput and scaling of every load by the number of cells; None without cells."""
-    if not found.cells:
-        return None
-    several = _several(found)
-    rows: list[Row] = [
-        [
-            one.load,
-            *([step.variant] if several else []),
-            format.count(step.cells),
-            Cell(format.number(one.point.rate), "main"),
-            unit(one.point),
-            format.share(one.scaling),
-            format.number(one.point.mean(lambda run: run.mean_ms)),
-            level_cell(one.point.level),
-        ]
-        for name in found_loads(found)
-        for step in found.cells
-        for one in step.loads
-        if one.load == name
+    rows = [
+        (step, load) for name in found_loads(found) for step in found.cells for load in step.loads if load.load == name
     ]
-    header = ["load", *(["variant"] if several else []), "cells", "throughput", "unit", "of linear", "mean ms",
-              "level, ms"]  # fmt: skip
-    texts = {"load", "variant", "unit", "level, ms"}
-    at = header.index("unit")
-    return Table(
-        header,
-        rows,
-        frozenset(n for n, name in enumerate(header) if name in texts),
-        [words.CELLS],
-        importance={at: 3, at + 2: 2},
+    return Rows(rows).table_if_any(
+        word("load", lambda row: row[1].load),
+        word("variant", lambda row: row[0].variant, when=_several(found)),
+        number("cells", lambda row: row[0].cells, format.count),
+        number("throughput", lambda row: Cell(format.number(row[1].point.rate), "main")),
+        word("unit", lambda row: unit(row[1].point), 3),
+        number("of linear", lambda row: row[1].scaling, format.share),
+        number("mean ms", lambda row: row[1].point.mean(lambda run: run.mean_ms), importance=2),
+        word("level, ms", lambda row: level_cell(row[1].point.level)),
+        notes=[words.CELLS],
     )
 
 
 def whole(found: LoadsSummary) -> Table:
     """Return device, host and reads of every step, all loads together."""
-    several = _several(found)
-    rows: list[Row] = [
-        [
-            point.first.step,
-            *([point.first.variant] if several else []),
-            *(
-                format.number(point.mean(of))
-                for of in (lambda w: w.iops, lambda w: w.iops_per_drive, lambda w: w.read_ms, lambda w: w.reads_per_s)
-            ),
-            *(
-                format.share(point.mean(of))
-                for of in (
-                    lambda w: w.io.loads_share if w.io else None,
-                    lambda w: w.busy_share,
-                    lambda w: w.cpu_busy_share,
-                    lambda w: w.memory_share,
-                )
-            ),
-        ]
-        for point in found.steps
-    ]
-    header = ["step", *(["variant"] if several else []), "device IOPS", "per drive", "read ms", "server reads/s",
-              "of loads", "device busy", "CPU busy", "memory"]  # fmt: skip
-    at = header.index("device IOPS")
-    return Table(
-        header,
-        rows,
-        frozenset(range(at)),
-        [words.SUM],
-        importance={at + 1: 3, at + 2: 2, at + 3: 6, at + 4: 5, at + 5: 4, at + 7: 7},
+    return Rows(found.steps).table(
+        word("step", lambda point: point.first.step),
+        word("variant", lambda point: point.first.variant, when=_several(found)),
+        number("device IOPS", lambda point: point.mean(lambda run: run.iops)),
+        number("per drive", lambda point: point.mean(lambda run: run.iops_per_drive), importance=3),
+        number("read ms", lambda point: point.mean(lambda run: run.read_ms), importance=2),
+        number("server reads/s", lambda point: point.mean(lambda run: run.reads_per_s), importance=6),
+        number(
+            "of loads",
+            lambda point: point.mean(lambda run: run.io.loads_share if run.io else None),
+            format.share,
+            importance=5,
+        ),
+        number("device busy", lambda point: point.mean(lambda run: run.busy_share), format.share, importance=4),
+        number("CPU busy", lambda point: point.mean(lambda run: run.cpu_busy_share), format.share),
+        number("memory", lambda point: point.mean(lambda run: run.memory_share), format.share, importance=7),
+        notes=[words.SUM],
     )
 
 
@@ -211,6 +166,10 @@ def _count(point: LoadPoint) -> str:
     return f"{format.count(count)} {word}{'s' * (count != 1)}"
 
 
+def _errors(point: LoadPoint) -> float | None:
+    return point.mean(lambda run: run.failed) if point.first.kind != "raw" else None
+
+
 def _waited(point: LoadPoint) -> str:
     """Return how many queries at a rate waited for a stream, over all runs, of how many."""
     late = [one.late for one in point.runs if one.late]
@@ -219,6 +178,10 @@ def _waited(point: LoadPoint) -> str:
 
 def _values(ratio: Ratio) -> str:
     return f"{format.number(ratio.a)} → {format.number(ratio.b)}"
+
+
+def _times(ratio: float | None) -> str:
+    return f"{format.number(ratio)}×" if ratio else format.NONE
 
 
 def _interval(ratio: Ratio) -> str:

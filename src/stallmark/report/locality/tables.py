@@ -6,7 +6,7 @@ from stallmark import format
 from stallmark.analysis.locality.pools import reads_at
 from stallmark.analysis.locality.published import Published, Quantity
 from stallmark.analysis.locality.summary import Locality
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import locality as words
 from stallmark.report.text.locality import share_band
 
@@ -15,29 +15,24 @@ _MOST_TABLES = 12
 
 def pools(found: Locality) -> Table:
     """Return the sizes of the pool."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            format.portion(round(one.share, 4)),
-            format.size(one.size_bytes),
-            format.count(one.transactions or None),
-            format.number(one.measured),
-            _numbers(one.least, one.most),
-            format.signed(one.error) if one.error is not None else format.NONE,
-        ]
-        for one in found.pools
-    ]
-    header = ["pool, of the data", "size", "transactions", "reads per tx", "estimated", "off by"]
-    return Table(header, rows, importance={1: 2, 2: 1})
+    return Rows(found.pools).table(
+        word("pool, of the data", lambda pool: format.portion(round(pool.share, 4))),
+        number("size", lambda pool: pool.size_bytes, format.size, importance=2),
+        number("transactions", lambda pool: pool.transactions or None, format.count, importance=1),
+        number("reads per tx", lambda pool: pool.measured),
+        number("estimated", lambda pool: _numbers(pool.least, pool.most)),
+        number("off by", lambda pool: pool.error, format.signed),
+    )
 
 
 def flash(found: Locality) -> Table:
     """Return the sizes of LRU flash, of the traced step."""
     assert found.traced
-    rows: list[Sequence[str | Cell]] = [
-        [format.portion(one.share), format.size(one.size_bytes), share_band(one.least, one.most)]
-        for one in found.traced.flash
-    ]
-    return Table(["flash, of the data", "size", "answers of the reads"], rows)
+    return Rows(found.traced.flash).table(
+        word("flash, of the data", lambda size: format.portion(size.share)),
+        number("size", lambda size: size.size_bytes, format.size),
+        number("answers of the reads", lambda size: share_band(size.least, size.most)),
+    )
 
 
 def skew(found: Locality) -> Table:
@@ -68,17 +63,13 @@ def tables(found: Locality) -> Table:
 
 def transactions(found: Locality) -> Table:
     """Return the reads by type of transaction."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            format.spoken(one.transaction),
-            format.count(one.counted),
-            format.NONE if one.too_few else format.number(one.reads),
-            format.share(one.share),
-        ]
-        for one in found.by_transaction
-    ]
     counted = "sampled" if any(one.sampled for one in found.by_transaction) else "ended"
-    return Table(["transaction", counted, "reads per tx", "of the reads"], rows)
+    return Rows(found.by_transaction).table(
+        word("transaction", lambda reads: format.spoken(reads.transaction)),
+        number(counted, lambda reads: reads.counted, format.count),
+        number("reads per tx", lambda reads: None if reads.too_few else reads.reads),
+        number("of the reads", lambda reads: reads.share, format.share),
+    )
 
 
 def io(found: Locality) -> Table:

@@ -1,10 +1,8 @@
 """The tables of a report on probes of raw storage."""
 
-from collections.abc import Sequence
-
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.report.table import Cell, Table, percentile, percentile_notes
+from stallmark.report.table import Rows, Table, number, percentile_notes, percentiles, word
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
@@ -13,20 +11,19 @@ _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 
 def storage(experiment: ProbeExperiment) -> Table:
     """Return the probed storage, with place, file and tool."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            run.variant,
-            f"{EMULATED} {run.result.device}" if run.result.emulated else run.result.device or format.NONE,
-            run.result.place,
-            format.size(run.result.file_bytes),
-            f"{run.result.tool}, {run.result.how}",
-            format.moment(run.result.started),
-            "incomplete" if run.incomplete_because else "complete",
-        ]
-        for run in experiment.runs
-    ]
-    header = ["storage", "device", "place", "file", "by", "when", "record"]
-    return Table(header, rows, words=frozenset({0, 1, 2, 4, 5, 6}))
+    return Rows(experiment.runs).table(
+        word("storage", lambda run: run.variant),
+        word("device", _device),
+        word("place", lambda run: run.result.place),
+        number("file", lambda run: run.result.file_bytes, format.size),
+        word("by", lambda run: f"{run.result.tool}, {run.result.how}"),
+        word("when", lambda run: format.moment(run.result.started)),
+        word("record", lambda run: "incomplete" if run.incomplete_because else "complete"),
+    )
+
+
+def _device(run: ProbeRun) -> str:
+    return f"{EMULATED} {run.result.device}" if run.result.emulated else run.result.device or format.NONE
 
 
 def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
@@ -41,22 +38,17 @@ def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
 
 def steps(run: ProbeRun) -> Table:
     """Return every figure of one probe."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            step.pattern.title,
-            str(step.outstanding),
-            format.number(step.iops),
-            format.number(step.mb_per_s),
-            format.number(step.mean_ms),
-            *(percentile(step.latency_ms[name]) for name in _PERCENTILES),
-            format.count(step.ios),
-            format.seconds(step.seconds),
-        ]
-        for step in run.result.steps
-    ]
-    shown = (value for step in run.result.steps for value in step.latency_ms.values())
-    header = ["pattern", "outstanding", "I/Os per s", "MB/s", "mean ms", *_PERCENTILES, "I/Os", "measured"]
-    return Table(header, rows, notes=percentile_notes(shown))
+    return Rows(run.result.steps).table(
+        word("pattern", lambda step: step.pattern.title),
+        number("outstanding", lambda step: str(step.outstanding)),
+        number("I/Os per s", lambda step: step.iops),
+        number("MB/s", lambda step: step.mb_per_s),
+        number("mean ms", lambda step: step.mean_ms),
+        percentiles(lambda step: step.latency_ms, _PERCENTILES),
+        number("I/Os", lambda step: step.ios, format.count),
+        number("measured", lambda step: step.seconds, format.seconds),
+        notes=percentile_notes((step.latency_ms for step in run.result.steps), _PERCENTILES),
+    )
 
 
 def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:

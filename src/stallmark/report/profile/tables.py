@@ -10,7 +10,7 @@ from stallmark import format
 from stallmark.analysis.profile.rates import HOUR_S, Measure
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
 from stallmark.analysis.profile.totals import WaitTotal
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Rows, Table, number, numbers, word
 from stallmark.report.text import profile as words
 from stallmark.report.text.profile import MEASURES, waited_for
 
@@ -33,91 +33,79 @@ def value_of(measure: Measure, value: float | None) -> str:
 
 def percentiles(found: ProfileSummary) -> Table:
     """Return the percentiles of the minutes of every measure, with its mean."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            MEASURES[measure],
-            value_of(measure, found.means[measure]),
-            *(value_of(measure, found.percentiles[measure][name]) for name in PERCENTILES),
-        ]
-        for measure in found.rates.counted
-    ]
-    return Table(["minutes", "mean", *PERCENTILES], rows, importance={2: 2, 3: 1, 5: 3})
+    return Rows(list(found.rates.counted)).table(
+        word("minutes", lambda measure: MEASURES[measure]),
+        number("mean", lambda measure: value_of(measure, found.means[measure])),
+        numbers(
+            PERCENTILES,
+            str,
+            lambda measure, name: value_of(measure, found.percentiles[measure][name]),
+            {"p50": 2, "p90": 1, "p99": 3},
+        ),
+    )
 
 
 def windows(found: ProfileSummary) -> Table:
     """Return the busiest windows, busiest first."""
-    shown = [name for name in WINDOW_MEASURES if name in found.rates.counted]
-    rows: list[Sequence[str | Cell]] = [
-        [format.minute(one.begin), *(value_of(name, one.values.get(name)) for name in shown)] for one in found.windows
-    ]
-    leaves = {place: place for place, name in enumerate(shown, 1) if name not in _BRIEF}
-    return Table([f"from, {format.zone()}", *(MEASURES[name] for name in shown)], rows, importance=leaves)
+    shown = [measure for measure in WINDOW_MEASURES if measure in found.rates.counted]
+    return Rows(found.windows).table(
+        word(f"from, {format.zone()}", lambda window: format.minute(window.begin)),
+        numbers(
+            shown,
+            MEASURES.__getitem__,
+            lambda window, measure: value_of(measure, window.values.get(measure)),
+            {measure: place for place, measure in enumerate(shown, 1) if measure not in _BRIEF},
+        ),
+    )
 
 
 def peaks(found: ProfileSummary) -> Table:
     """Return the busiest window by each measure of what storage is asked for."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            MEASURES[measure],
-            value_of(measure, one.values.get(measure)),
-            format.minute(one.begin),
-            value_of(measure, found.means[measure]),
-            value_of(measure, found.windows[0].values.get(measure)) if found.windows else format.NONE,
-            value_of(Measure.IOS, one.values.get(Measure.IOS)),
-        ]
-        for measure, one in found.peaks.items()
-    ]
-    header = ["measure", "highest", f"from, {format.zone()}", "mean", "with most I/Os", "I/Os per s then"]
-    return Table(header, rows, words=frozenset({0, 2}), importance={3: 2, 4: 1, 5: 3})
+    busiest = found.windows[0].values if found.windows else {}
+    return Rows(list(found.peaks.items())).table(
+        word("measure", lambda peak: MEASURES[peak[0]]),
+        number("highest", lambda peak: value_of(peak[0], peak[1].values.get(peak[0]))),
+        word(f"from, {format.zone()}", lambda peak: format.minute(peak[1].begin)),
+        number("mean", lambda peak: value_of(peak[0], found.means[peak[0]]), importance=2),
+        number("with most I/Os", lambda peak: value_of(peak[0], busiest.get(peak[0])), importance=1),
+        number("I/Os per s then", lambda peak: value_of(Measure.IOS, peak[1].values.get(Measure.IOS)), importance=3),
+    )
 
 
 def classes(found: ProfileSummary) -> Table:
     """Return the I/O of every class of file: rates, share of reads, sizes and times."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            str(one.file_class),
-            format.number(one.reads_per_s),
-            format.number(one.writes_per_s),
-            format.share(one.read_share),
-            format.number(one.read_kib),
-            format.number(one.write_kib),
-            format.number(one.read_ms),
-            format.number(one.write_ms),
-            format.NONE if one.size_bytes is None else format.size(round(one.size_bytes)),
-            format.NONE if one.grown_bytes is None else _signed_size(one.grown_bytes),
-        ]
-        for one in found.classes
-    ]
-    header = ["files", "reads/s", "writes/s", "reads", "KiB/read", "KiB/write", "ms/read", "ms/write", "size", "growth"]
-    return Table(header, rows, importance={9: 4, 5: 2, 4: 1, 8: 3})
+    return Rows(found.classes).table(
+        word("files", lambda files: str(files.file_class)),
+        number("reads/s", lambda files: files.reads_per_s),
+        number("writes/s", lambda files: files.writes_per_s),
+        number("reads", lambda files: files.read_share, format.share),
+        number("KiB/read", lambda files: files.read_kib, importance=1),
+        number("KiB/write", lambda files: files.write_kib, importance=2),
+        number("ms/read", lambda files: files.read_ms),
+        number("ms/write", lambda files: files.write_ms),
+        number("size", lambda files: files.size_bytes, format.size, importance=3),
+        number("growth", lambda files: files.grown_bytes, _signed_size, importance=4),
+    )
 
 
 def waits(shown: Sequence[WaitTotal]) -> Table:
     """Return waits by class, or the longest by type."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            waited_for(one.name) if one.name == one.wait_class else one.name,
-            format.share(one.share),
-            format.number(one.waiting),
-            format.number(one.mean_ms),
-        ]
-        for one in shown[:_TYPES]
-    ]
-    return Table(["wait", "share", "waiting", "ms each"], rows, importance={3: 1})
+    return Rows(shown[:_TYPES]).table(
+        word("wait", lambda wait: waited_for(wait.name) if wait.name == wait.wait_class else wait.name),
+        number("share", lambda wait: wait.share, format.share),
+        number("waiting", lambda wait: wait.waiting),
+        number("ms each", lambda wait: wait.mean_ms, importance=1),
+    )
 
 
 def unseen(found: ProfileSummary) -> Table:
     """Return the times that were not seen, and restarts."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            format.minute(one.begin),
-            format.duration(one.seconds),
-            "yes" if one.restart else "no",
-            one.reason or format.NONE,
-        ]
-        for one in found.unseen
-    ]
-    return Table([f"from, {format.zone()}", "for", "restart", "reason"], rows, words=frozenset({0, 2, 3}))
+    return Rows(found.unseen).table(
+        word(f"from, {format.zone()}", lambda gap: format.minute(gap.begin)),
+        number("for", lambda gap: format.duration(gap.seconds)),
+        word("restart", lambda gap: "yes" if gap.restart else "no"),
+        word("reason", lambda gap: gap.reason or format.NONE),
+    )
 
 
 def facts(found: ProfileSummary) -> list[tuple[str, str]]:
@@ -184,8 +172,10 @@ def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple
     return list(days.items())
 
 
-def _signed_size(value: float) -> str:
-    return f"{'+' if value >= 0 else '−'}{format.size(round(abs(value)))}"
+def _signed_size(value: float | None) -> str:
+    if value is None:
+        return format.NONE
+    return f"{'+' if value >= 0 else '−'}{format.size(abs(value))}"
 
 
 def hours_in_json(found: ProfileSummary) -> list[Mapping[str, object]]:

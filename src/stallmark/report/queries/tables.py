@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.read.queries import PHASES
+from stallmark.analysis.read.queries import PHASES, Execution
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.table import Cell, Table
+from stallmark.report.columns import rate
+from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, word
 from stallmark.report.text import queries as words
 from stallmark.report.text.device import labelled
 
@@ -31,38 +32,31 @@ def times(value: float | None) -> str:
 def variants(experiment: ExperimentSummary) -> Table:
     """Return a row for each variant: figures, geometric mean, and the I/O of data files in the compared phase."""
     found = compared(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    for variant in found.variants:
-        step = _step(experiment, variant.name, found.phase)
-        io = step.storage.data if step else None
-        rows.append(
-            [
-                variant.name,
-                labelled(variant.device),
-                format.size(variant.buffer_pool_bytes),
-                format.number(variant.power),
-                format.number(variant.throughput),
-                format.number(variant.composite),
-                format.seconds(_elapsed(experiment, variant.name, found.phase)),
-                "baseline" if variant.name == found.baseline else times(variant.relative),
-                format.number(io.mb_per_s if io and io.seconds else None),
-                format.number(io.read_ms if io else None),
-                format.share(step.server.hit_share if step else None),
-                format.share(step.server.cpu_busy_share if step else None),
-                format.share(step.storage.busy_share if step else None),
-            ]
-        )
-    header = [
-        *("variant", "device", "pool", "power", "throughput", "composite", "run time", "relative"),
-        *("MB/s", "read ms", "hits", "CPU", "device"),
-    ]
-    notes = [words.figures_note(PHASES[found.phase], found.baseline)]
-    return Table(
-        header,
-        rows,
-        frozenset({0, 1}),
-        notes,
-        [("", 3), ("Derived figures", 3), ("", 2), ("Data files", 3), ("Busy", 2)],
+    rows = [(variant, _step(experiment, variant.name, found.phase)) for variant in found.variants]
+    return Rows(rows).table(
+        word("variant", lambda row: row[0].name),
+        word("device", lambda row: labelled(row[0].device)),
+        number("pool", lambda row: row[0].buffer_pool_bytes, format.size),
+        group(
+            "Derived figures",
+            number("power", lambda row: row[0].power),
+            number("throughput", lambda row: row[0].throughput),
+            number("composite", lambda row: row[0].composite),
+        ),
+        number("run time", lambda row: _elapsed(experiment, row[0].name, found.phase), format.seconds),
+        number("relative", lambda row: "baseline" if row[0].name == found.baseline else times(row[0].relative)),
+        group(
+            "Data files",
+            number("MB/s", lambda row: rate(row[1].storage.data, "mb_per_s") if row[1] else None),
+            number("read ms", lambda row: row[1].storage.data.read_ms if row[1] and row[1].storage.data else None),
+            number("hits", lambda row: row[1].server.hit_share if row[1] else None, format.share),
+        ),
+        group(
+            "Busy",
+            number("CPU", lambda row: row[1].server.cpu_busy_share if row[1] else None, format.share),
+            number("device", lambda row: row[1].storage.busy_share if row[1] else None, format.share),
+        ),
+        notes=[words.figures_note(PHASES[found.phase], found.baseline)],
     )
 
 
@@ -111,91 +105,66 @@ def _notes(found: QueryComparison) -> Iterator[str]:
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     """Return for each variant all known figures of its queries."""
-    header = [
-        *(
-            "query",
-            "asked",
-            "actual",
-            "s",
-            "rows",
-            "logical",
-            "physical",
-            "MiB read",
-            "MiB spilt",
-            "MiB grant",
-            "CPU s",
+    return [(variant.name, _every_figure(variant)) for variant in compared(experiment).variants]
+
+
+def _every_figure(variant: QueryVariant) -> Table:
+    return Rows(variant.cells).table(
+        word("query", lambda cell: cell.query),
+        group("DOP", number("asked", lambda cell: dop(cell.dop)), number("actual", lambda cell: cell.actual_dop)),
+        number("s", lambda cell: Cell("failed", "bad") if cell.failed else format.number(cell.seconds)),
+        number("rows", lambda cell: cell.rows, _whole),
+        group(
+            "Pages",
+            number("logical", lambda cell: cell.logical_reads, _whole),
+            number("physical", lambda cell: cell.physical_reads, _whole),
         ),
-        *("longest waits, s", "plan"),
-    ]
-    found = []
-    for variant in compared(experiment).variants:
-        rows: list[Sequence[str | Cell]] = [_row(cell) for cell in variant.cells]
-        notes = [words.EXECUTIONS]
-        found.append(
-            (
-                variant.name,
-                Table(
-                    header, rows, frozenset({0, 11, 12}), notes, [("", 1), ("DOP", 2), ("", 2), ("Pages", 2), ("", 6)]
-                ),
-            )
-        )
-    return found
+        number("MiB read", lambda cell: cell.read_bytes, _mega),
+        number("MiB spilt", lambda cell: cell.spill_bytes, _mega),
+        number("MiB grant", lambda cell: None if cell.grant_kib is None else cell.grant_kib / 1024),
+        number("CPU s", lambda cell: None if cell.cpu_ms is None else cell.cpu_ms / 1000),
+        word("longest waits, s", _longest_waits),
+        word("plan", lambda cell: Cell(", ".join(cell.plans) or format.NONE, "apart" if cell.plan_changed else "")),
+        notes=[words.EXECUTIONS],
+    )
 
 
-def _row(cell: QueryCell) -> list[str | Cell]:
+def _longest_waits(cell: QueryCell) -> str:
     waits = ", ".join(f"{kind} {format.number(ms / 1000)}" for kind, ms in cell.waits[:WAITS_SHOWN])
-    return [
-        cell.query,
-        dop(cell.dop),
-        format.number(cell.actual_dop),
-        Cell("failed", "bad") if cell.failed else format.number(cell.seconds),
-        _whole(cell.rows),
-        _whole(cell.logical_reads),
-        _whole(cell.physical_reads),
-        _mega(cell.read_bytes),
-        _mega(cell.spill_bytes),
-        format.number(None if cell.grant_kib is None else cell.grant_kib / 1024),
-        format.number(None if cell.cpu_ms is None else cell.cpu_ms / 1000),
-        waits or ("none" if cell.waits_known else format.NONE),
-        Cell(", ".join(cell.plans) or format.NONE, "apart" if cell.plan_changed else ""),
-    ]
+    return waits or ("none" if cell.waits_known else format.NONE)
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
     """Return the figures of each stream of the throughput runs; None where there was none."""
-    rows: list[Sequence[str | Cell]] = []
-    for run in experiment.runs:
-        by_stream: dict[int, list] = {}
-        for one in run.queries.executions if run.queries else ():
-            if one.phase == "throughput":
-                by_stream.setdefault(one.stream, []).append(one)
-        for stream, done in sorted(by_stream.items()):
-            ended = max(one.started_s + one.seconds for one in done)
-            refreshes = all(one.query.startswith("RF") for one in done)
-            failed = sum(one.failed for one in done)
-            rows.append(
-                [
-                    run.title,
-                    "refresh" if refreshes else str(stream),
-                    format.count(len(done)),
-                    format.number(ended - min(one.started_s for one in done)),
-                    format.number(sum(one.seconds for one in done) / len(done)),
-                    Cell(str(failed), "bad") if failed else "0",
-                ]
-            )
-    return Table(["run", "stream", "statements", "s", "mean s", "failed"], rows, frozenset({0, 1})) if rows else None
+    rows = [(run.title, done) for run in experiment.runs if run.queries for done in _by_stream(run.queries.executions)]
+    return named_rows("run", rows).table_if_any(
+        word("stream", lambda done: "refresh" if all(e.query.startswith("RF") for e in done) else str(done[0].stream)),
+        number("statements", len, format.count),
+        number("s", lambda done: max(e.started_s + e.seconds for e in done) - min(e.started_s for e in done)),
+        number("mean s", lambda done: sum(e.seconds for e in done) / len(done)),
+        number("failed", lambda done: _failed(sum(e.failed for e in done))),
+    )
+
+
+def _by_stream(executions: Sequence[Execution]) -> list[list[Execution]]:
+    known = [one for one in executions if one.phase == "throughput"]
+    return [[one for one in known if one.stream == stream] for stream in sorted({one.stream for one in known})]
+
+
+def _failed(count: int) -> Cell | str:
+    return Cell(str(count), "bad") if count else "0"
 
 
 def failures(experiment: ExperimentSummary) -> Table | None:
-    rows: list[Sequence[str | Cell]] = [
-        [run.title, PHASES[one.phase], str(one.stream), one.query, format.number(one.seconds), one.error_class or "",
-         one.error or ""]
-        for run in experiment.runs
-        for one in (run.queries.executions if run.queries else ())
-        if one.failed
-    ]  # fmt: skip
-    header = ["run", "phase", "stream", "query", "after s", "class", "message"]
-    return Table(header, rows, frozenset({0, 1, 3, 5, 6})) if rows else None
+    rows = ((run.title, query) for run in experiment.runs if run.queries for query in run.queries.executions)
+    return named_rows("run", (row for row in rows if row[1].failed)).table_if_any(
+        word("phase", lambda query: PHASES[query.phase]),
+        number("stream", lambda query: str(query.stream)),
+        word("query", lambda query: query.query),
+        number("after s", lambda query: query.seconds),
+        word("class", lambda query: query.error_class or ""),
+        word("message", lambda query: query.error or ""),
+    )
 
 
 def driver(experiment: ExperimentSummary) -> str | None:

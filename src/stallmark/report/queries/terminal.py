@@ -13,7 +13,7 @@ from stallmark.report.columns import marks
 from stallmark.report.labels import step_labels
 from stallmark.report.queries.tables import compared, times
 from stallmark.report.sections.steadiness import outcomes
-from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, listed
+from stallmark.report.table import Cell, InTerminal, Rows, Table, emulated_devices, listed, number, word
 from stallmark.report.text import queries as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -36,18 +36,16 @@ def table(experiment: ExperimentSummary) -> RenderableType:
 
 
 def _variants(found: QueryComparison) -> Table:
-    rows: list[Sequence[str | Cell]] = [
-        [
-            f"{variant.name} {EMULATED}" if variant.emulated else variant.name,
-            format.size(variant.buffer_pool_bytes),
-            format.number(variant.power),
-            format.number(variant.throughput),
-            format.number(variant.composite),
-            "baseline" if variant is found.baseline_variant else times(variant.relative),
-        ]
-        for variant in found.variants
-    ]
-    return Table(["variant", "pool", "power", "throughput", "composite", "relative"], rows)
+    return Rows(found.variants).table(
+        word("variant", lambda variant: f"{variant.name} {EMULATED}" if variant.emulated else variant.name),
+        number("pool", lambda variant: variant.buffer_pool_bytes, format.size),
+        number("power", lambda variant: variant.power),
+        number("throughput", lambda variant: variant.throughput),
+        number("composite", lambda variant: variant.composite),
+        number(
+            "relative", lambda variant: "baseline" if variant is found.baseline_variant else times(variant.relative)
+        ),
+    )
 
 
 def _queries(found: QueryComparison) -> Table:

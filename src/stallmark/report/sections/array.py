@@ -6,13 +6,13 @@ from itertools import groupby
 from stallmark import format
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
+from stallmark.analysis.read.active_set_summary import ActiveSet
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import HookResult
-from stallmark.report.labels import step_labels
+from stallmark.report.labels import step_labels, step_rows
 from stallmark.report.sections.environment import flatten
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Table, number, word
 from stallmark.report.text import device as device_words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -56,43 +56,34 @@ def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
 
 def flash(experiment: ExperimentSummary) -> Table | None:
     """Return the use of flash in every step; None where no device's flash was counted."""
-    labels = step_labels(experiment)
-    steps = [(step, step.storage.flash) for step in experiment.steps if step.storage.flash]
-    if not steps:
-        return None
-    rows: list[Sequence[str | Cell]] = [
-        [labels[step.key], f"{format.size(use.size_bytes)} {use.kind}", *_use(use)] for step, use in steps
-    ]
-    header = ["step", "flash", "reads it answered", "ms of these", "ms of the rest", "evicted/s", "moved up"]
-    header += ["moved down", "filled"]
-    notes = [device_words.FLASH]
-    return Table(header, rows, frozenset({0, 1}), notes)
+    return step_rows(experiment, lambda step: filter(None, [step.storage.flash])).table_if_any(
+        word("flash", lambda use: f"{format.size(use.size_bytes)} {use.kind}"),
+        number("reads it answered", lambda use: use.share, format.share),
+        number("ms of these", lambda use: use.read_ms),
+        number("ms of the rest", lambda use: use.spindle_read_ms),
+        number("evicted/s", lambda use: use.evictions_per_s),
+        number("moved up", lambda use: use.up_bytes, format.size),
+        number("moved down", lambda use: use.down_bytes, format.size),
+        number("filled", lambda use: None if use.used_bytes is None else use.used_bytes / use.size_bytes, format.share),
+        notes=[device_words.FLASH],
+    )
 
 
 def active(experiment: ExperimentSummary) -> Table | None:
     """Return the active set of every step and the sizes that could hold it; None where neither is known."""
-    labels = step_labels(experiment)
-    steps = [
-        (step, step.storage.active) for step in experiment.steps if step.storage.active and _worth(step.storage.active)
-    ]
-    if not steps:
-        return None
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            _counted(one),
-            format.size(one.minute_bytes),
-            format.size(one.database_bytes),
-            Cell(format.size(one.dram_bytes), "apart" if one.fits_dram else ""),
-            Cell(format.size(one.flash_bytes), "apart" if one.fits_flash else ""),
-        ]
-        for step, one in steps
-    ]
-    extents = sorted({one.extent_bytes for _, one in steps if one.extent_bytes})
-    how = f" in extents of {' or '.join(format.size(one) for one in extents)}" if extents else ""
-    notes = [device_words.active(how)]
-    header = ["step", "active", "in a minute", "database", "array’s DRAM", "flash"]
-    return Table(header, rows, frozenset({0}), notes)
+    rows = step_rows(experiment, lambda step: filter(_worth, filter(None, [step.storage.active])))
+    extents = sorted({active.extent_bytes for active in rows.items if active.extent_bytes})
+    how = f" in extents of {' or '.join(map(format.size, extents))}" if extents else ""
+    return rows.table_if_any(
+        number("active", _counted),
+        number("in a minute", lambda active: active.minute_bytes, format.size),
+        number("database", lambda active: active.database_bytes, format.size),
+        number(
+            "array’s DRAM", lambda active: Cell(format.size(active.dram_bytes), "apart" if active.fits_dram else "")
+        ),
+        number("flash", lambda active: Cell(format.size(active.flash_bytes), "apart" if active.fits_flash else "")),
+        notes=[device_words.active(how)],
+    )
 
 
 def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
@@ -103,18 +94,6 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
         for warning in step.storage.active.warnings if step.storage.active else ():
             found.setdefault(sentence(warning), []).append(labels[step.key])
     return [(", ".join(names), text) for text, names in found.items()]
-
-
-def _use(use: FlashUse) -> list[str]:
-    return [
-        format.share(use.share),
-        format.number(use.read_ms),
-        format.number(use.spindle_read_ms),
-        format.number(use.evictions_per_s),
-        format.size(use.up_bytes),
-        format.size(use.down_bytes),
-        format.share(None if use.used_bytes is None else use.used_bytes / use.size_bytes),
-    ]
 
 
 def _in_words(hook: HookResult) -> tuple[str, str]:

@@ -1,66 +1,50 @@
 """The tables of users who blocked one another: whose rows they waited for, who blocked whom, and the deadlocks."""
 
-from collections.abc import Sequence
-
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
+from stallmark.report.labels import step_rows
+from stallmark.report.table import Table, named_rows, number, word
 from stallmark.report.text import server as words
 
 
 def row_waits(experiment: ExperimentSummary) -> Table | None:
     """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
-    labels = step_labels(experiment)
-    looked = [step for step in experiment.steps if step.waits.row_waits is not None]
-    if not looked:
+    if all(step.waits.row_waits is None for step in experiment.steps):
         return None
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            wait.table,
-            format.number(wait.waiting),
-            format.share(wait.waiting / step.users) if step.users else format.NONE,
-            format.number(wait.waits_per_s),
-            format.number(wait.wait_ms),
-            format.number(wait.latched),
-            format.number(wait.reading),
-        ]
-        for step in looked
-        for wait in step.waits.row_waits or []
-    ]
-    counted = any(wait.waits_per_s is not None for step in looked for wait in step.waits.row_waits or [])
-    width = 8 if counted else 4
-    header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
-    note = words.ROW_WAITS
-    if counted:
-        note += words.ROW_WAITS_COUNTED
-    return Table(header[:width], [row[:width] for row in rows], frozenset({0, 1}), [note])
+    rows = step_rows(experiment, lambda step: [(wait, step.users) for wait in step.waits.row_waits or []])
+    counted = any(wait.waits_per_s is not None for wait, _ in rows.items)
+    return rows.table(
+        word("table", lambda row: row[0].table),
+        number("sessions waiting", lambda row: row[0].waiting),
+        number("per user", lambda row: row[0].waiting / row[1] if row[1] else None, format.share),
+        number("waits/s", lambda row: row[0].waits_per_s, when=counted),
+        number("ms each", lambda row: row[0].wait_ms, when=counted),
+        number("for latches", lambda row: row[0].latched, when=counted),
+        number("for reads", lambda row: row[0].reading, when=counted),
+        notes=[words.ROW_WAITS + words.ROW_WAITS_COUNTED * counted],
+    )
 
 
 def blocked(experiment: ExperimentSummary) -> Table | None:
     """Return who blocked whom in every step; None where nobody was seen blocked."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [labels[step.key], one.blocked, one.blocker, one.wait_type, format.number(one.sessions)]
-        for step in experiment.steps
-        for one in step.waits.blocked
-    ]
-    if not rows:
-        return None
-    note = words.BLOCKED
-    return Table(["step", "blocked in", "by one in", "wait", "sessions"], rows, frozenset({0, 1, 2, 3}), [note])
+    return step_rows(experiment, lambda step: step.waits.blocked).table_if_any(
+        word("blocked in", lambda pair: pair.blocked),
+        word("by one in", lambda pair: pair.blocker),
+        word("wait", lambda pair: pair.wait_type),
+        number("sessions", lambda pair: pair.sessions),
+        notes=[words.BLOCKED],
+    )
 
 
 def deadlocks(experiment: ExperimentSummary) -> Table | None:
     """Return the deadlocks of every run by their shape; None without any."""
-    rows: list[Sequence[str | Cell]] = [
-        [run.title, format.count(one.times), one.victim, one.others, one.isolation, one.resources, one.graph or ""]
-        for run in experiment.runs
-        for one in run.deadlocks
-    ]
-    if not rows:
-        return None
-    note = words.DEADLOCKS
-    header = ["run", "times", "victim in", "others in", "victim’s isolation", "locks", "graph of the first"]
-    return Table(header, rows, frozenset({0, 2, 3, 4, 5, 6}), [note])
+    rows = named_rows("run", ((run.title, deadlock) for run in experiment.runs for deadlock in run.deadlocks))
+    return rows.table_if_any(
+        number("times", lambda deadlock: deadlock.times, format.count),
+        word("victim in", lambda deadlock: deadlock.victim),
+        word("others in", lambda deadlock: deadlock.others),
+        word("victim’s isolation", lambda deadlock: deadlock.isolation),
+        word("locks", lambda deadlock: deadlock.resources),
+        word("graph of the first", lambda deadlock: deadlock.graph or ""),
+        notes=[words.DEADLOCKS],
+    )

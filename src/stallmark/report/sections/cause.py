@@ -4,13 +4,13 @@ sides differ."""
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Associated, StepCause
+from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
 from stallmark.analysis.cause.summary import Cause, Evidence
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.format import percent
-from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
+from stallmark.report.labels import step_labels, step_rows
+from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
 from stallmark.report.text.laws import law_words
@@ -21,47 +21,44 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 def where(experiment: ExperimentSummary) -> Table | None:
     """Return the response time by part; None where no step's is known."""
     labels = step_labels(experiment)
-    known = [(step, step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
+    known = [(labels[step.key], step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
-    rows: list[Sequence[str | Cell]] = []
-    for step, budget in known:
-        star = "" if budget.device_known else "*"
-        rows.append(
-            [
-                labels[step.key] + star,
-                format.number(budget.response_ms),
-                *(f"{format.number(budget.parts_ms[name])} ({format.share(budget.share(name))})" for name in parts),
-                format.count(budget.transactions),
-                format.count(budget.looks),
-            ]
-        )
-    if not rows:
-        return None
-    notes = [words.RESPONSE_DIVIDED] + [words.DEVICE_NOT_KNOWN] * (not all(budget.device_known for _, budget in known))
-    header = ["step", "response ms", *(PART_NAMES[name] for name in parts), "transactions", "looks at sessions"]
-    return Table(header, rows, frozenset({0}), notes)
+    marked = [(step + "*" * (not budget.device_known), budget) for step, budget in known]
+    return named_rows("step", marked).table_if_any(
+        number("response ms", lambda budget: budget.response_ms),
+        numbers(
+            parts,
+            PART_NAMES.__getitem__,
+            lambda budget, name: f"{format.number(budget.parts_ms[name])} ({format.share(budget.share(name))})",
+        ),
+        number("transactions", lambda budget: budget.transactions, format.count),
+        number("looks at sessions", lambda budget: budget.looks, format.count),
+        notes=[
+            words.RESPONSE_DIVIDED,
+            *[words.DEVICE_NOT_KNOWN] * (not all(budget.device_known for _, budget in known)),
+        ],
+    )
 
 
 def what_if(experiment: ExperimentSummary) -> Table | None:
     """Return predicted throughput for other read times; None where nothing can be predicted."""
-    labels = step_labels(experiment)
-    known = [(step, step.cause) for step in experiment.steps if step.cause and step.cause.predictions]
-    if not known:
-        return None
-    times = [one.read_ms for one in known[0][1].predictions]
-    rows: list[Sequence[str | Cell]] = [
-        [labels[step.key], *_measured(cause), *(_predicted(cause, ms) for ms in times)] for step, cause in known
-    ]
-    header = ["step", "read ms measured", "by", "TPS measured", *(f"{format.number(ms)} ms" for ms in times)]
-    return Table(
-        header, rows, frozenset({0, 2}), [words.PREDICTED], [("", 1), ("As it was", 3), ("If reads took", len(times))]
+    rows = step_rows(experiment, lambda step: [step.cause] if step.cause and step.cause.predictions else [])
+    times = [one.read_ms for cause in rows.items[:1] for one in cause.predictions]
+    return rows.table_if_any(
+        group(
+            "As it was",
+            number("read ms measured", lambda cause: _demands(cause).read_ms),
+            word("by", lambda cause: _demands(cause).read_source),
+            number("TPS measured", lambda cause: _demands(cause).tps),
+        ),
+        group("If reads took", numbers(times, lambda ms: f"{format.number(ms)} ms", _predicted)),
+        notes=[words.PREDICTED],
     )
 
 
-def _measured(cause: StepCause) -> list[str]:
-    demands = cause.demands
-    assert demands is not None
-    return [format.number(demands.read_ms), demands.read_source, format.number(demands.tps)]
+def _demands(cause: StepCause) -> Demands:
+    assert cause.demands is not None
+    return cause.demands
 
 
 def _predicted(cause: StepCause, read_ms: float) -> str:
@@ -81,62 +78,50 @@ def notes(experiment: ExperimentSummary) -> list[tuple[str, Finding]]:
 
 
 def laws(experiment: ExperimentSummary) -> Table | None:
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    known = [(step, law) for step in experiment.steps if step.cause for law in step.cause.laws]
-    for step, law in known:
-        name, left, right, unit = law_words(law)
-        closed = {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}
-        rows.append(
-            [
-                labels[step.key],
-                name,
-                f"{left}: {format.number(law.left_value)}",
-                f"{right}: {format.number(law.right_value)}",
-                unit,
-                format.signed(law.gap),
-                f"±{format.share(law.tolerance)}",
-                closed[law.closed],
-                sentence(law.finding),
-            ]
-        )
-    if not rows:
-        return None
-    header = ["step", "law", "one side", "other side", "unit", "apart", "allowed", "", "in words"]
-    return Table(header, rows, frozenset({0, 1, 2, 3, 4, 7, 8}), [words.LAWS_NOTE])
+    return step_rows(experiment, lambda step: step.cause.laws if step.cause else []).table_if_any(
+        word("law", lambda law: law_words(law)[0]),
+        word("one side", lambda law: f"{law_words(law)[1]}: {format.number(law.left_value)}"),
+        word("other side", lambda law: f"{law_words(law)[2]}: {format.number(law.right_value)}"),
+        word("unit", lambda law: law_words(law)[3]),
+        number("apart", lambda law: law.gap, format.signed),
+        number("allowed", lambda law: f"±{format.share(law.tolerance)}"),
+        word("", lambda law: _CLOSED[law.closed]),
+        word("in words", lambda law: sentence(law.finding)),
+        notes=[words.LAWS_NOTE],
+    )
+
+
+_CLOSED = {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}
 
 
 def associations(experiment: ExperimentSummary) -> Table | None:
     """Return the series that moved with throughput, and the read time in any case, of steps with enough seconds."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    others = 0
-    for step in experiment.steps:
-        for one in step.cause.associations if step.cause else ():
-            if not one.shown and one.series != Associated.READ_TIME:
-                others += 1
-                continue
-            rows.append(
-                [
-                    labels[step.key],
-                    *words.series_words(one),
-                    _with_interval(one.r, one.low, one.high),
-                    f"{format.count(one.n)} of {format.seconds(one.bin_s)}",
-                    Cell("moves with it", "good") if one.shown else "not shown",
-                    _with_interval(one.lag_s, one.lag_low_s, one.lag_high_s),
-                    _with_interval(one.elasticity, one.elasticity_low, one.elasticity_high),
-                    format.count(one.elasticity_n) if one.elasticity_n else format.NONE,
-                    _signed(one.expected),
-                ]
-            )
-    if not rows and not others:
+    every = [series for step in experiment.steps for series in (step.cause.associations if step.cause else [])]
+    if not every:
         return None
-    header = [
-        *("step", "series", "unit", "strength", "changes", "", "lag s", "elasticity"),
-        *(f"changes of {format.seconds(ASSOCIATION_BIN_S)}", "expected"),
-    ]
-    left_out = words.further_series(others)
-    return Table(header, rows, frozenset({0, 1, 2, 5}), [words.ASSOCIATED] + [left_out] * (others > 0))
+    rows = step_rows(experiment, lambda step: filter(_is_listed, step.cause.associations if step.cause else []))
+    others = len(every) - len(rows.items)
+    return rows.table(
+        word("series", lambda series: words.series_words(series)[0]),
+        word("unit", lambda series: words.series_words(series)[1]),
+        number("strength", lambda series: _with_interval(series.r, series.low, series.high)),
+        number("changes", lambda series: f"{format.count(series.n)} of {format.seconds(series.bin_s)}"),
+        word("", lambda series: Cell("moves with it", "good") if series.shown else "not shown"),
+        number("lag s", lambda series: _with_interval(series.lag_s, series.lag_low_s, series.lag_high_s)),
+        number(
+            "elasticity",
+            lambda series: _with_interval(series.elasticity, series.elasticity_low, series.elasticity_high),
+        ),
+        number(
+            f"changes of {format.seconds(ASSOCIATION_BIN_S)}", lambda series: series.elasticity_n or None, format.count
+        ),
+        number("expected", lambda series: series.expected, _signed),
+        notes=[words.ASSOCIATED] + [words.further_series(others)] * (others > 0),
+    )
+
+
+def _is_listed(series: Association) -> bool:
+    return series.shown or series.series == Associated.READ_TIME
 
 
 def parts(cause: Cause) -> Table | None:
@@ -148,46 +133,40 @@ def evidence(cause: Cause) -> Table | None:
     return _evidence(cause.evidence, with_share=False) if cause.evidence else None
 
 
-def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
-    rows: list[Sequence[str | Cell]] = []
-    for one in some:
-        name, unit, method = words.evidence_words(one)
-        row = [
-            name,
-            unit,
-            format.number(one.a),
-            format.number(one.b),
-            _signed(one.change),
-            format.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
-            f"{one.runs_a} and {one.runs_b}",
-        ]
-        rows.append([*row, format.signed(one.share)] if with_share else [*row, method])
-    last = "share of the change" if with_share else "method"
-    header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
-    note = [words.CHANGED, words.evidence_method(some[0])] if with_share else []
-    return Table(header, rows, frozenset({0, 1} if with_share else {0, 1, 7}), note)
+def _evidence(found: Sequence[Evidence], with_share: bool) -> Table:
+    return Rows(found).table(
+        word("", lambda one: words.evidence_words(one)[0]),
+        word("unit", lambda one: words.evidence_words(one)[1]),
+        number("A", lambda one: one.a),
+        number("B", lambda one: one.b),
+        number("change", lambda one: one.change, _signed),
+        number(
+            f"{percent(CONFIDENCE)} interval",
+            lambda one: format.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
+        ),
+        number("runs", lambda one: f"{one.runs_a} and {one.runs_b}"),
+        number("share of the change", lambda one: one.share, format.signed, when=with_share),
+        word("method", lambda one: words.evidence_words(one)[2], when=not with_share),
+        notes=[words.CHANGED, words.evidence_method(found[0])] if with_share else [],
+    )
 
 
 def tests(cause: Cause) -> Table | None:
     """Return the predictions of one side's model next to the other side's figures."""
-    rows: list[Sequence[str | Cell]] = [
-        [
-            one.model_of,
-            one.variant,
-            format.number(one.read_ms),
-            f"{format.number(one.predicted)} ({format.number(one.low)}–{format.number(one.high)})",
-            format.number(one.measured),
-            format.signed(one.error),
-            "within its range" if one.held else Cell("outside its range", "apart"),
-            format.count(one.runs),
-        ]
-        for one in cause.predictions
-    ]
-    if not rows:
-        return None
-    header = ["model of", "asked about", "read ms of that", "predicted TPS", "measured TPS", "error", "", "runs"]
-    note = words.TESTS_OF_MODELS
-    return Table(header, rows, frozenset({0, 1, 6}), [note])
+    return Rows(cause.predictions).table_if_any(
+        word("model of", lambda test: test.model_of),
+        word("asked about", lambda test: test.variant),
+        number("read ms of that", lambda test: test.read_ms),
+        number(
+            "predicted TPS",
+            lambda test: f"{format.number(test.predicted)} ({format.number(test.low)}–{format.number(test.high)})",
+        ),
+        number("measured TPS", lambda test: test.measured),
+        number("error", lambda test: test.error, format.signed),
+        word("", lambda test: "within its range" if test.held else Cell("outside its range", "apart")),
+        number("runs", lambda test: test.runs, format.count),
+        notes=[words.TESTS_OF_MODELS],
+    )
 
 
 def _with_interval(value: float | None, low: float | None, high: float | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import plotly.graph_objects as go
 
 from stallmark import format
@@ -13,7 +11,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.search import LimitSeen
 from stallmark.report.figures import Figure, from_zero, highest, note, rounded, side_by_side
 from stallmark.report.style import COLOURS, NEUTRAL, KeyItem
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, number, numbers, word
 from stallmark.report.text import ceiling as words
 
 HELD, BROKE = COLOURS[0], COLOURS[1]
@@ -120,11 +118,16 @@ def _latency(limit: LimitSeen | None, step: StepSummary) -> float | None:
     return found.latency_ms.get(percentile) if found else None
 
 
-def _table(one: Ceiling) -> Table:
-    limits = max((level.seen.limits for level in one.levels), key=len)
-    header = ["level", "tried", "verdict", "measured", "TPS", *(_head(limit) for limit in limits)]
-    rows: list[Sequence[str | Cell]] = [_row(one, level, limits) for level in one.levels]
-    return Table(header, rows, frozenset({0, 1, 2}))
+def _table(ceiling: Ceiling) -> Table:
+    limits = max((level.seen.limits for level in ceiling.levels), key=len)
+    return Rows(ceiling.levels).table(
+        word("level", lambda level: words.level(ceiling.of, level.seen.level)),
+        word("tried", lambda level: words.tried(level.seen.tried)),
+        word("verdict", _verdict),
+        number("measured", lambda level: level.step.interval.measured_s, format.seconds),
+        number("TPS", lambda level: level.step.throughput.tps),
+        numbers(range(len(limits)), lambda place: _head(limits[place]), _seen),
+    )
 
 
 def _head(limit: LimitSeen) -> str:
@@ -133,22 +136,14 @@ def _head(limit: LimitSeen) -> str:
     return f"{limit.transaction or 'all'} > {limit.limit_ms:g} ms (≤ {format.percent(limit.limit)})"
 
 
-def _row(one: Ceiling, level: Level, limits: Sequence[LimitSeen]) -> list[str | Cell]:
-    seen = level.seen
-    verdict = words.level_verdict(seen.verdict) + (", backlog" if seen.backlog else "")
-    return [
-        words.level(one.of, seen.level),
-        words.tried(seen.tried),
-        Cell(verdict, "bad") if seen.verdict == "broke" else verdict,
-        format.seconds(level.step.interval.measured_s),
-        format.number(level.step.throughput.tps),
-        *(_seen(limit) for limit in seen.limits),
-        *([format.NONE] * (len(limits) - len(seen.limits))),
-    ]
+def _verdict(level: Level) -> str | Cell:
+    verdict = words.level_verdict(level.seen.verdict) + (", backlog" if level.seen.backlog else "")
+    return Cell(verdict, "bad") if level.seen.verdict == "broke" else verdict
 
 
-def _seen(limit: LimitSeen) -> str:
-    if limit.value is None:
+def _seen(level: Level, place: int) -> str:
+    limit = level.seen.limits[place] if place < len(level.seen.limits) else None
+    if limit is None or limit.value is None:
         return format.NONE
     if limit.of == "reads":
         return f"{format.number(limit.value)} ({format.number(limit.low)} to {format.number(limit.high)})"

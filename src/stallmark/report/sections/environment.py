@@ -11,7 +11,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.server import Server
 from stallmark.record.manifest.storage import Role
 from stallmark.redact import names_secret
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import read as read_words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -63,44 +63,30 @@ def _unreadable(server: Server) -> dict[str, str]:
 
 
 def runs(experiment: ExperimentSummary) -> Table:
-    return Table(
-        [
-            "run",
-            "record",
-            f"started ({format.zone()})",
-            "status",
-            "pool set",
-            "reached",
-            "cache",
-            "growth",
-            "cost",
-            "dated to ms",
-        ],
-        [_run_row(run) for run in experiment.runs],
-        frozenset({0, 1, 2, 3, 6}),
-        [read_words.RUNS],
+    return Rows(experiment.runs).table(
+        word("run", lambda run: run.title),
+        word("record", lambda run: run.folder),
+        word(f"started ({format.zone()})", lambda run: format.minute(run.started)),
+        word("status", lambda run: Cell("incomplete", "bad") if run.incomplete_because else "complete"),
+        number("pool set", lambda run: run.manifest.memory.configured_bytes, format.size),
+        number("reached", _reached),
+        word("cache", lambda run: run.manifest.cache_start or format.NONE),
+        number("growth", _grown),
+        number("cost", lambda run: run.collector_cost_share, format.share),
+        number("dated to ms", lambda run: run.clock.uncertainty_s * 1000 if run.clock else None),
+        notes=[read_words.RUNS],
     )
 
 
-def _run_row(run: RunSummary) -> list[str | Cell]:
-    manifest = run.manifest
-    configured, reached = manifest.memory.configured_bytes, manifest.memory.reached_bytes
-    grown = format.size(manifest.database.bytes_before)
-    if run.growth_share is not None:
-        grown += f" {format.signed(run.growth_share)}"
+def _reached(run: RunSummary) -> str | Cell:
+    configured, reached = run.manifest.memory.configured_bytes, run.manifest.memory.reached_bytes
     apart = configured is not None and reached is not None and configured != reached
-    return [
-        run.title,
-        run.folder,
-        format.minute(run.started),
-        Cell("incomplete", "bad") if run.incomplete_because else "complete",
-        format.size(configured),
-        Cell(format.size(reached), "apart") if apart else format.size(reached),
-        manifest.cache_start or format.NONE,
-        grown,
-        format.share(run.collector_cost_share),
-        format.number(run.clock.uncertainty_s * 1000) if run.clock else format.NONE,
-    ]
+    return Cell(format.size(reached), "apart") if apart else format.size(reached)
+
+
+def _grown(run: RunSummary) -> str:
+    before = format.size(run.manifest.database.bytes_before)
+    return before if run.growth_share is None else f"{before} {format.signed(run.growth_share)}"
 
 
 _FILES: Mapping[Role, str] = {"data": "data", "wal": "WAL"}

@@ -6,35 +6,28 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.format import spoken
-from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
+from stallmark.report.labels import step_rows
+from stallmark.report.table import Cell, Table, number, word
 from stallmark.report.text import read as read_words
 from stallmark.report.text import reading, sentence
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:
     """Return the failed calls by class and code; None when no call failed in any measured interval."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[s.key],
-            spoken(e.transaction) or format.NONE,
-            e.error_class,
-            e.code,
-            format.count(e.attempts),
-            format.count(e.most_in_a_second),
-            format.count(e.given_up),
-            e.message,
-        ]
-        for s in experiment.steps
-        for e in s.validity.errors
-    ]
-    if not rows:
-        return None
-    header = [*("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message")]
-    bursts = [f"{labels[s.key]}: {sentence(burst)}" for s in experiment.steps for burst in s.validity.bursts]
-    tried = read_words.TRIED_AGAIN
-    return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
+    bursts = step_rows(experiment, lambda step: step.validity.bursts)
+    return step_rows(experiment, lambda step: step.validity.errors).table_if_any(
+        word("transaction", lambda error: spoken(error.transaction) or format.NONE),
+        word("class", lambda error: error.error_class),
+        word("code", lambda error: error.code),
+        number("failed calls", lambda error: error.attempts, format.count),
+        number("most in 1 s", lambda error: error.most_in_a_second, format.count),
+        number("given up", lambda error: error.given_up, format.count),
+        word("first message", lambda error: error.message),
+        notes=[
+            read_words.TRIED_AGAIN,
+            *(f"{step}: {sentence(burst)}" for step, burst in zip(bursts.names, bursts.items, strict=True)),
+        ],
+    )
 
 
 def brief(experiment: ExperimentSummary) -> str:

@@ -14,10 +14,11 @@ from stallmark.format import coefficient
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.over_time import ROWS, bucket_width, drawn, shade
 from stallmark.report.style import looks, plain
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import charts as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.terms import term
+from stallmark.stats.correlation import Correlation
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 
@@ -35,57 +36,37 @@ def figures(experiment: ExperimentSummary) -> list[Figure]:
 
 def clocks(experiment: ExperimentSummary) -> Table | None:
     """Return the files with the clock of each; None where nothing was attached."""
-    several = len(experiment.runs) > 1
-    rows: list[list[str | Cell]] = [
-        [
-            *([run.title] if several else []),
-            source.name,
-            f"{source.file} ({source.format})",
-            f"{source.time_zone}; {offset(source)}",
-            _span(source),
-            format.count(source.samples),
-            format.seconds(source.interval_s),
-        ]
-        for run, source in _all(experiment)
-    ]
-    if not rows:
-        return None
-    header = [
-        *(["run"] if several else []),
-        "name",
-        "file",
-        "its clock",
-        f"span, {format.zone()}",
-        "samples",
-        "interval",
-    ]
-    notes = [
-        reading.external_left_out(source.name, note)
-        for source in {source.name: source for _, source in _all(experiment)}.values()
-        for note in source.notes
-    ]
-    notes += [
-        reading.external_not_drawn(source.name, source.others)
-        for source in {source.name: source for _, source in _all(experiment)}.values()
-        if source.others
-    ]
-    return Table(header, list(rows), frozenset(range(len(header) - 2)), notes)
+    sources = {source.name: source for _, source in _all(experiment)}.values()
+    return Rows(list(_all(experiment))).table_if_any(
+        word("run", lambda row: row[0].title, when=len(experiment.runs) > 1),
+        word("name", lambda row: row[1].name),
+        word("file", lambda row: f"{row[1].file} ({row[1].format})"),
+        word("its clock", lambda row: f"{row[1].time_zone}; {offset(row[1])}"),
+        word(f"span, {format.zone()}", lambda row: _span(row[1])),
+        number("samples", lambda row: row[1].samples, format.count),
+        number("interval", lambda row: row[1].interval_s, format.seconds),
+        notes=[
+            *(reading.external_left_out(source.name, note) for source in sources for note in source.notes),
+            *(reading.external_not_drawn(source.name, source.others) for source in sources if source.others),
+        ],
+    )
 
 
 def correlations(experiment: ExperimentSummary) -> Table | None:
     """Return the correlation of the drawn counters with throughput; None where nothing was attached."""
-    several = len(experiment.runs) > 1
-    rows = [
-        [*([run.title] if several else []), source.name, *_correlated(source, counter)]
-        for run, source in _all(experiment)
-        for counter in source.counters
-    ]
-    if not rows:
-        return None
-    names = ["run"] * several + ["name", "what", "counter"]
-    header = [*names, "mean", "interval", "n", "r", "95 % interval"]
-    unknown = words.NOT_CORRELATED
-    return Table(header, list(rows), frozenset(range(len(names))), [unknown])
+    rows = [(run, source, counter) for run, source in _all(experiment) for counter in source.counters]
+    return Rows(rows).table_if_any(
+        word("run", lambda row: row[0].title, when=len(experiment.runs) > 1),
+        word("name", lambda row: row[1].name),
+        word("what", lambda row: term(row[2].kind)),
+        word("counter", lambda row: _name(row[2])),
+        number("mean", lambda row: format.number(row[2].mean) + (f"{format.NBSP}{row[2].unit}" if row[2].unit else "")),
+        number("interval", lambda row: row[1].interval_s, format.seconds),
+        number("n", lambda row: row[2].correlation.n if row[2].correlation else None, format.count),
+        number("r", lambda row: coefficient(row[2].correlation.r) if row[2].correlation else format.NONE),
+        number("95 % interval", lambda row: _interval(row[2].correlation)),
+        notes=[words.NOT_CORRELATED],
+    )
 
 
 def hints(experiment: ExperimentSummary) -> list[str]:
@@ -106,18 +87,8 @@ def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ExternalSu
     return ((run, source) for run in experiment.runs for source in run.external)
 
 
-def _correlated(source: ExternalSummary, counter: ExternalCounter) -> list[str]:
-    found = counter.correlation
-    unit = f"{format.NBSP}{counter.unit}" if counter.unit else ""
-    return [
-        term(counter.kind),
-        _name(counter),
-        format.number(counter.mean) + unit,
-        format.seconds(source.interval_s),
-        format.count(found.n) if found else format.NONE,
-        coefficient(found.r) if found else format.NONE,
-        f"{coefficient(found.low)} to {coefficient(found.high)}" if found else format.NONE,
-    ]
+def _interval(found: Correlation | None) -> str:
+    return f"{coefficient(found.low)} to {coefficient(found.high)}" if found else format.NONE
 
 
 def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) -> Figure:

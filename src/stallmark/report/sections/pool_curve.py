@@ -14,7 +14,7 @@ from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Mean, PoolCurv
 from stallmark.format import plural
 from stallmark.report.figures import Figure, note, places, rounded, side_by_side, values_axis
 from stallmark.report.style import COLOURS, NEUTRAL, KeyItem, plain
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import pool_curve as words
 from stallmark.report.text.device import labelled
 
@@ -141,23 +141,22 @@ def _memory_axis(curve: PoolCurve) -> dict[str, object]:
 
 
 def _table(curve: PoolCurve) -> Table:
-    said = [{one.size: one.predicted for one in fit.left_out} for fit in (curve.throughput, curve.reads) if fit]
-    unit = f"{plural(curve.primary) if curve.primary else 'transactions'}/s"
-    header = ["memory", "of the data", "chosen as", "runs", unit, "left out", "reads, per tx"]
-    rows: list[Sequence[str | Cell]] = [
-        [
-            format.size(size.pool_bytes),
-            format.portion(size.pool_share),
-            words.why(size.chosen),
-            format.count(len(size.tps)),
-            _mean(size.rate),
-            format.number(said[0].get(size.pool_bytes)),
-            _mean(size.reads),
-            *([format.number(said[1].get(size.pool_bytes))] if curve.reads else []),
-        ]
-        for size in curve.sizes
-    ]
-    return Table([*header, *(["left out"] if curve.reads else [])], rows, frozenset({0, 2}))
+    tps, reads = _left_out(curve.throughput), _left_out(curve.reads)
+    return Rows(curve.sizes).table(
+        word("memory", lambda size: format.size(size.pool_bytes)),
+        number("of the data", lambda size: size.pool_share, format.portion),
+        word("chosen as", lambda size: words.why(size.chosen)),
+        number("runs", lambda size: len(size.tps), format.count),
+        number(f"{plural(curve.primary) if curve.primary else 'transactions'}/s", lambda size: size.rate, _mean),
+        number("left out", lambda size: tps.get(size.pool_bytes)),
+        number("reads, per tx", lambda size: size.reads, _mean),
+        number("left out", lambda size: reads.get(size.pool_bytes), when=curve.reads is not None),
+    )
+
+
+def _left_out(fit: Fit | None) -> dict[int, float]:
+    """Return the predicted value of each size that was left out, by its bytes."""
+    return {size.size: size.predicted for size in fit.left_out} if fit else {}
 
 
 def _mean(found: Mean | None) -> str:

@@ -1,58 +1,77 @@
 """The tables of the server's detailed counters: PostgreSQL's by process, and SQL Server's by file, volume, wait,
 duration of an I/O, and procedure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.process_io import AUTOVACUUM
-from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, LogState, ServerState
+from stallmark.analysis.read.server_summary import (
+    FileSummary,
+    IoLatencySummary,
+    IoSummary,
+    LogState,
+    ReplicaState,
+    ServerState,
+)
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import counted
-from stallmark.report.labels import step_labels
+from stallmark.report.labels import step_rows
 from stallmark.report.sections.waits import WAIT_NAMES
-from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
+from stallmark.report.table import (
+    PERCENTILES,
+    Cell,
+    Columns,
+    Table,
+    group,
+    number,
+    numbers,
+    percentile,
+    percentile_notes,
+    word,
+)
 from stallmark.report.text import sentence
 from stallmark.report.text import server as words
 
+T = TypeVar("T")
 FILE_KINDS = {"data": "data", "wal": "log", "temp": "tempdb", "foreign": "another database"}
 
 
 def files(experiment: ExperimentSummary) -> Table | None:
     """Return the I/O by file; None for servers that do not count by file."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    for step in experiment.steps:
-        for file in step.server.files:
-            io, kind = file.io, FILE_KINDS.get(file.kind, file.kind)
-            rows.append(
-                [
-                    labels[step.key],
-                    file.name,
-                    Cell(kind, "apart") if file.kind == "foreign" else kind,
-                    *_rates(io, io.reads if io else 0, io.read_bytes if io else 0, io.read_ms if io else None),
-                    *_rates(io, io.writes if io else 0, io.write_bytes if io else 0, io.write_ms if io else None),
-                    format.count(file.growths),
-                ]
-            )
-    if not rows:
-        return None
-    each = ["per s", "MB/s", "KiB each", "mean ms"]
-    return Table(
-        ["step", "file", "of", *each, *each, "times grown"],
-        rows,
-        frozenset({0, 1, 2}),
-        [words.FILES],
-        [("", 3), ("Reads", 4), ("Writes", 4), ("", 1)],
+    return step_rows(experiment, lambda step: step.server.files).table_if_any(
+        word("file", lambda file: file.name),
+        word("of", _file_kind),
+        _rates("Reads", lambda io: (io.reads, io.read_bytes, io.read_ms)),
+        _rates("Writes", lambda io: (io.writes, io.write_bytes, io.write_ms)),
+        number("times grown", lambda file: file.growths, format.count),
+        notes=[words.FILES],
     )
 
 
-def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | None) -> list[str | Cell]:
-    if io is None or not io.seconds:
-        return [format.NONE] * 4
-    each = size_bytes / count / 1024 if count else None
-    rates = (count / io.seconds, size_bytes / io.seconds / 1e6)
-    return [*(counted(value, io) for value in rates), format.number(each), format.number(mean_ms)]
+def _file_kind(file: FileSummary) -> str | Cell:
+    kind = FILE_KINDS.get(file.kind, file.kind)
+    return Cell(kind, "apart") if file.kind == "foreign" else kind
+
+
+def _rates(title: str, counts: Callable[[IoSummary], tuple[int, int, float | None]]) -> Columns[FileSummary]:
+    """Return the columns of reads or of writes, from their number, bytes and mean time."""
+
+    def column(name: str, write: Callable[[IoSummary, int, int, float | None], str]) -> Columns[FileSummary]:
+        def cell(file: FileSummary) -> str:
+            return write(file.io, *counts(file.io)) if file.io and file.io.seconds else format.NONE
+
+        return number(name, cell)
+
+    return group(
+        title,
+        column("per s", lambda io, count, size, ms: counted(count / io.seconds, io)),
+        column("MB/s", lambda io, count, size, ms: counted(size / io.seconds / 1e6, io)),
+        column("KiB each", lambda io, count, size, ms: format.number(size / count / 1024 if count else None)),
+        column("mean ms", lambda io, count, size, ms: format.number(ms)),
+    )
 
 
 _PROCESSES = {"client backend": "sessions", AUTOVACUUM: "autovacuum"}
@@ -60,336 +79,241 @@ _PROCESSES = {"client backend": "sessions", AUTOVACUUM: "autovacuum"}
 
 def processes(experiment: ExperimentSummary) -> Table | None:
     """Return the I/O on data files by process; None for servers that do not tell them apart."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            _PROCESSES.get(one.process, one.process),
-            *(format.count(one.reads), format.share(one.read_share)),
-            *(format.count(one.writes), format.share(one.write_share)),
-        ]
-        for step in experiment.steps
-        for one in step.server.processes or []
-    ]
-    if not rows:
-        return None
-    return Table(
-        ["step", "process", *("count", "share") * 2],
-        rows,
-        frozenset({0, 1}),
-        [words.PROCESSES],
-        [("", 2), ("Reads", 2), ("Writes", 2)],
+    return step_rows(experiment, lambda step: step.server.processes or []).table_if_any(
+        word("process", lambda process: _PROCESSES.get(process.process, process.process)),
+        group(
+            "Reads",
+            number("count", lambda process: process.reads, format.count),
+            number("share", lambda process: process.read_share, format.share),
+        ),
+        group(
+            "Writes",
+            number("count", lambda process: process.writes, format.count),
+            number("share", lambda process: process.write_share, format.share),
+        ),
+        notes=[words.PROCESSES],
     )
 
 
 def volumes(experiment: ExperimentSummary) -> Table | None:
     """Return queue, rates and times of every volume; None where the driver did not run on the server's Windows."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            one.volume,
-            *map(format.number, (one.queue, one.reads_per_s, one.read_ms, one.writes_per_s, one.write_ms)),
-        ]
-        for step in experiment.steps
-        for one in step.server.volumes
-    ]
-    if not rows:
-        return None
-    header = ["step", "volume", "queue", "reads/s", "ms per read", "writes/s", "ms per write"]
-    note = words.VOLUMES
-    return Table(header, rows, frozenset({0, 1}), [note])
+    return step_rows(experiment, lambda step: step.server.volumes).table_if_any(
+        word("volume", lambda volume: volume.volume),
+        number("queue", lambda volume: volume.queue),
+        number("reads/s", lambda volume: volume.reads_per_s),
+        number("ms per read", lambda volume: volume.read_ms),
+        number("writes/s", lambda volume: volume.writes_per_s),
+        number("ms per write", lambda volume: volume.write_ms),
+        notes=[words.VOLUMES],
+    )
 
 
 def memory(experiment: ExperimentSummary) -> Table | None:
     """Return the state of the buffer pool, and the I/O on its behalf; None where the server does not report it."""
     return _states(
         experiment,
-        [
-            *("page life s", "by node s", "lookups/s", "reads/s", "ahead", "lazy writes/s", "checkpoint/s"),
-            *("background/s", "free list stalls/s", "total", "target", "pool", "stolen"),
-        ],
-        lambda state: [
-            format.number(state.page_life_s),
-            ", ".join(format.number(life) for life in state.node_life_s.values()) or format.NONE,
-            format.number(state.page_lookups_per_s),
-            format.number(state.page_reads_per_s),
-            format.share(state.read_ahead_share),
-            format.number(state.lazy_writes_per_s),
-            format.number(state.checkpoint_pages_per_s),
-            format.number(state.background_pages_per_s),
-            format.number(state.free_list_stalls_per_s),
-            format.size(state.memory_bytes),
-            format.size(state.memory_target_bytes),
-            format.size(state.pool_bytes),
-            format.size(state.stolen_bytes),
-        ],
         words.MEMORY,
-        [("", 1), ("Buffer pool, pages", 9), ("Memory", 4)],
+        group(
+            "Buffer pool, pages",
+            number("page life s", lambda state: state.page_life_s),
+            number("by node s", lambda state: ", ".join(map(format.number, state.node_life_s.values())) or format.NONE),
+            number("lookups/s", lambda state: state.page_lookups_per_s),
+            number("reads/s", lambda state: state.page_reads_per_s),
+            number("ahead", lambda state: state.read_ahead_share, format.share),
+            number("lazy writes/s", lambda state: state.lazy_writes_per_s),
+            number("checkpoint/s", lambda state: state.checkpoint_pages_per_s),
+            number("background/s", lambda state: state.background_pages_per_s),
+            number("free list stalls/s", lambda state: state.free_list_stalls_per_s),
+        ),
+        group(
+            "Memory",
+            number("total", lambda state: state.memory_bytes, format.size),
+            number("target", lambda state: state.memory_target_bytes, format.size),
+            number("pool", lambda state: state.pool_bytes, format.size),
+            number("stolen", lambda state: state.stolen_bytes, format.size),
+        ),
     )
 
 
 def logs(experiment: ExperimentSummary) -> Table | None:
     """Return the state of the log of each of our databases; None where one alone is ours."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [labels[step.key], database, *_log(log)]
-        for step in experiment.steps
-        if step.server.state
-        for database, log in step.server.state.logs.items()
-    ]
-    return Table(["step", "database", *_LOG], rows, frozenset({0, 1}), [words.LOGS]) if rows else None
+    rows = step_rows(experiment, lambda step: (step.server.state.logs if step.server.state else {}).items())
+    return rows.table_if_any(word("database", lambda row: row[0]), _log("", lambda row: row[1]), notes=[words.LOGS])
 
 
-_LOG = ("flushes/s", "KiB each", "ms each", "waits/s", "ms each", "used", "grown", "kept by")
+def _log(title: str, log: Callable[[T], LogState]) -> Columns[T]:
+    """Return the columns of the log that an item has."""
+    return group(
+        title,
+        number("flushes/s", lambda item: log(item).flushes_per_s),
+        number("KiB each", lambda item: log(item).bytes_per_flush, _kib),
+        number("ms each", lambda item: log(item).write_ms),
+        number("waits/s", lambda item: log(item).waits_per_s),
+        number("ms each", lambda item: log(item).wait_ms),
+        number("used", lambda item: log(item).used_share, format.share),
+        number("grown", lambda item: log(item).growths, format.count),
+        number("kept by", lambda item: (log(item).kept_by or format.NONE).replace("_", " ").lower()),
+    )
 
 
-def _log(log: LogState) -> list[str]:
-    return [
-        format.number(log.flushes_per_s),
-        format.number(None if log.bytes_per_flush is None else log.bytes_per_flush / 1024),
-        format.number(log.write_ms),
-        format.number(log.waits_per_s),
-        format.number(log.wait_ms),
-        format.share(log.used_share),
-        format.count(log.growths),
-        (log.kept_by or format.NONE).replace("_", " ").lower(),
-    ]
+def _kib(size_bytes: float | None) -> str:
+    return format.number(None if size_bytes is None else size_bytes / 1024)
 
 
 def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
     """Return the state of log, tempdb and schedulers; None where the server does not report it."""
     return _states(
         experiment,
-        [*(*_LOG, "tempdb used"), *("I/Os pending", "tasks runnable", "deadlocks", "blocked", "grants pending")],
-        lambda state: [
-            *_log(state.log),
-            format.size(state.tempdb_used_bytes),
-            format.number(state.pending_ios),
-            format.number(state.runnable_tasks),
-            format.count(state.deadlocks),
-            format.number(state.blocked),
-            format.count(state.grants_pending),
-        ],
         words.LOG_AND_TEMPDB,
-        [("", 1), ("Logs of our databases" if logs(experiment) else "Log of our database", 8), ("", 3), ("Server", 3)],
+        _log("Logs of our databases" if logs(experiment) else "Log of our database", lambda state: state.log),
+        number("tempdb used", lambda state: state.tempdb_used_bytes, format.size),
+        number("I/Os pending", lambda state: state.pending_ios),
+        number("tasks runnable", lambda state: state.runnable_tasks),
+        group(
+            "Server",
+            number("deadlocks", lambda state: state.deadlocks, format.count),
+            number("blocked", lambda state: state.blocked),
+            number("grants pending", lambda state: state.grants_pending, format.count),
+        ),
     )
+
+
+def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerState]) -> Table | None:
+    """Return a row for each step that has any of these figures; None where no step has."""
+    made = step_rows(experiment, lambda step: filter(None, [step.server.state])).table(*columns, notes=[note])
+    rows = [row for row in made.rows if any(str(cell) != format.NONE for cell in row[1:])]
+    return replace(made, rows=rows) if rows else None
 
 
 def replicas(experiment: ExperimentSummary) -> Table | None:
     """Return the other replicas of our database; None where there are none."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            replica.name,
-            "synchronous" if replica.synchronous else "asynchronous",
-            format.share(replica.synchronized_share),
-            format.size(_whole(replica.send_queue_bytes)),
-            format.size(replica.most_send_queue_bytes),
-            format.size(_whole(replica.redo_queue_bytes)),
-            format.size(replica.most_redo_queue_bytes),
-            format.number(step.server.state.delayed_per_s),
-            format.number(step.server.state.commit_delay_ms),
-        ]
-        for step in experiment.steps
-        if step.server.state
-        for replica in step.server.state.replicas
-    ]
-    if not rows:
-        return None
-    return Table(
-        ["step", "replica", "commits", "synchronized", *("mean", "most") * 2, "delayed/s", "ms each"],
-        rows,
-        frozenset({0, 1, 2}),
-        [words.REPLICAS],
-        [("", 4), ("Not sent", 2), ("Not redone", 2), ("Commits", 2)],
+    return step_rows(experiment, _replicas).table_if_any(
+        word("replica", lambda row: row[1].name),
+        word("commits", lambda row: "synchronous" if row[1].synchronous else "asynchronous"),
+        number("synchronized", lambda row: row[1].synchronized_share, format.share),
+        group(
+            "Not sent",
+            number("mean", lambda row: row[1].send_queue_bytes, format.size),
+            number("most", lambda row: row[1].most_send_queue_bytes, format.size),
+        ),
+        group(
+            "Not redone",
+            number("mean", lambda row: row[1].redo_queue_bytes, format.size),
+            number("most", lambda row: row[1].most_redo_queue_bytes, format.size),
+        ),
+        group(
+            "Commits",
+            number("delayed/s", lambda row: row[0].delayed_per_s),
+            number("ms each", lambda row: row[0].commit_delay_ms),
+        ),
+        notes=[words.REPLICAS],
     )
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
-
-
-def _states(
-    experiment: ExperimentSummary,
-    header: list[str],
-    cells: Callable[[ServerState], list[str]],
-    note: str,
-    groups: list[tuple[str, int]],
-) -> Table | None:
-    """Return a row for each step that has any of these figures; None where no step has."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [labels[step.key], *cells(step.server.state)] for step in experiment.steps if step.server.state
-    ]
-    rows = [row for row in rows if any(str(cell) != format.NONE for cell in row[1:])]
-    return Table(["step", *header], rows, frozenset({0}), [note], groups) if rows else None
+def _replicas(step: StepSummary) -> list[tuple[ServerState, ReplicaState]]:
+    state = step.server.state
+    return [(state, replica) for replica in state.replicas] if state else []
 
 
 def pool_contents(experiment: ExperimentSummary) -> Table | None:
     """Return the pages in the buffer pool; None where no sample of it fell into a measured interval."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            content.database,
-            content.page_type.replace("_", " ").lower(),
-            format.size(content.size_bytes),
-            format.size(content.dirty_bytes),
-            format.number(content.read_ms),
-        ]
-        for step in experiment.steps
-        if step.server.state
-        for content in step.server.state.contents
-    ]
-    if not rows:
-        return None
-    return Table(
-        ["step", "database", "pages", "in the pool", "dirty", "mean read ms"],
-        rows,
-        frozenset({0, 1, 2}),
-        [words.POOL_CONTENTS],
+    rows = step_rows(experiment, lambda step: step.server.state.contents if step.server.state else [])
+    return rows.table_if_any(
+        word("database", lambda content: content.database),
+        word("pages", lambda content: content.page_type.replace("_", " ").lower()),
+        number("in the pool", lambda content: content.size_bytes, format.size),
+        number("dirty", lambda content: content.dirty_bytes, format.size),
+        number("mean read ms", lambda content: content.read_ms),
+        notes=[words.POOL_CONTENTS],
     )
 
 
 def server_waits(experiment: ExperimentSummary) -> Table | None:
     """Return the server's waits by type; None where the server does not count them."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            wait.wait_type,
-            WAIT_NAMES[wait.wait_class].replace("WAL", "log"),
-            format.count(wait.waits),
-            format.number(wait.resource_ms / wait.seconds),
-            format.number(wait.signal_ms / wait.seconds),
-            format.number(wait.resource_ms / wait.waits),
-        ]
-        for step in experiment.steps
-        for wait in step.waits.server_waits
-    ]
-    if not rows:
-        return None
-    return Table(
-        ["step", "wait", "class", "waits", "resource ms/s", "signal ms/s", "mean resource ms"],
-        rows,
-        frozenset({0, 1, 2}),
-        [words.SERVER_WAITS],
+    return step_rows(experiment, lambda step: step.waits.server_waits).table_if_any(
+        word("wait", lambda wait: wait.wait_type),
+        word("class", lambda wait: WAIT_NAMES[wait.wait_class].replace("WAL", "log")),
+        number("waits", lambda wait: wait.waits, format.count),
+        number("resource ms/s", lambda wait: wait.resource_ms / wait.seconds),
+        number("signal ms/s", lambda wait: wait.signal_ms / wait.seconds),
+        number("mean resource ms", lambda wait: wait.resource_ms / wait.waits),
+        notes=[words.SERVER_WAITS],
     )
 
 
 def procedures(experiment: ExperimentSummary) -> Table | None:
     """Return the reads and writes by procedure; None where the server does not count by procedure."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            procedure.name,
-            format.count(procedure.executions),
-            format.share(procedure.coverage),
-            format.number(procedure.physical_reads),
-            format.number(procedure.logical_reads),
-            format.number(procedure.logical_writes),
-            format.number(procedure.elapsed_ms),
-        ]
-        for step in experiment.steps
-        for procedure in step.server.procedures
-    ]
-    if not rows:
-        return None
-    each = ["physical reads", "logical reads", "logical writes", "ms"]
-    return Table(
-        ["step", "procedure", "executions", "covered", *each],
-        rows,
-        frozenset({0, 1}),
-        [words.PROCEDURES],
-        [("", 4), ("Per execution", 4)],
+    return step_rows(experiment, lambda step: step.server.procedures).table_if_any(
+        word("procedure", lambda procedure: procedure.name),
+        number("executions", lambda procedure: procedure.executions, format.count),
+        number("covered", lambda procedure: procedure.coverage, format.share),
+        group(
+            "Per execution",
+            number("physical reads", lambda procedure: procedure.physical_reads),
+            number("logical reads", lambda procedure: procedure.logical_reads),
+            number("logical writes", lambda procedure: procedure.logical_writes),
+            number("ms", lambda procedure: procedure.elapsed_ms),
+        ),
+        notes=[words.PROCEDURES],
     )
 
 
 def io_latency(experiment: ExperimentSummary) -> Table | None:
     """Return percentiles of the time of I/Os; None where the histograms were not asked for."""
-    labels = step_labels(experiment)
-    found = [(step, one) for step in experiment.steps for one in step.server.io_latency]
-    if not found:
-        return None
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            _io_name(one),
-            format.count(one.ios),
-            format.share(one.coverage),
-            *(_duration(one.latency_ms.get(name), one.resolution_ms, one.doubt) for name in PERCENTILES),
-        ]
-        for step, one in found
-    ]
-    notes = [
-        words.io_latency(
-            sorted({_RESOLUTIONS[one.resolution_ms] for _, one in found if one.resolution_ms}) or ["their unit"]
-        ),
-        *dict.fromkeys(
-            f"{format.NONE}? {labels[step.key]}, {_io_name(one)}: {sentence(one.doubt)}"
-            for step, one in found
-            if one.doubt
-        ),
-        *percentile_notes(value for _, one in found if not one.doubt for value in shown(one.latency_ms)),
-    ]
-    return Table(
-        ["step", "I/O", "counted", "covered", *PERCENTILES],
-        rows,
-        frozenset({0, 1}),
-        notes,
-        [("", 4), ("Milliseconds", len(PERCENTILES))],
+    rows = step_rows(experiment, lambda step: step.server.io_latency)
+    units = sorted({_RESOLUTIONS[histogram.resolution_ms] for histogram in rows.items if histogram.resolution_ms})
+    return rows.table_if_any(
+        word("I/O", _io_name),
+        number("counted", lambda histogram: histogram.ios, format.count),
+        number("covered", lambda histogram: histogram.coverage, format.share),
+        group("Milliseconds", numbers(PERCENTILES, str, _duration)),
+        notes=[
+            words.io_latency(units or ["their unit"]),
+            *dict.fromkeys(
+                f"{format.NONE}? {step}, {_io_name(histogram)}: {sentence(histogram.doubt)}"
+                for step, histogram in zip(rows.names, rows.items, strict=True)
+                if histogram.doubt
+            ),
+            *percentile_notes(histogram.latency_ms for histogram in rows.items if not histogram.doubt),
+        ],
     )
 
 
-def _io_name(one: IoLatencySummary) -> str:
-    return one.operation if one.database is None else f"{one.operation} of {one.database}"
+def _io_name(histogram: IoLatencySummary) -> str:
+    return histogram.operation if histogram.database is None else f"{histogram.operation} of {histogram.database}"
 
 
 _RESOLUTIONS = {1.0: "milliseconds", 0.001: "microseconds"}
 
 
-def _duration(value: float | None, resolution: float | None, doubt: Finding | None) -> Cell | str:
-    if doubt:
+def _duration(histogram: IoLatencySummary, name: str) -> Cell | str:
+    value = histogram.latency_ms.get(name)
+    if histogram.doubt:
         return Cell(f"{format.NONE}?", "none")
-    if value is None or resolution is None:
+    if value is None or histogram.resolution_ms is None:
         return percentile(None)
-    whole = f"{value:,.0f}" if resolution == 1 else format.number(value)
-    return whole if value else f"< {resolution:g}"
+    whole = f"{value:,.0f}" if histogram.resolution_ms == 1 else format.number(value)
+    return whole if value else f"< {histogram.resolution_ms:g}"
 
 
 def query_store(experiment: ExperimentSummary) -> Table | None:
     """Return the figures of Query Store by procedure; None where it was not asked for."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            procedure.name,
-            f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}",
-            *(
-                format.number(value)
-                for value in (
-                    procedure.physical_reads,
-                    procedure.logical_reads,
-                    procedure.logical_writes,
-                    procedure.worker_ms,
-                    procedure.elapsed_ms,
-                )
-            ),
-            ", ".join(f"{category} {format.number(ms)}" for category, ms in procedure.waits) or format.NONE,
-        ]
-        for step in experiment.steps
-        for procedure in step.server.query_store
-    ]
-    if not rows:
-        return None
-    each = ["physical reads", "logical reads", "logical writes", "CPU ms", "ms"]
-    return Table(
-        ["step", "procedure", "statements", *each, "longest waits, ms/s"],
-        rows,
-        frozenset({0, 1, 8}),
-        [words.QUERY_STORE],
-        [("", 3), ("Per statement executed", 5), ("", 1)],
+    return step_rows(experiment, lambda step: step.server.query_store).table_if_any(
+        word("procedure", lambda procedure: procedure.name),
+        number(
+            "statements", lambda procedure: f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}"
+        ),
+        group(
+            "Per statement executed",
+            number("physical reads", lambda procedure: procedure.physical_reads),
+            number("logical reads", lambda procedure: procedure.logical_reads),
+            number("logical writes", lambda procedure: procedure.logical_writes),
+            number("CPU ms", lambda procedure: procedure.worker_ms),
+            number("ms", lambda procedure: procedure.elapsed_ms),
+        ),
+        word(
+            "longest waits, ms/s",
+            lambda procedure: ", ".join(f"{kind} {format.number(ms)}" for kind, ms in procedure.waits) or format.NONE,
+        ),
+        notes=[words.QUERY_STORE],
     )

@@ -6,10 +6,10 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome
+from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
-from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
+from stallmark.report.labels import step_labels, step_rows
+from stallmark.report.table import Cell, Table, number, word
 from stallmark.report.text import sentence
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text.steady import method
@@ -26,35 +26,25 @@ OUTCOMES = {
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:
     """Return the verdict on every step that was tested, with the tests; None where none was."""
-    labels = step_labels(experiment)
-    judged = [(step, one) for step in experiment.steps if (one := step.validity.steadiness) and one.drift is not None]
-    if not judged:
-        return None
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            Cell(term(found.verdict), "bad" if found.incomparable else ""),
-            term(found.of),
-            format.count(found.seconds),
-            *_tests(found),
-        ]
-        for step, found in judged
-    ]
-    header = [
-        "step",
-        "verdict",
-        "judged by",
-        "s",
-        "drift",
-        "95 % interval",
-        "per hour",
-        "p",
-        "largest step",
-        "at s",
-        "p",
-    ]
-    methods = list(dict.fromkeys(method(found) for _, found in judged))
-    return Table(header, rows, frozenset({0, 1, 2}), methods)
+    rows = step_rows(experiment, _tested)
+    return rows.table_if_any(
+        word("verdict", lambda found: Cell(term(found.verdict), "bad" if found.incomparable else "")),
+        word("judged by", lambda found: term(found.of)),
+        number("s", lambda found: found.seconds, format.count),
+        number("drift", lambda found: signed(found.drift or 0.0)),
+        number("95 % interval", lambda found: f"{signed(found.drift_low or 0.0)} to {signed(found.drift_high or 0.0)}"),
+        number("per hour", _per_hour),
+        number("p", lambda found: found.trend_p, _p),
+        number("largest step", lambda found: signed(found.change or 0.0)),
+        number("at s", lambda found: found.change_at_s, format.count),
+        number("p", lambda found: found.change_p, _p),
+        notes=dict.fromkeys(map(method, rows.items)),
+    )
+
+
+def _tested(step: StepSummary) -> list[Steadiness]:
+    found = step.validity.steadiness
+    return [found] if found and found.drift is not None else []
 
 
 def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
@@ -80,62 +70,31 @@ def _these(names: Sequence[str], experiment: ExperimentSummary) -> str:
 
 def seconds(experiment: ExperimentSummary) -> Table | None:
     """Return the seconds behind every step's figures, and the warm-up before them; None where they are not known."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            f"{step.interval.begin_s} to {step.interval.end_s} s",
-            format.count(step.interval.end_s - step.interval.begin_s),
-            format.count(
-                step.interval.cycles.measured_s if step.interval.cycles else step.interval.end_s - step.interval.begin_s
-            ),
-            _cycles(step),
-            _waited(step),
-            _warm_up(step.validity.steadiness),
-        ]
-        for step in experiment.steps
-        if step.interval.end_s and step.validity.steadiness
-    ]
-    if not rows:
-        return None
-    header = [
-        "step",
-        "figures over",
-        "s",
-        "measured s",
-        "whole checkpoint cycles",
-        "waited before",
-        "warm-up still inside",
-    ]
-    return Table(header, rows, frozenset({0, 1, 4, 5, 6}), _cycle_notes(experiment))
+    rows = step_rows(experiment, lambda step: [step] if step.interval.end_s and step.validity.steadiness else [])
+    return rows.table_if_any(
+        word("figures over", lambda step: f"{step.interval.begin_s} to {step.interval.end_s} s"),
+        number("s", lambda step: step.interval.end_s - step.interval.begin_s, format.count),
+        number("measured s", _measured_s, format.count),
+        word("whole checkpoint cycles", _cycles),
+        word("waited before", _waited),
+        word("warm-up still inside", _warm_up),
+        notes=_cycle_notes(experiment),
+    )
 
 
 def service_levels(experiment: ExperimentSummary) -> Table | None:
     """Return the outcome of the service level by step; None where the scenario sets none."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            f"{level.percentile} ≤ {level.limit_ms:g} ms",
-            Cell(term(level.outcome), OUTCOMES[level.outcome]),
-            term(level.figure),
-            format.number(level.figure_ms),
-            format.count(level.reads),
-            _ideal(level.ideal_ms, level.ideal_met),
-            term(level.source),
-        ]
-        for step in experiment.steps
-        if (level := step.validity.slo)
-    ]
-    if not rows:
-        return None
-    header = ["step", "service level", "outcome", "judged by", "read ms", "reads", "ideal", "source"]
-    notes = (
-        [steady_words.MEAN_ONLY]
-        if any(step.validity.slo and step.validity.slo.figure == MEAN_ONLY for step in experiment.steps)
-        else []
+    rows = step_rows(experiment, lambda step: filter(None, [step.validity.slo]))
+    return rows.table_if_any(
+        word("service level", lambda level: f"{level.percentile} ≤ {level.limit_ms:g} ms"),
+        word("outcome", lambda level: Cell(term(level.outcome), OUTCOMES[level.outcome])),
+        word("judged by", lambda level: term(level.figure)),
+        number("read ms", lambda level: level.figure_ms),
+        number("reads", lambda level: level.reads, format.count),
+        word("ideal", _ideal),
+        word("source", lambda level: term(level.source)),
+        notes=[steady_words.MEAN_ONLY] if any(level.figure == MEAN_ONLY for level in rows.items) else [],
     )
-    return Table(header, rows, frozenset({0, 1, 2, 3, 6, 7}), notes)
 
 
 def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
@@ -151,16 +110,8 @@ def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
     ]
 
 
-def _tests(found: Steadiness) -> list[str]:
-    return [
-        signed(found.drift or 0.0),
-        f"{signed(found.drift_low or 0.0)} to {signed(found.drift_high or 0.0)}",
-        signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else format.NONE,
-        _p(found.trend_p),
-        signed(found.change or 0.0),
-        format.count(found.change_at_s),
-        _p(found.change_p),
-    ]
+def _per_hour(found: Steadiness) -> str:
+    return signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else format.NONE
 
 
 def _p(value: float | None) -> str:
@@ -169,7 +120,13 @@ def _p(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _warm_up(found: Steadiness | None) -> str:
+def _measured_s(step: StepSummary) -> int:
+    cycles = step.interval.cycles
+    return cycles.measured_s if cycles else step.interval.end_s - step.interval.begin_s
+
+
+def _warm_up(step: StepSummary) -> str:
+    found = step.validity.steadiness
     if found is None:
         return format.NONE
     return f"{found.warm_up_s} s, {signed(found.warm_up_shift)}" if found.warm_up_s else "none seen"
@@ -196,7 +153,7 @@ def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
     return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))
 
 
-def _ideal(ideal_ms: float | None, met: bool | None) -> str:
-    if ideal_ms is None:
+def _ideal(level: ServiceLevel) -> str:
+    if level.ideal_ms is None:
         return format.NONE
-    return f"{ideal_ms:g} ms" + {True: ", met", False: ", not met", None: ""}[met]
+    return f"{level.ideal_ms:g} ms" + {True: ", met", False: ", not met", None: ""}[level.ideal_met]

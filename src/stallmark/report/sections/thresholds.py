@@ -1,14 +1,13 @@
 """The scenario's thresholds as a table: each with the step that kept it least."""
 
 import math
-from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import group
 from stallmark.analysis.thresholds import MILLISECONDS, SHARES, Threshold, over_steps
 from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, word
 from stallmark.report.text.thresholds import GIVEN_UP, missed, not_known, why_not_judged
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -16,12 +15,12 @@ _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not k
 
 def thresholds(experiment: ExperimentSummary) -> Table | None:
     """Return a row for each threshold; None where the scenario has none."""
-    names, steps = step_labels(experiment), {step.key: step for step in experiment.steps}
-    rows: list[Sequence[str | Cell]] = []
-    for verdict in over_steps(experiment.thresholds):
-        measured = "; ".join(f"{_value(one)} in {names[steps[one.step].key]}" for one in verdict.steps)
-        rows.append([_PASSED[verdict.passed], verdict.text, measured])
-    return Table(["verdict", "threshold", "measured"], rows, frozenset(range(3))) if rows else None
+    names = step_labels(experiment)
+    return Rows(over_steps(experiment.thresholds)).table_if_any(
+        word("verdict", lambda verdict: _PASSED[verdict.passed]),
+        word("threshold", lambda verdict: verdict.text),
+        word("measured", lambda verdict: "; ".join(f"{_value(one)} in {names[one.step]}" for one in verdict.steps)),
+    )
 
 
 def failures(experiment: ExperimentSummary) -> list[str]:

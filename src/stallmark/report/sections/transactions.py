@@ -1,6 +1,6 @@
 """The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
@@ -10,70 +10,105 @@ from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
-from stallmark.report.labels import step_labels
-from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
+from stallmark.report.labels import step_labels, step_rows
+from stallmark.report.table import (
+    PERCENTILES,
+    Cell,
+    Rows,
+    Table,
+    group,
+    if_known,
+    number,
+    numbers,
+    percentile,
+    percentile_notes,
+    percentiles,
+    word,
+)
 from stallmark.report.text import gates as gate_words
 from stallmark.report.text import queries as query_words
 from stallmark.report.text import read as read_words
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
-HEADER = [
-    *("transaction", "count", "achieved", "deck", "per s", "mean"),
-    *("p50", "p90", "limit", "p95", "p99", "p99.9", "max"),
-    *("rolled back", "failed", "retries", "errors"),
-]
-GROUPS = [("", 2), ("Share of users’", 2), ("", 1), ("Latency, ms", 8), ("Not committed", 4)]
+OfStep = tuple[TransactionSummary, StepSummary]
 
 
 def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     """Return a table for each step, with its name; one for all of them where there is one type of transaction."""
-    labels = step_labels(experiment)
-    several = len({t.name for s in experiment.steps for t in s.transactions}) > 1
+    labels, steps = step_labels(experiment), experiment.steps
+    several = len({kind.name for step in steps for kind in step.transactions}) > 1
     if not several:
-        rows = [[labels[s.key], *_row(t, s)] for s in experiment.steps for t in s.transactions]
-        return [("", _table(["step", *HEADER], rows, [("", 3), *GROUPS[1:]], experiment.steps))]
+        return [("", _table([(kind, step) for step in steps for kind in step.transactions], steps, labels))]
     return [
-        (labels[step.key], _table(HEADER, [*(_row(t, step) for t in step.transactions), _all(step)], GROUPS, [step]))
-        for step in experiment.steps
+        (labels[step.key], _table([(kind, step) for kind in (*step.transactions, _all(step))], [step], {}))
+        for step in steps
     ]
 
 
-def _row(one: TransactionSummary, step: StepSummary) -> list[str | Cell]:
+def _table(rows: Sequence[OfStep], steps: Sequence[StepSummary], labels: Mapping[str, str]) -> Table:
+    """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
+    return Rows(rows).table(
+        if_known(word("step", lambda row: labels[row[1].key], when=bool(labels))),
+        word("transaction", lambda row: spoken(row[0].name)),
+        number("count", lambda row: row[0].done, format.count),
+        if_known(
+            group(
+                "Share of users’",
+                number("achieved", _share),
+                number("deck", lambda row: row[0].deck_share, format.share),
+            ),
+            number("per s", lambda row: row[0].tps),
+            group(
+                "Latency, ms",
+                number("mean", lambda row: row[0].latency_mean_ms),
+                percentiles(lambda row: row[0].latency_ms, ["p50"]),
+                number("p90", lambda row: _p90(row[0])),
+                number("limit", lambda row: None if row[0].limit_s is None else row[0].limit_s * 1000),
+                percentiles(lambda row: row[0].latency_ms, PERCENTILES[2:]),
+            ),
+            group(
+                "Not committed",
+                number("rolled back", lambda row: row[0].rolled_back, format.count),
+                number("failed", lambda row: row[0].failed, format.count),
+                number("retries", lambda row: row[0].retries, format.count),
+                word("errors", _errors),
+            ),
+        ),
+        notes=percentile_notes(kind.latency_ms for step in steps for kind in step.transactions),
+    )
+
+
+def _all(step: StepSummary) -> TransactionSummary:
+    """Return the transactions of a step together, as if they were of one type."""
+    load, latency = step.throughput, step.latency
+    return TransactionSummary(
+        "all",
+        load.committed,
+        load.rolled_back,
+        load.failed,
+        load.retries,
+        load.tps,
+        latency.mean_ms,
+        latency.percentiles_ms,
+        service_ms={},
+    )
+
+
+def _share(row: OfStep) -> Cell | str:
+    """Return the share of the users' transactions, marked if the step's mix is not that of the deck."""
+    kind, step = row
+    off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.validity.gates)
+    share = format.share(kind.share)
+    return Cell(share, "apart") if off_mix and kind.share is not None else share
+
+
+def _errors(row: OfStep) -> str:
+    kind, step = row
     errors: dict[str, int] = {}
     for error in step.validity.errors:
-        if error.transaction == one.name:
+        if error.transaction == kind.name:
             errors[error.error_class] = errors.get(error.error_class, 0) + error.attempts
-    off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.validity.gates)
-    share = format.share(one.share)
-    return [
-        spoken(one.name),
-        format.count(one.done),
-        Cell(share, "apart") if off_mix and one.share is not None else share,
-        format.share(one.deck_share),
-        format.number(one.tps),
-        format.number(one.latency_mean_ms),
-        percentile(one.latency_ms.get("p50")),
-        _p90(one),
-        format.NONE if one.limit_s is None else format.number(one.limit_s * 1000),
-        *(percentile(one.latency_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
-        *(format.count(n) for n in (one.rolled_back, one.failed, one.retries)),
-        ", ".join(f"{name} {n:,}" for name, n in errors.items()) or format.NONE,
-    ]
-
-
-def _all(step: StepSummary) -> list[str | Cell]:
-    return [
-        "all",
-        format.count(step.throughput.committed + step.throughput.rolled_back),
-        *(format.NONE, format.NONE),
-        format.number(step.throughput.tps),
-        format.number(step.latency.mean_ms),
-        *(percentile(step.latency.percentiles_ms.get(name)) for name in ("p50", "p90")),
-        format.NONE,
-        *(percentile(step.latency.percentiles_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
-        *(format.count(n) for n in (step.throughput.rolled_back, step.throughput.failed, step.throughput.retries)),
-        format.NONE,
-    ]
+    return ", ".join(f"{name} {n:,}" for name, n in errors.items()) or format.NONE
 
 
 def _p90(one: TransactionSummary) -> Cell | str:
@@ -82,52 +117,21 @@ def _p90(one: TransactionSummary) -> Cell | str:
     return Cell(str(written), "bad") if one.slow else written
 
 
-def _table(
-    header: list[str], rows: Sequence[Sequence[str | Cell]], groups: list[tuple[str, int]], steps: Sequence[StepSummary]
-) -> Table:
-    """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
-    kept = [
-        at
-        for at, name in enumerate(header)
-        if name in ("transaction", "count") or any(str(row[at]) != format.NONE for row in rows)
-    ]
-    spans, at = [], 0
-    for name, span in groups:
-        spans.append((name, sum(at <= column < at + span for column in kept)))
-        at += span
-    names = [header[at] for at in kept]
-    return Table(
-        names,
-        [[row[at] for at in kept] for row in rows],
-        frozenset(at for at, name in enumerate(names) if name in ("step", "transaction", "errors")),
-        percentile_notes(v for s in steps for t in s.transactions for v in shown(t.latency_ms)),
-        [(name, span) for name, span in spans if span],
-    )
-
-
 def limits(experiment: ExperimentSummary) -> Table | None:
     """Return the 90th percentile of each type in every step, against its limit; None where no type has one."""
     labels, steps = step_labels(experiment), experiment.steps
     kinds = {t.name: t for s in steps for t in s.transactions if t.limit_s is not None}
-    if not kinds:
-        return None
-    rows: list[Sequence[str | Cell]] = []
-    for name, kind in kinds.items():
-        found = [next((t for t in s.transactions if t.name == name), None) for s in steps]
-        rows.append(
-            [
-                spoken(name),
-                format.number((kind.limit_s or 0) * 1000),
-                *(format.NONE if one is None else _p90(one) for one in found),
-            ]
-        )
-    return Table(
-        ["transaction", "limit", *(labels[s.key] for s in steps)],
-        rows,
-        frozenset({0}),
-        [
+
+    def p90(kind: TransactionSummary, step: StepSummary) -> Cell | str:
+        return next((_p90(own) for own in step.transactions if own.name == kind.name), format.NONE)
+
+    return Rows(list(kinds.values())).table_if_any(
+        word("transaction", lambda kind: spoken(kind.name)),
+        number("limit", lambda kind: (kind.limit_s or 0) * 1000),
+        numbers(steps, lambda step: labels[step.key], p90),
+        notes=[
             gate_words.P90_LIMITS,
-            *percentile_notes(t.latency_ms.get("p90") for s in steps for t in s.transactions if t.limit_s),
+            *percentile_notes((t.latency_ms for s in steps for t in s.transactions if t.limit_s), ["p90"]),
         ],
     )
 
@@ -135,51 +139,44 @@ def limits(experiment: ExperimentSummary) -> Table | None:
 def reads(experiment: ExperimentSummary) -> Table | None:
     """Return physical reads per transaction of each type in every step; None where they are not known."""
     labels, steps = step_labels(experiment), [step for step in experiment.steps if step.reads]
-    names = dict.fromkeys(one.transaction for step in steps for one in step.reads)
-    if not names:
-        return None
-    found = [{one.transaction: one for one in step.reads} for step in steps]
-    rows: list[Sequence[str | Cell]] = [
-        [spoken(name), *(_mean(mine[name], mine[name].reads) if name in mine else format.NONE for mine in found)]
-        for name in names
-    ]
-    header = ["transaction", *(labels[step.key] for step in steps)]
-    return Table(header, rows, frozenset({0}), _too_few(steps))
+
+    def mean(name: str, step: StepSummary) -> Cell | str:
+        return next((_mean(own, own.reads) for own in step.reads if own.transaction == name), format.NONE)
+
+    names = dict.fromkeys(own.transaction for step in steps for own in step.reads)
+    return Rows(list(names)).table_if_any(
+        word("transaction", spoken), numbers(steps, lambda step: labels[step.key], mean), notes=_too_few(steps)
+    )
 
 
 def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     """Return a table of reads, with its name, for each step in which they are known."""
     labels = step_labels(experiment)
-    header = ["transaction", "counted", "physical reads", "KiB read", "ms reading", "found in the pool", "of all reads"]
-    return [
-        (
-            labels[step.key],
-            Table(
-                header,
-                [
-                    [
-                        spoken(one.transaction),
-                        format.count(one.counted),
-                        _mean(one, one.reads),
-                        _mean(one, one.read_bytes / 1024),
-                        _mean(one, one.read_ms),
-                        _mean(one, one.hits),
-                        Cell(f"{format.NONE}*", "none") if one.too_few else format.share(one.share),
-                    ]
-                    for one in step.reads
-                ],
-                notes=[_of_reads([step]), *_too_few([step])],
-                groups=[("", 2), ("Per transaction", 4), ("", 1)],
-            ),
-        )
-        for step in experiment.steps
-        if step.reads
-    ]
+    return [(labels[step.key], _reads(step)) for step in experiment.steps if step.reads]
 
 
-def _mean(of: TransactionReads, value: float | None) -> Cell | str:
+def _reads(step: StepSummary) -> Table:
+    sampled = all(own.sampled for own in step.reads)
+    return Rows(step.reads).table(
+        word("transaction", lambda own: spoken(own.transaction)),
+        number("counted", lambda own: own.counted, format.count),
+        group(
+            "Per transaction",
+            number("physical reads", lambda own: _mean(own, own.reads)),
+            number("KiB read", lambda own: _mean(own, own.read_bytes / 1024)),
+            number("ms reading", lambda own: _mean(own, own.read_ms)),
+            number("found in the pool", lambda own: _mean(own, own.hits)),
+        ),
+        number("of all reads", lambda own: _mean(own, own.share, format.share)),
+        notes=[read_words.READS_SAMPLED if sampled else read_words.READS_BY_PROCEDURE, *_too_few([step])],
+    )
+
+
+def _mean(
+    of: TransactionReads, value: float | None, write: Callable[[float | None], str] = format.number
+) -> Cell | str:
     """Return a mean per transaction; a dash where too few transactions were sampled."""
-    return Cell(f"{format.NONE}*", "none") if of.too_few else format.number(value)
+    return Cell(f"{format.NONE}*", "none") if of.too_few else write(value)
 
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
@@ -187,23 +184,11 @@ def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     return [read_words.too_few(SHARE_SAMPLES)] if few else []
 
 
-def _of_reads(steps: Sequence[StepSummary]) -> str:
-    if all(one.sampled for step in steps for one in step.reads):
-        return read_words.READS_SAMPLED
-    return read_words.READS_BY_PROCEDURE
-
-
 def service_times(experiment: ExperimentSummary) -> Table:
-    labels = step_labels(experiment)
-    return Table(
-        ["step", "transaction", *PERCENTILES],
-        [
-            [labels[s.key], spoken(t.name), *(percentile(t.service_ms.get(p)) for p in PERCENTILES)]
-            for s in experiment.steps
-            for t in s.transactions
-        ],
-        frozenset({0, 1}),
-        percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.service_ms)),
+    return step_rows(experiment, lambda step: step.transactions).table(
+        word("transaction", lambda kind: spoken(kind.name)),
+        percentiles(lambda kind: kind.service_ms),
+        notes=percentile_notes(kind.service_ms for step in experiment.steps for kind in step.transactions),
     )
 
 

@@ -9,7 +9,7 @@ from stallmark.analysis.sizing.summary import SizingSummary
 from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import Device
 from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Stream, Window
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Columns, Rows, Table, group, if_known, number, word
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words
 from stallmark.stats.thresholds import MATCHED_WITHIN
@@ -19,46 +19,42 @@ COST = 1000
 _KINDS = {"carries": "good", "carries_not": "bad", "open": "apart", "unknown": "none"}
 _SCALES = {"read_bytes": _MB, "log_bytes": _MB}
 STREAMS = ("reads", "writes", "log")
-_STREAMS = (("reads", "read_bytes"), ("writes", "write_bytes"), ("log_writes", "log_bytes"))
 
 
 def candidates(found: SizingSummary) -> Table:
     """Return the candidates, and the hardware of today below them."""
-    rows = [_candidate(one, found) for one in found.candidates]
-    if found.today:
-        name, _, *figures = _candidate(found.today, found)
-        rows.append([Cell(f"{name} (today)", "quiet"), "", *figures])
-    header = ["candidate", "answer", "headroom", "interval", "cost", "TPS", "pool", "W", "U"]
-    header += [f"TPS per {COST:,} cost", "TPS/W", "TPS/U", "replay", "stand-in"]
-    leaves = {3: 1, 4: 2, 5: 3, 6: 4, 7: 5, 8: 6, 9: 7, 10: 8, 11: 9, 12: 10, 13: 11}
-    known = [at for at in range(len(header)) if at not in leaves or any(str(row[at]) != format.NONE for row in rows)]
-    return Table(
-        [header[at] for at in known],
-        [[row[at] for at in known] for row in rows],
-        words=frozenset({0, 1}),
-        importance={place: leaves[at] for place, at in enumerate(known) if at in leaves},
+    today, need = found.today, found.need.multiple
+    return Rows([*found.candidates, *([today] if today else [])]).table(
+        word("candidate", lambda answer: Cell(f"{answer.name} (today)", "quiet") if answer is today else answer.name),
+        word("answer", lambda answer: "" if answer is today else _standing(answer)),
+        number("headroom", _headroom),
+        if_known(
+            number("interval", lambda one: None if one.low is None else words.span(one.low, one.high), importance=1),
+            number("cost", lambda answer: answer.sizing.candidate.cost, _plain, importance=2),
+            number("TPS", lambda answer: answer.per_s, importance=3),
+            number("pool", lambda answer: answer.memory_bytes, format.size, importance=4),
+            number("W", lambda answer: answer.sizing.candidate.watts, _plain, importance=5),
+            number("U", lambda answer: answer.sizing.candidate.rack_units, _plain, importance=6),
+            number(f"TPS per {COST:,} cost", _per_cost, importance=7),
+            number("TPS/W", lambda answer: answer.per_s_of(answer.sizing.candidate.watts), importance=8),
+            number("TPS/U", lambda answer: answer.per_s_of(answer.sizing.candidate.rack_units), importance=9),
+            number("replay", lambda answer: _reach(answer.replay, need), importance=10),
+            number("stand-in", lambda answer: _reach(answer.stand_in, need), importance=11),
+        ),
     )
 
 
-def _candidate(one: CandidateAnswer, found: SizingSummary) -> list[str | Cell]:
-    own, pool_bytes = one.sizing.candidate, one.memory_bytes
-    per_cost = one.per_s_of(own.cost)
-    return [
-        one.name,
-        Cell(words.STANDINGS[one.standing], _KINDS[one.standing]),
-        Cell(format.NONE if one.middle is None else words.in_times(one.middle), "main"),
-        format.NONE if one.low is None else words.span(one.low, one.high),
-        _plain(own.cost),
-        format.number(one.per_s),
-        format.NONE if pool_bytes is None else format.size(round(pool_bytes)),
-        _plain(own.watts),
-        _plain(own.rack_units),
-        format.number(None if per_cost is None else per_cost * COST),
-        format.number(one.per_s_of(own.watts)),
-        format.number(one.per_s_of(own.rack_units)),
-        _reach(one.replay, found.need.multiple),
-        _reach(one.stand_in, found.need.multiple),
-    ]
+def _standing(answer: CandidateAnswer) -> Cell:
+    return Cell(words.STANDINGS[answer.standing], _KINDS[answer.standing])
+
+
+def _headroom(answer: CandidateAnswer) -> Cell:
+    return Cell(format.NONE if answer.middle is None else words.in_times(answer.middle), "main")
+
+
+def _per_cost(answer: CandidateAnswer) -> float | None:
+    per_cost = answer.per_s_of(answer.sizing.candidate.cost)
+    return None if per_cost is None else per_cost * COST
 
 
 def _reach(one: Reach | None, need: float) -> str:
@@ -73,35 +69,34 @@ def _plain(value: float | None) -> str:
 
 def windows(found: SizingSummary) -> Table:
     """Return the windows of the demand: the I/O of each as a mean, and its highest interval."""
-    rows: list[Sequence[str | Cell]] = []
-    for one in found.demand.windows:
-        peak = max(piece.reads + piece.writes + piece.log_writes for piece in one.pieces)
-        rows.append(
-            [
-                f"{format.minute(one.begin)} ({words.BECAUSE[one.because]})",
-                format.seconds(one.seconds),
-                *(cell for ios, size in _STREAMS for cell in _stream_of(one, ios, size, found.demand.log_known)),
-                format.number(peak),
-                format.number(found.demand.read_ms if one is found.demand.windows[0] else one.read_ms),
-            ]
-        )
-    header = [f"from, {format.zone()}", "seen"]
-    for name in ("reads/s", "writes/s", "log writes/s"):
-        header += [name, "KiB", "MB/s"]
-    importance = {1: 6, 3: 4, 4: 1, 6: 4, 7: 2, 9: 4, 10: 3, 11: 5, 12: 7}
-    return Table([*header, "most I/Os/s", "ms/read then"], rows, importance=importance)
+    demand, first = found.demand, next(iter(found.demand.windows), None)
+    return Rows(demand.windows).table(
+        word(
+            f"from, {format.zone()}", lambda window: f"{format.minute(window.begin)} ({words.BECAUSE[window.because]})"
+        ),
+        number("seen", lambda window: window.seconds, format.seconds, importance=6),
+        _stream_in_windows("reads/s", "reads", "read_bytes", 1),
+        _stream_in_windows("writes/s", "writes", "write_bytes", 2),
+        _stream_in_windows("log writes/s", "log_writes", "log_bytes", 3, known=demand.log_known),
+        number(
+            "most I/Os/s", lambda window: max(p.reads + p.writes + p.log_writes for p in window.pieces), importance=5
+        ),
+        number("ms/read then", lambda window: demand.read_ms if window is first else window.read_ms, importance=7),
+    )
 
 
-def _stream_of(window: Window, ios: str, size: str, log_known: bool) -> list[str]:
-    """Return the I/Os per second, their size and the bytes of a stream in a window."""
-    if ios == "log_writes" and not log_known:
-        return [format.NONE] * 3
-    per_s, bytes_per_s = window.mean(ios), window.mean(size)
-    return [format.number(per_s), _kib(bytes_per_s, per_s), format.number(bytes_per_s / _MB)]
+def _stream_in_windows(title: str, ios: str, size: str, importance: int, *, known: bool = True) -> Columns[Window]:
+    """Return the columns of a stream: I/Os per second, their size and their bytes."""
+    return group(
+        "",
+        number(title, lambda window: window.mean(ios) if known else None),
+        number("KiB", lambda window: _kib(window.mean(size), window.mean(ios)) if known else None, importance=4),
+        number("MB/s", lambda window: window.mean(size) / _MB if known else None, importance=importance),
+    )
 
 
-def _kib(size: float, ios: float) -> str:
-    return format.number(size / ios / 1024) if ios else format.NONE
+def _kib(size: float, ios: float) -> float | None:
+    return size / ios / 1024 if ios else None
 
 
 def matched(found: SizingSummary) -> Table:

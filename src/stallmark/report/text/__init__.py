@@ -1,10 +1,15 @@
 """The wording: every sentence that a reader sees, in HTML, terminal and Markdown alike.
 
-Each module of this package registers one function for each kind of finding. Its parameters are the finding's facts:
+Each module of this package has `SENTENCES`, a template for each kind of finding; `templates.py` reads them. The names
+in braces are the finding’s facts, a format stands behind the colon:
 
-    @says(ValidityKind.FOREIGN_IO)
-    def _(share: float) -> str:
-        return f"Other programs caused {percent(share)} of the I/O on this storage."
+    ValidityKind.FOREIGN_CPU: "Other programs kept {share:percent} of the CPUs busy."
+
+If the sentence needs a branch, its kind has a function instead, whose parameters are the facts:
+
+    @says(RunKind.UNFINISHED)
+    def _(transactions: int) -> str:
+        return "One transaction did not end." if transactions == 1 else f"{transactions:,} transactions did not end."
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +56,11 @@ def clause(finding: Finding) -> str:
 
 @cache
 def writers() -> Mapping[Kind, Writer]:
-    """Return the function that words each kind, of all modules of this package."""
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    """Return the template or function that words each kind, of all modules of this package."""
+    from stallmark.report.text.templates import Template  # it imports this module
+
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    for module in modules:
+        for kind, text in getattr(module, "SENTENCES", {}).items():
+            says(kind)(Template(text, getattr(module, "FORMATS", {})))
     return _WRITERS

@@ -1,101 +1,101 @@
 """The wording of causes: associations with throughput, reasons why two sides differ, predictions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from stallmark.analysis.bottleneck.summary import Associated, Association, NoteKind, Source
 from stallmark.analysis.cause.summary import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.what_if import WhatIfs
-from stallmark.format import number, per_transaction, percent, quoted, signed
+from stallmark.format import number, per_transaction, percent, signed
 from stallmark.report.text import NameFirst, clause, says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import PART_NAMES, term
 from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
-
-@says(NoteKind.NOT_LOOKED_AT)
-def _() -> str:
-    return (
+SENTENCES: Mapping[Kind, str] = {
+    NoteKind.NOT_LOOKED_AT: (
         "Where response time went is not known: the users’ sessions were not sampled often enough (collector “Waits of "
         "the users”), or no transaction was committed or rolled back."
-    )
-
-
-@says(NoteKind.SERVER_LOST)
-def _() -> str:
-    return "Where response time went is not said of a step in which the server was lost."
-
-
-@says(NoteKind.NOTHING_ENDED)
-def _() -> str:
-    return "Faster reads are not predicted: no transaction that a user started was committed or rolled back."
-
-
-@says(NoteKind.NOTHING_COUNTED)
-def _() -> str:
-    return "Faster reads are not predicted: no transaction that counts for the result was committed."
-
-
-@says(NoteKind.OPEN_LOOP)
-def _() -> str:
-    return (
+    ),
+    NoteKind.SERVER_LOST: "Where response time went is not said of a step in which the server was lost.",
+    NoteKind.NOTHING_ENDED: (
+        "Faster reads are not predicted: no transaction that a user started was committed or rolled back."
+    ),
+    NoteKind.NOTHING_COUNTED: (
+        "Faster reads are not predicted: no transaction that counts for the result was committed."
+    ),
+    NoteKind.OPEN_LOOP: (
         "Faster reads are not predicted in an open loop: its throughput is the rate that was asked for, and what "
         "faster reads shorten is the response time."
-    )
-
-
-@says(NoteKind.OTHER_LOADS)
-def _() -> str:
-    return (
+    ),
+    NoteKind.OTHER_LOADS: (
         "Faster reads are not predicted beside other loads: these would take a part of what becomes free, and how much "
         "is not known."
-    )
-
-
-@says(NoteKind.OTHER_USERS)
-def _() -> str:
-    return (
+    ),
+    NoteKind.OTHER_USERS: (
         "Where response time went is not known beside other loads: this load’s own sessions were not sampled often "
         "enough, or no transaction was committed or rolled back."
-    )
-
-
-@says(NoteKind.NO_READS)
-def _() -> str:
-    return "Faster reads are not predicted: there were no reads, or how long they took is not known."
-
-
-@says(NoteKind.CPU_UNKNOWN)
-def _() -> str:
-    return (
+    ),
+    NoteKind.NO_READS: "Faster reads are not predicted: there were no reads, or how long they took is not known.",
+    NoteKind.CPU_UNKNOWN: (
         "The CPU time of the run’s own processes is not known, so it sets no limit to the predictions: they are too "
         "high where the CPU would become the limit."
-    )
-
-
-@says(NoteKind.QUERIES)
-def _() -> str:
-    return "Runs of queries have no model to predict by."
-
-
-@says(NoteKind.NOT_PREDICTED)
-def _(steps: list[str], because: Finding) -> str:
-    return f"{quoted(steps)}: {clause(because)}."
-
-
-# Why two sides differ. ---------------------------------------------------------------------------------------
-
-
-@says(CauseKind.NOT_LOOKED_AT)
-def _() -> str:
-    return (
+    ),
+    NoteKind.QUERIES: "Runs of queries have no model to predict by.",
+    NoteKind.NOT_PREDICTED: "{steps:quoted}: {because:clause}.",
+    # Why two sides differ.
+    CauseKind.NOT_LOOKED_AT: (
         "The cause is not known: in some run the users’ sessions were not sampled often enough (collector “Waits of "
         "the users”), or no transaction was committed or rolled back, so nothing tells where response time went."
-    )
-
-
-@says(CauseKind.UNCHANGED)
-def _(response_ms: list[float], io_share: list[float]) -> str:
-    return f"No change of the response time was shown ({_and(response_ms)} ms), of which I/O was {_shares(io_share)}."
+    ),
+    CauseKind.UNCHANGED: (
+        "No change of the response time was shown ({response_ms:and} ms), of which I/O was {io_share:shares}."
+    ),
+    CauseKind.NOT_SPLIT: (
+        "Whether storage is the cause is not known. {response_ms:turned}; {unknown_share:of_change} of the change "
+        "is waiting for I/O of which it is not known whether single ones took longer or there were more of them."
+    ),
+    CauseKind.NOT_DIVIDED: (
+        "Whether storage is the cause is not known. {response_ms:turned}; {unknown_share:of_change} of the change "
+        "was above the device or waiting for a CPU, and nothing tells which: how long sessions were at a CPU "
+        "is not known."
+    ),
+    CauseKind.STORAGE: (
+        "Storage is the cause. {response_ms:turned}; the time of single I/Os explains {io_share:of_change} of the "
+        "change: {io_reason:clause}."
+    ),
+    CauseKind.NOT_STORAGE: (
+        "Storage is not the cause. {response_ms:turned}; the time of single I/Os explains {io_share:of_change} of the "
+        "change, but {others:joined}."
+    ),
+    CauseKind.ONE_OF_SEVERAL: (
+        "Storage is one of several causes. {response_ms:turned}; the time of single I/Os explains {io_share:of_change} "
+        "of the change: {io_reason:clause}.{others:besides}"
+    ),
+    CauseKind.UNCERTAIN: (
+        "Runs scatter: no single part of I/O is known to have changed, only their sum points at storage."
+    ),
+    CauseKind.NO_DEVICE: (
+        "The device’s own counters are not known, so waiting for a CPU after an I/O is counted as I/O."
+    ),
+    CauseKind.LAW_FAILED: "A law that the figures must obey does not close in a run: see the laws of its step.",
+    CauseKind.LOCKS: (
+        "Locks are {share:percent} of the change. A session that holds a lock may itself wait for I/O, so storage "
+        "may be behind some of it."
+    ),
+    CauseKind.CPUS_BUSY: (
+        "In {runs} of {of} runs the CPUs were mostly busy with other work. The cause says in which part the response "
+        "time changed; whether the device is the bottleneck of such a run is not judged, and an I/O may have waited "
+        "for a CPU."
+    ),
+    ChangeKind.LITTLE_IO: "Waiting for I/O hardly changed.",
+    ChangeKind.READ_TIME: "Read stalls {read_ms:went} ms.",
+    ChangeKind.CPU_TIME: (
+        "The CPU time per transaction {used_ms:went} ms, and with waiting for a CPU {cpu_ms:went} ms."
+    ),
+    ChangeKind.ABOVE: "Waiting above the device (for {part:waited_for}) {per_transaction_ms:went} ms per transaction.",
+    ChangeKind.NUMBER: "{figure:begin} {per_transaction:went_finely}.",
+}
 
 
 @says(CauseKind.LITTLE_IO)
@@ -117,39 +117,6 @@ def _(
     )
 
 
-@says(CauseKind.NOT_SPLIT)
-def _(response_ms: list[float], unknown_share: float) -> str:
-    return (
-        f"Whether storage is the cause is not known. {_turned(response_ms)}; {_of_change(unknown_share)} of the change "
-        "is waiting for I/O of which it is not known whether single ones took longer or there were more of them."
-    )
-
-
-@says(CauseKind.NOT_DIVIDED)
-def _(response_ms: list[float], unknown_share: float) -> str:
-    return (
-        f"Whether storage is the cause is not known. {_turned(response_ms)}; {_of_change(unknown_share)} of the change "
-        "was above the device or waiting for a CPU, and nothing tells which: how long sessions were at a CPU "
-        "is not known."
-    )
-
-
-@says(CauseKind.STORAGE)
-def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
-    return f"Storage is the cause. {_explained(response_ms, io_share)}: {clause(io_reason)}."
-
-
-@says(CauseKind.NOT_STORAGE)
-def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
-    return f"Storage is not the cause. {_explained(response_ms, io_share)}, but {_joined(others)}."
-
-
-@says(CauseKind.ONE_OF_SEVERAL)
-def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
-    more = f" Besides, {_joined(others)}." if others else ""
-    return f"Storage is one of several causes. {_explained(response_ms, io_share)}: {clause(io_reason)}.{more}"
-
-
 def because_of(cause: Finding) -> str | None:
     """Return a cause as the end of a sentence, "because read stalls fell from 4.1 to 1.9 ms"; None without one."""
     others = _joined(cause.facts.get("others", ()))
@@ -162,53 +129,6 @@ def because_of(cause: Finding) -> str | None:
     return None
 
 
-@says(CauseKind.UNCERTAIN)
-def _() -> str:
-    return "Runs scatter: no single part of I/O is known to have changed, only their sum points at storage."
-
-
-@says(CauseKind.NO_DEVICE)
-def _() -> str:
-    return "The device’s own counters are not known, so waiting for a CPU after an I/O is counted as I/O."
-
-
-@says(CauseKind.LAW_FAILED)
-def _(laws: list[Kind]) -> str:
-    return "A law that the figures must obey does not close in a run: see the laws of its step."
-
-
-@says(CauseKind.LOCKS)
-def _(share: float) -> str:
-    return (
-        f"Locks are {percent(share)} of the change. A session that holds a lock may itself wait for I/O, so storage "
-        "may be behind some of it."
-    )
-
-
-@says(CauseKind.CPUS_BUSY)
-def _(runs: int, of: int) -> str:
-    return (
-        f"In {runs} of {of} runs the CPUs were mostly busy with other work. The cause says in which part the response "
-        "time changed; whether the device is the bottleneck of such a run is not judged, and an I/O may have waited "
-        "for a CPU."
-    )
-
-
-@says(ChangeKind.LITTLE_IO)
-def _() -> str:
-    return "Waiting for I/O hardly changed."
-
-
-@says(ChangeKind.READ_TIME)
-def _(source: Source, read_ms: list[float]) -> str:
-    return f"Read stalls {_went(read_ms)} ms."
-
-
-@says(ChangeKind.CPU_TIME)
-def _(used_ms: list[float], cpu_ms: list[float]) -> str:
-    return f"The CPU time per transaction {_went(used_ms)} ms, and with waiting for a CPU {_went(cpu_ms)} ms."
-
-
 _WAITING = {"cpu": "CPU time and waiting for a CPU", "read": "Waiting for reads", "lock": "Waiting for locks"}
 
 
@@ -218,30 +138,12 @@ def _(part: str, per_transaction_ms: list[float]) -> str:
     return NameFirst(text) if part == "cpu" else text
 
 
-@says(ChangeKind.ABOVE)
-def _(part: str, per_transaction_ms: list[float]) -> str:
-    return f"Waiting above the device (for {_WAITED_FOR[part]}) {_went(per_transaction_ms)} ms per transaction."
-
-
-_per_transaction = per_transaction  # for the function whose fact has that name
-
-
-@says(ChangeKind.NUMBER)
-def _(figure: ComparedFigure, per_transaction: list[float]) -> str:
-    name = term(figure)
-    return f"{name[0].upper()}{name[1:]} {_went(per_transaction, _per_transaction)}."
-
-
 _WAITED_FOR = {"read": "reads", "log": "syncs of the log", "other_io": "writes and other I/O of files"}
 
 
 @says(ChangeKind.WAITED_FOR)
 def _(part: str, fewer: bool) -> str:
     return f"Transactions waited for {'fewer' if fewer else 'more'} {_WAITED_FOR[part]}."
-
-
-def _explained(response_ms: list[float], share: float) -> str:
-    return f"{_turned(response_ms)}; the time of single I/Os explains {_of_change(share)} of the change"
 
 
 def _turned(response_ms: list[float]) -> str:
@@ -271,6 +173,20 @@ def _shares(level: list[float]) -> str:
 
 def _and(values: list[float]) -> str:
     return " and ".join(map(number, values))
+
+
+FORMATS: Mapping[str, Format] = {
+    "and": _and,
+    "begin": lambda figure: term(figure)[0].upper() + term(figure)[1:],
+    "besides": lambda others: f" Besides, {_joined(others)}." if others else "",
+    "joined": _joined,
+    "of_change": _of_change,
+    "shares": _shares,
+    "turned": _turned,
+    "waited_for": _WAITED_FOR.__getitem__,
+    "went": _went,
+    "went_finely": lambda values: _went(values, per_transaction),
+}
 
 
 # The tables: what figures are called, their units and how they are taken. --------------------------------------

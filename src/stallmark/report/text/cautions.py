@@ -1,35 +1,106 @@
 """The wording of cautions: conclusions that an experiment does not allow."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.storage import StorageKind
 from stallmark.analysis.ends import EndKind
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.shallow_history import HistoryKind
 from stallmark.errors import as_reason
-from stallmark.format import duration, factor, listed, number, percent, quoted, size, spoken, up_to
+from stallmark.format import factor, listed, quoted, size
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.scale import depth
 from stallmark.report.text.terms import named
-from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
+from stallmark.stats.thresholds import REPLICATES
 
-
-@says(CautionKind.EMULATED)
-def _(steps: list[str] | None) -> str:
-    return (
-        f"The figures of {named(steps)} show how the database reacts to an emulated device. They say nothing about "
+SENTENCES: Mapping[Kind, str] = {
+    CautionKind.EMULATED: (
+        "The figures of {steps:named} show how the database reacts to an emulated device. They say nothing about "
         "any real device."
-    )
-
-
-@says(CautionKind.EMULATED_LATE)
-def _(steps: list[str] | None, share: float) -> str:
-    return (
-        f"In {named(steps)} the real device was slower than the emulated one for up to {percent(share)} of the I/Os: "
+    ),
+    CautionKind.EMULATED_LATE: (
+        "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os: "
         "the emulated device was slower than its description says."
-    )
+    ),
+    CautionKind.SCATTER: (
+        "The scatter of seconds within a run is not the scatter between runs, and sets no bound to it."
+    ),
+    CautionKind.FEW_CHECKPOINTS: (
+        "The measured interval of {steps:named} held fewer than {CHECKPOINTS} whole checkpoint cycles: how much was "
+        "written, and when, partly depends on where the interval began."
+    ),
+    CautionKind.IRREGULAR_CHECKPOINTS: (
+        "Checkpoints came too irregularly in {steps:named}: the measured interval could not be cut to whole "
+        "checkpoint cycles."
+    ),
+    CautionKind.UNSTEADY: (
+        "No steady state was reached in {steps:named}: the figures depend on when they were taken, and other "
+        "minutes would give others."
+    ),
+    CautionKind.WARM_UP_MEASURED: (
+        "Part of the warm-up was measured in {steps:named}: warm up longer, or until it is steady "
+        "(warm_up: {{until: steady, at_most: …}})."
+    ),
+    CautionKind.TOO_SHORT: "Too little was measured to tell whether it was steady in {steps:named}.",
+    CautionKind.NOT_STEADY_IN_TIME: (
+        "No steady state was seen within the {at_most_s:g} s that a warm-up may take in {steps:named}: measuring "
+        "began all the same."
+    ),
+    CautionKind.DERIVED: (
+        "The workload {workload} is derived from {model} and not comparable with published {model} results."
+    ),
+    CautionKind.LOCAL_DRIVER: (
+        "The driver ran on the server’s machine and used its CPUs: a load from elsewhere would leave it more."
+    ),
+    CautionKind.OWN_ADDRESS: (
+        "The server was reached at an address of the driver’s own machine: unless that is a tunnel, the driver used "
+        "the server’s CPUs."
+    ),
+    CautionKind.RESTORED: (
+        "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches and "
+        "tiers, so the array started over as well."
+    ),
+    CautionKind.COLD_START: (
+        "A cold start empties the server’s caches. A cache inside the device cannot be emptied from here."
+    ),
+    CautionKind.GREW: "The database grew by {share:up_to} within a run ({runs:listed}).",
+    CautionKind.RESUMED: (
+        "The experiment ended early and was resumed {gap_s:duration} later with {run}: what changed in "
+        "between on the server or its storage lies between the runs before and after."
+    ),
+    CautionKind.CONDITION_REFUSED: (
+        "“{condition}” was not checked after {runs:listed}: the server refused it ({said:as_reason})."
+    ),
+    CautionKind.CPU_IN_READ_TIME: (
+        "The server’s mean read time in {steps:named} may include waiting for a CPU (it is below "
+        "{SCHEDULING_MS:g} ms, or the CPUs were more than {SCHEDULING_CPU:percent} busy): it is not the "
+        "device’s alone."
+    ),
+    CautionKind.TIMER_MISSED: (
+        "{transaction:spoken} ended as few as {done:,} of the {due:,} times it was due in {steps:named}: the one "
+        "before was still running. What it reads and writes is less than the load asks for."
+    ),
+    CautionKind.COUNTED_AT_END: (
+        "PostgreSQL counts what a session read and wrote when its transaction ends. In {steps:named} that took up to "
+        "{longest_s:number} s, and {measured_s:.0f} s were measured: the server’s counts are in part of I/O from "
+        "before, and lack some of the last. Measure for longer."
+    ),
+    ArrayKind.SIZE_UNKNOWN: (
+        "The scenario does not say how much DRAM and flash the array has, so the active data cannot be compared with "
+        "them: perhaps DRAM alone was measured. Write it into the scenario (array: {{dram: 8GiB, flash_cache: 800GB}})."
+    ),
+    ArrayKind.SMALL_PROBE: (
+        "Probes around runs: the file that was read and written has {file_bytes:size}. An array with as much memory "
+        "or flash answers from there, and its disks are hardly seen; a larger file (probe: {{size: …}}) shows them."
+    ),
+    ArrayKind.NOT_PRECONDITIONED: (
+        "{run}: writes were not steady after {rounds} rounds of overwriting a file of {file_bytes:size} at random, "
+        "and it was measured all the same ({write_ms[0]:number} ms per write in the first round, "
+        "{write_ms[1]:number} in the last)."
+    ),
+}
 
 
 @says(CautionKind.FEW_RUNS)
@@ -40,66 +111,6 @@ def _(fewest: int, most: int) -> str:
         f"{each} indicative: another run of the same variant may differ by several percent. A verdict needs "
         f"{REPLICATES} or more of each."
     )
-
-
-@says(CautionKind.SCATTER)
-def _() -> str:
-    return "The scatter of seconds within a run is not the scatter between runs, and sets no bound to it."
-
-
-@says(CautionKind.FEW_CHECKPOINTS)
-def _(steps: list[str] | None) -> str:
-    return (
-        f"The measured interval of {named(steps)} held fewer than {CHECKPOINTS} whole checkpoint cycles: how much was "
-        "written, and when, partly depends on where the interval began."
-    )
-
-
-@says(CautionKind.IRREGULAR_CHECKPOINTS)
-def _(steps: list[str] | None) -> str:
-    return (
-        f"Checkpoints came too irregularly in {named(steps)}: the measured interval could not be cut to whole "
-        "checkpoint cycles."
-    )
-
-
-@says(CautionKind.UNSTEADY)
-def _(steps: list[str] | None) -> str:
-    return (
-        f"No steady state was reached in {named(steps)}: the figures depend on when they were taken, and other "
-        "minutes would give others."
-    )
-
-
-@says(CautionKind.WARM_UP_MEASURED)
-def _(steps: list[str] | None) -> str:
-    return (
-        f"Part of the warm-up was measured in {named(steps)}: warm up longer, or until it is steady "
-        "(warm_up: {until: steady, at_most: …})."
-    )
-
-
-@says(CautionKind.TOO_SHORT)
-def _(steps: list[str] | None) -> str:
-    return f"Too little was measured to tell whether it was steady in {named(steps)}."
-
-
-@says(CautionKind.NOT_STEADY_IN_TIME)
-def _(steps: list[str] | None, at_most_s: float) -> str:
-    return (
-        f"No steady state was seen within the {at_most_s:g} s that a warm-up may take in {named(steps)}: measuring "
-        "began all the same."
-    )
-
-
-@says(CautionKind.DERIVED)
-def _(workload: str, model: str) -> str:
-    return f"The workload {workload} is derived from {model} and not comparable with published {model} results."
-
-
-@says(CautionKind.LOCAL_DRIVER)
-def _() -> str:
-    return "The driver ran on the server’s machine and used its CPUs: a load from elsewhere would leave it more."
 
 
 @says(CautionKind.BESIDE)
@@ -125,71 +136,6 @@ def _(
     )
 
 
-@says(CautionKind.OWN_ADDRESS)
-def _() -> str:
-    return (
-        "The server was reached at an address of the driver’s own machine: unless that is a tunnel, the driver used "
-        "the server’s CPUs."
-    )
-
-
-@says(CautionKind.RESTORED)
-def _() -> str:
-    return (
-        "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches and "
-        "tiers, so the array started over as well."
-    )
-
-
-@says(CautionKind.COLD_START)
-def _() -> str:
-    return "A cold start empties the server’s caches. A cache inside the device cannot be emptied from here."
-
-
-@says(CautionKind.GREW)
-def _(share: float, runs: list[str]) -> str:
-    return f"The database grew by {up_to(share)} within a run ({listed(runs)})."
-
-
-@says(CautionKind.RESUMED)
-def _(run: str, gap_s: float) -> str:
-    return (
-        f"The experiment ended early and was resumed {duration(gap_s)} later with {run}: what changed in "
-        "between on the server or its storage lies between the runs before and after."
-    )
-
-
-@says(CautionKind.CONDITION_REFUSED)
-def _(condition: str, said: str, runs: list[str]) -> str:
-    return f"“{condition}” was not checked after {listed(runs)}: the server refused it ({as_reason(said)})."
-
-
-@says(CautionKind.CPU_IN_READ_TIME)
-def _(steps: list[str] | None) -> str:
-    return (
-        f"The server’s mean read time in {named(steps)} may include waiting for a CPU (it is below "
-        f"{SCHEDULING_MS:g} ms, or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the "
-        "device’s alone."
-    )
-
-
-@says(CautionKind.TIMER_MISSED)
-def _(transaction: str, done: int, due: int, steps: list[str] | None) -> str:
-    return (
-        f"{spoken(transaction)} ended as few as {done:,} of the {due:,} times it was due in {named(steps)}: the one "
-        "before was still running. What it reads and writes is less than the load asks for."
-    )
-
-
-@says(CautionKind.COUNTED_AT_END)
-def _(steps: list[str] | None, longest_s: float, measured_s: float) -> str:
-    return (
-        f"PostgreSQL counts what a session read and wrote when its transaction ends. In {named(steps)} that took up to "
-        f"{number(longest_s)} s, and {measured_s:.0f} s were measured: the server’s counts are in part of I/O from "
-        "before, and lack some of the last. Measure for longer."
-    )
-
-
 @says(CautionKind.READS_AHEAD)
 def _(method: str, steps: list[str] | None, times: float | None) -> str:
     longer = f"the device took up to {factor(times)} as long" if times else "they may have taken longer"
@@ -204,27 +150,11 @@ def _(steps: list[str] | None, warning: Finding) -> str:
     return f"{quoted(steps)}: {clause(warning)}." if steps else sentence(warning)
 
 
-@says(ArrayKind.SIZE_UNKNOWN)
-def _() -> str:
-    return (
-        "The scenario does not say how much DRAM and flash the array has, so the active data cannot be compared with "
-        "them: perhaps DRAM alone was measured. Write it into the scenario (array: {dram: 8GiB, flash_cache: 800GB})."
-    )
-
-
 @says(ArrayKind.FLASH_WARMING)
 def _(steps: list[str] | None) -> str:
     return (
         f"Flash was still warming up in {quoted(steps) if steps else 'what was measured'}: it answered ever more of "
         "the reads. Later it would have given more, so these figures do not rank a cache and a tier for good."
-    )
-
-
-@says(ArrayKind.SMALL_PROBE)
-def _(file_bytes: int) -> str:
-    return (
-        f"Probes around runs: the file that was read and written has {size(file_bytes)}. An array with as much memory "
-        "or flash answers from there, and its disks are hardly seen; a larger file (probe: {size: …}) shows them."
     )
 
 
@@ -240,15 +170,6 @@ def _(role: str, disk: str, folders: list[str]) -> str:
     return (
         f"The {'log' if role == 'wal' else 'data'} of these runs lay in different folders of one disk, {disk} "
         f"({', '.join(folders)}): what differs between them is not the disk."
-    )
-
-
-@says(ArrayKind.NOT_PRECONDITIONED)
-def _(run: str, file_bytes: int, rounds: int, write_ms: list[float]) -> str:
-    return (
-        f"{run}: writes were not steady after {rounds} rounds of overwriting a file of {size(file_bytes)} at random, "
-        f"and it was measured all the same ({number(write_ms[0])} ms per write in the first round, "
-        f"{number(write_ms[1])} in the last)."
     )
 
 

@@ -1,13 +1,15 @@
 """The wording of a ceiling: the load that was searched for, at which the service level holds."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.ceiling.findings import CeilingKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import factor, listed, number, plural, quoted, short, spoken
 from stallmark.report.text import clause, says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import UNSURE
 
 _VERDICTS = {"held": "held", "broke": "broke the service level", "undecided": "too little seen to tell"}
@@ -52,6 +54,23 @@ def limit(one: list[Any]) -> str:
     return f"{percentile}{whose} of {_plain(limit_ms)} ms"
 
 
+SENTENCES: Mapping[Kind, str] = {
+    # The verbs all begin with a c, which “whose” ends on.
+    CeilingKind.AT_LEAST: (
+        "{facts:whose}arries at least {facts:holds}{facts:rate} within {limits:limits}: the search ended at its `to`."
+    ),
+    CeilingKind.UNCONFIRMED: (
+        "{facts:whose}annot be given a ceiling: levels contradicted each other until no more were to be tried, the "
+        "last near {facts:ends}. Measure longer."
+    ),
+    CeilingKind.ENDED: "{facts:whose}annot be given a ceiling: the run ended before the search did.",
+    CeilingKind.REPEATS: (
+        "{facts:whose}arries {mean:number} {of:unit} (95 % interval {low:number} to {high:number}, {runs} runs)"
+        "{facts:rate} within {limits:limits}."
+    ),
+}
+
+
 @says(CeilingKind.FOUND)
 def _(
     variant: str | None, repeat: int | None, of: str, holds: float, breaks: float, asked: list[float],
@@ -64,60 +83,14 @@ def _(
     )
 
 
-@says(CeilingKind.AT_LEAST)
-def _(
-    variant: str | None, repeat: int | None, of: str, holds: float, breaks: None, asked: list[float],
-    per_s: float | None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: None,
-) -> str:  # fmt: skip
-    return (
-        f"{_whose(variant, repeat)}arries at least {level(of, holds)}{_rate(per_s, primary)} within {_listed(limits)}: "
-        "the search ended at its `to`."
-    )
-
-
 @says(CeilingKind.NONE)
-def _(
-    variant: str | None, repeat: int | None, of: str, holds: None, breaks: float, asked: list[float],
-    per_s: None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: Finding | None,
-) -> str:  # fmt: skip
+def _(variant: str | None, repeat: int | None, of: str, breaks: float, missed: list[list[Any]], **_: Any) -> str:
     if not missed:
         return (
             f"{_whose(variant, repeat)}ould not be judged even at {level(of, breaks)}: too few reads or transactions "
             "were seen. Raise `measure`, or `from`."
         )
     return f"{_whose(variant, repeat)}arries not even {level(of, breaks)}: {_misses(missed)}."
-
-
-@says(CeilingKind.UNCONFIRMED)
-def _(
-    variant: str | None, repeat: int | None, of: str, holds: float | None, breaks: float | None, asked: list[float],
-    per_s: float | None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: Finding | None,
-) -> str:  # fmt: skip
-    ends = " and ".join(level(of, one) for one in (holds, breaks) if one is not None)
-    return (
-        f"{_whose(variant, repeat)}annot be given a ceiling: levels contradicted each other until no more were to be "
-        f"tried, the last near {ends}. Measure longer."
-    )
-
-
-@says(CeilingKind.ENDED)
-def _(
-    variant: str | None, repeat: int | None, of: str, holds: None, breaks: None, asked: list[float],
-    per_s: None, primary: str | None, limits: list[list[Any]], missed: list[list[Any]], limit: None,
-) -> str:  # fmt: skip
-    return f"{_whose(variant, repeat)}annot be given a ceiling: the run ended before the search did."
-
-
-@says(CeilingKind.REPEATS)
-def _(
-    variant: str | None, of: str, mean: float, low: float, high: float, per_s: float | None, primary: str | None,
-    limits: list[list[Any]], runs: int,
-) -> str:  # fmt: skip
-    unit = {"users": "users", "rate": "per second", "load": "times the load"}[of]
-    return (
-        f"{_whose(variant, None)}arries {number(mean)} {unit} (95 % interval {number(low)} to "
-        f"{number(high)}, {runs} runs){_rate(per_s, primary)} within {_listed(limits)}."
-    )
 
 
 @says(CeilingKind.RATIO)
@@ -201,3 +174,15 @@ def _listed(limits: list[list[Any]]) -> str:
 def _plain(value: float) -> str:
     """Write a number that was chosen, not measured: 12, not 12.0."""
     return short(value, 4)
+
+
+FORMATS: Mapping[str, Format] = {
+    "ends": lambda facts: " and ".join(
+        level(facts["of"], end) for end in (facts["holds"], facts["breaks"]) if end is not None
+    ),
+    "holds": lambda facts: level(facts["of"], facts["holds"]),
+    "limits": _listed,
+    "rate": lambda facts: _rate(facts["per_s"], facts["primary"]),
+    "unit": {"users": "users", "rate": "per second", "load": "times the load"}.__getitem__,
+    "whose": lambda facts: _whose(facts["variant"], facts.get("repeat")),
+}

@@ -1,6 +1,6 @@
 """The wording of the checks before two sides are compared: requirements, results, and how the sides were configured."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark import format
@@ -9,18 +9,71 @@ from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import listed, per_transaction, percent, size
-from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import during
 from stallmark.report.text.data_versions import changes
 from stallmark.report.text.device import labelled
-from stallmark.report.text.terms import term
+from stallmark.report.text.templates import Format
+from stallmark.report.text.terms import in_brackets, term
 from stallmark.stats.thresholds import AGAIN, FOREIGN_CPU, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
 """Most items that a sentence names; the table of checks names all."""
 
 TITLES = {one.key: one.title for one in METRICS}
+
+
+SENTENCES: Mapping[Kind, str] = {
+    CheckKind.METRIC_MEASURED: "{metric:title} not measured in every run, or zero",
+    # Why two sides must not be compared.
+    ReasonKind.METRICS_DIFFER: "Different primary metrics were declared: {metrics:declared}.",
+    ReasonKind.SETTINGS_DIFFER: "The runs were not made with the same settings: {differences:differences}.",
+    ReasonKind.DRIVER_BOUND: "The driver was the bottleneck in {runs:names}, so the server could have done more.",
+    ReasonKind.DATA_WRONG: "The data were wrong after {runs:names}.",
+    ReasonKind.CLOCK_WENT_BACK: "The clock went back before {runs:names} began.",
+    ReasonKind.DATA_GREW: "The database was up to {share:percent} larger in one run than in another, or at its end.",
+    ReasonKind.PLANS_DIFFER: (
+        "Statements of {procedures:names} had another plan on one side: what they gained or lost by it is not "
+        "storage’s doing."
+    ),
+    ReasonKind.READS_DIFFER: (
+        "Physical reads per transaction differ by {share:percent} ({reads_per_transaction:and}) though the buffer "
+        "pool is the same: it had not filled, or something besides the storage changed."
+    ),
+    ReasonKind.DRIFTED: (
+        "Something else changed with time: {side}, run again at the end, was {share:percent} off itself in "
+        "{metric:title}."
+    ),
+    ReasonKind.NOT_MEASURED: (
+        "The primary metric, {metric:title}, was not measured in every run of {a} and {b}, or was zero."
+    ),
+    # What the sides were made with.
+    IntentKind.POOL: "buffer pool {reached_bytes:size}",
+    IntentKind.DURING: "a {maintenance} beside the users",
+    IntentKind.DATA_DEVICE: "data on {device:labelled}{folder:in_brackets}",
+    # What they differ in.
+    DifferenceKind.WORKLOAD: "workload {a:setting} against {b:setting}",
+    DifferenceKind.SCALE: "scale {a:setting} against {b:setting}",
+    DifferenceKind.SEED: "seed {a:setting} against {b:setting}",
+    DifferenceKind.MIX: "mix {a:setting} against {b:setting}",
+    DifferenceKind.LOCALITY: "locality {a:setting} against {b:setting}",
+    DifferenceKind.SERVER: "server {a:setting} against {b:setting}",
+    DifferenceKind.SERVER_VERSION: "version of the server {a:setting} against {b:setting}",
+    DifferenceKind.DESIGN: "physical design {a:setting} against {b:setting}",
+    DifferenceKind.LOAD_MACHINES: "load machines {a:setting} against {b:setting}",
+    DifferenceKind.CACHE_START: "cache at the start {a:setting} against {b:setting}",
+    DifferenceKind.RESET: "reset {a:setting} against {b:setting}",
+    DifferenceKind.OBSERVATION: "observation {a:setting} against {b:setting}",
+    DifferenceKind.CPU: "CPU of the driver’s machine {a:setting} against {b:setting}",
+    DifferenceKind.CORES: "cores of the driver’s machine {a:setting} against {b:setting}",
+    DifferenceKind.MEMORY: "memory of the driver’s machine {a:setting} against {b:setting}",
+    DifferenceKind.ARRIVALS: "arrivals {a:setting} against {b:setting}",
+    DifferenceKind.RATE: "rate of arrivals {a:setting} against {b:setting}",
+    DifferenceKind.THINK_TIME: "think time, ms {a:setting} against {b:setting}",
+    DifferenceKind.MEASURED: "seconds measured {a:setting} against {b:setting}",
+    DifferenceKind.POOL: "buffer pool {a:size} against {b:size}",
+    DifferenceKind.SETTING: "setting {name} {a:setting} against {b:setting}",
+}
 
 
 # Checks: what each is called, what it asks, and what was found. ----------------------------------------------
@@ -166,38 +219,13 @@ def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
     )
 
 
-@says(CheckKind.METRIC_MEASURED)
-def _(metric: str) -> str:
-    return f"{TITLES[metric]} not measured in every run, or zero"
-
-
 # Why two sides must not be compared. -------------------------------------------------------------------------
-
-
-@says(ReasonKind.METRICS_DIFFER)
-def _(metrics: Mapping[str, list[str]]) -> str:
-    return f"Different primary metrics were declared: {_declared(metrics)}."
-
-
-@says(ReasonKind.SETTINGS_DIFFER)
-def _(differences: list[Finding]) -> str:
-    return f"The runs were not made with the same settings: {_differences(differences, MOST_DIFFERENCES - 1)}."
 
 
 @says(ReasonKind.RUNS_INVALID)
 def _(reasons: list[Mapping[str, Any]]) -> str:
     more = f"; {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
     return f"Runs must not be compared: {'; '.join(_reason(one, MOST_NAMES) for one in reasons[:MOST_REASONS])}{more}."
-
-
-@says(ReasonKind.DRIVER_BOUND)
-def _(runs: list[str]) -> str:
-    return f"The driver was the bottleneck in {_names(runs)}, so the server could have done more."
-
-
-@says(ReasonKind.DATA_WRONG)
-def _(runs: list[str]) -> str:
-    return f"The data were wrong after {_names(runs)}."
 
 
 @says(ReasonKind.FOREIGN_IO)
@@ -212,32 +240,6 @@ def _(share: float, runs: list[str]) -> str:
     return (
         f"Other programs kept CPUs of the server’s machine busy: {most}{percent(share)} of them in {_names(runs)}, "
         "while the server waited for CPUs, or hardly any was free."
-    )
-
-
-@says(ReasonKind.CLOCK_WENT_BACK)
-def _(runs: list[str]) -> str:
-    return f"The clock went back before {_names(runs)} began."
-
-
-@says(ReasonKind.DATA_GREW)
-def _(share: float) -> str:
-    return f"The database was up to {percent(share)} larger in one run than in another, or at its end."
-
-
-@says(ReasonKind.PLANS_DIFFER)
-def _(procedures: list[str]) -> str:
-    return (
-        f"Statements of {_names(procedures)} had another plan on one side: what they gained or lost by it is not "
-        "storage’s doing."
-    )
-
-
-@says(ReasonKind.READS_DIFFER)
-def _(reads_per_transaction: list[float], share: float) -> str:
-    return (
-        f"Physical reads per transaction differ by {percent(share)} ({_and(reads_per_transaction)}) though the buffer "
-        "pool is the same: it had not filled, or something besides the storage changed."
     )
 
 
@@ -266,34 +268,7 @@ def _(changes: list[Mapping[str, Any]]) -> str:
     return f"The storage itself changed {each}."
 
 
-@says(ReasonKind.DRIFTED)
-def _(side: str, metric: str, share: float) -> str:
-    return (
-        f"Something else changed with time: {side}, run again at the end, was {percent(share)} off itself in "
-        f"{TITLES[metric]}."
-    )
-
-
-@says(ReasonKind.NOT_MEASURED)
-def _(metric: str, a: str, b: str) -> str:
-    return f"The primary metric, {TITLES[metric]}, was not measured in every run of {a} and {b}, or was zero."
-
-
 # What the sides were made with. ------------------------------------------------------------------------------
-
-
-@says(IntentKind.POOL)
-def _(reached_bytes: int) -> str:
-    return f"buffer pool {format.size(reached_bytes)}"
-
-
-@says(IntentKind.DATA_DEVICE)
-def _(device: DeviceLabel, folder: str | None) -> str:
-    return f"data on {labelled(device)}{_in(folder)}"
-
-
-def _in(folder: str | None) -> str:
-    return f" ({folder})" if folder else ""
 
 
 @says(IntentKind.ROW_VERSIONING)
@@ -310,11 +285,6 @@ def _(limits: Mapping[str, int]) -> str:
     return f"users limited to {listed(said)}"
 
 
-@says(IntentKind.DURING)
-def _(maintenance: str) -> str:
-    return f"a {maintenance} beside the users"
-
-
 @says(IntentKind.ARRAY)
 def _(part: str, value: str | int) -> str:
     return f"array: {part.removesuffix('_bytes').replace('_', ' ')} {size(value) if isinstance(value, int) else value}"
@@ -323,44 +293,13 @@ def _(part: str, value: str | int) -> str:
 @says(IntentKind.LOG_DEVICE)
 def _(device: str | None, emulated: Mapping[str, Any] | None, folder: str | None, with_data: bool) -> str:
     if with_data:
-        return f"log on the same{_in(folder)}"
+        return f"log on the same{in_brackets(folder)}"
     if emulated is None:
-        return f"log on {device or 'unknown'}{_in(folder)}"
+        return f"log on {device or 'unknown'}{in_brackets(folder)}"
     rpm = emulated["rpm"]
     time = f"{rpm:,.0f} rpm" if rpm else f"{format.number(emulated['write_ms'] or 0)} ms"
     disks = "1 emulated spindle" if emulated["spindles"] == 1 else f"{emulated['spindles']} emulated spindles"
     return f"log on {disks}, {time}"
-
-
-_DIFFERENCES = {
-    DifferenceKind.WORKLOAD: "workload",
-    DifferenceKind.SCALE: "scale",
-    DifferenceKind.SEED: "seed",
-    DifferenceKind.MIX: "mix",
-    DifferenceKind.LOCALITY: "locality",
-    DifferenceKind.SERVER: "server",
-    DifferenceKind.SERVER_VERSION: "version of the server",
-    DifferenceKind.DESIGN: "physical design",
-    DifferenceKind.LOAD_MACHINES: "load machines",
-    DifferenceKind.CACHE_START: "cache at the start",
-    DifferenceKind.RESET: "reset",
-    DifferenceKind.OBSERVATION: "observation",
-    DifferenceKind.CPU: "CPU of the driver’s machine",
-    DifferenceKind.CORES: "cores of the driver’s machine",
-    DifferenceKind.MEMORY: "memory of the driver’s machine",
-    DifferenceKind.ARRIVALS: "arrivals",
-    DifferenceKind.RATE: "rate of arrivals",
-    DifferenceKind.THINK_TIME: "think time, ms",
-    DifferenceKind.MEASURED: "seconds measured",
-}
-
-
-def _against(title: str) -> Callable[..., str]:
-    return lambda a, b: f"{title} {_said(a)} against {_said(b)}"
-
-
-for _kind, _title in _DIFFERENCES.items():
-    says(_kind)(_against(_title))
 
 
 @says(DifferenceKind.WORKLOAD_VERSION)
@@ -368,17 +307,7 @@ def _(workload: str, a: int, b: int) -> str:
     return f"built by data version {a} and {b}, with {changes(workload, (a, b))}"
 
 
-@says(DifferenceKind.SETTING)
-def _(name: str, a: Any, b: Any) -> str:
-    return f"setting {name} {_said(a)} against {_said(b)}"
-
-
-@says(DifferenceKind.POOL)
-def _(a: int, b: int) -> str:
-    return f"buffer pool {format.size(a)} against {format.size(b)}"
-
-
-def _said(value: Any) -> str:
+def _setting(value: Any) -> str:
     if value is None:
         return "not set"
     if isinstance(value, Mapping):
@@ -411,3 +340,14 @@ def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:
 
 def _and(values: Sequence[float]) -> str:
     return " and ".join(map(per_transaction, values))
+
+
+FORMATS: Mapping[str, Format] = {
+    "and": _and,
+    "declared": _declared,
+    "differences": lambda differences: _differences(differences, MOST_DIFFERENCES - 1),
+    "labelled": labelled,
+    "names": _names,
+    "setting": _setting,
+    "title": TITLES.__getitem__,
+}

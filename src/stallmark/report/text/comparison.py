@@ -10,10 +10,11 @@ from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.errors import as_reason
-from stallmark.format import listed, per_transaction, percent, short
+from stallmark.format import listed, percent, short
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, TITLES
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
@@ -235,69 +236,41 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
 # What to be careful about. -----------------------------------------------------------------------------------
 
 
-@says(PairKind.CAME_BACK)
-def _(side: str, other: str) -> str:
-    return (
-        f"Order confounded: {side} ran before and after {other}, so whatever changed for that time alone counts as a "
+SENTENCES: Mapping[Kind, str] = {
+    PairKind.CAME_BACK: (
+        "Order confounded: {side} ran before and after {other}, so whatever changed for that time alone counts as a "
         "difference."
-    )
-
-
-@says(PairKind.ONE_SIDE_FIRST)
-def _(a: str, b: str) -> str:
-    return (
+    ),
+    PairKind.ONE_SIDE_FIRST: (
         "Order confounded: all runs of one side came before all of the other, so whatever changed with time counts as "
-        f"a difference. Alternate them (order: abba), or run {a} again at the end."
-    )
-
-
-@says(PairKind.SEVERAL_PAIRS)
-def _(pairs: int) -> str:
-    return f"{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
-
-
-@says(PairKind.ONLY_ONE_SIDE)
-def _(side: str, steps: list[list[Any]]) -> str:
-    return f"Only {side} ran {listed([_step(*step) for step in steps])}, so that is not compared."
-
-
-@says(PairKind.FLASH_WARMING)
-def _(sides: list[str]) -> str:
-    return f"Flash was still warming up in {listed(sides)}: later it would have given more."
-
-
-@says(PairKind.CHECKS_UNKNOWN)
-def _(checks: list[Kind]) -> str:
-    return f"Not known of these runs: {listed([CHECKS[kind][0] for kind in checks])}."
-
-
-@says(PairKind.READS_WITHIN_SCATTER)
-def _(reads_per_transaction: list[float], share: float, p: float) -> str:
-    reads = " and ".join(map(per_transaction, reads_per_transaction))
-    return f"Reads per transaction differ by {percent(share)} ({reads}), within the scatter of runs (p {p:.2f})."
+        "a difference. Alternate them (order: abba), or run {a} again at the end."
+    ),
+    PairKind.SEVERAL_PAIRS: (
+        "{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
+    ),
+    PairKind.ONLY_ONE_SIDE: "Only {side} ran {steps:steps}, so that is not compared.",
+    PairKind.FLASH_WARMING: "Flash was still warming up in {sides:listed}: later it would have given more.",
+    PairKind.CHECKS_UNKNOWN: "Not known of these runs: {checks:titles}.",
+    PairKind.READS_WITHIN_SCATTER: (
+        "Reads per transaction differ by {share:percent} ({reads_per_transaction[0]:per_transaction} and "
+        "{reads_per_transaction[1]:per_transaction}), within the scatter of runs (p {p:.2f})."
+    ),
+    PairKind.NO_PARTNER: "{side} is not compared: {experiment} has no such variant, or none in another experiment.",
+    PairKind.POOLED: (
+        "Runs of {experiments:listed} were taken together as {sides:listed}: between the experiments nothing is "
+        "compared (--between experiments does that)."
+    ),
+    PairKind.NO_COMMON_STEP: "{b} is not compared with {a}: they have no step in common.",
+}
+FORMATS: Mapping[str, Format] = {
+    "steps": lambda steps: listed([_step(*step) for step in steps]),
+    "titles": lambda checks: listed([CHECKS[kind][0] for kind in checks]),
+}
 
 
 @says(PairKind.INCOMPLETE)
 def _(run: str, said: str | None) -> str:
     return f"{run} is left out: {as_reason(said) if said else 'nothing was measured'}."
-
-
-@says(PairKind.NO_PARTNER)
-def _(side: str, experiment: str) -> str:
-    return f"{side} is not compared: {experiment} has no such variant, or none in another experiment."
-
-
-@says(PairKind.POOLED)
-def _(sides: list[str], experiments: list[str]) -> str:
-    return (
-        f"Runs of {listed(experiments)} were taken together as {listed(sides)}: between the experiments nothing is "
-        "compared (--between experiments does that)."
-    )
-
-
-@says(PairKind.NO_COMMON_STEP)
-def _(a: str, b: str) -> str:
-    return f"{b} is not compared with {a}: they have no step in common."
 
 
 @says(PairKind.PLAN_LEFT_OUT)

@@ -1,13 +1,13 @@
 """The wording of the verdict on a step's device: is it the bottleneck?"""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Kind
 from stallmark.format import listed, percent
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import says
+from stallmark.report.text.templates import Format
 from stallmark.stats.thresholds import DEVICE_OWN, LOCKS_SAID, LOG_SAID
 
 EMULATED = "EMULATED"
@@ -26,20 +26,25 @@ def described(devices: Iterable[DeviceLabel]) -> str:
 _NAMES = {JudgedDevice.DATA: "device", JudgedDevice.LOG: "log’s device"}
 
 
-def mark(finding: Finding) -> str:
-    """Return a verdict in a few words, for a table."""
-    return {
-        DeviceKind.LIMITS: "device-bound",
-        DeviceKind.LATENCY_LIMITS: "device-bound",
-        DeviceKind.ABOVE_LIMITS: "bound above the device",
-        DeviceKind.NOT_DIVIDED: "I/O or CPU, not told apart",
-        DeviceKind.NOT_LIMITING: "device not the bottleneck",
-        DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
-        DeviceKind.WITH_CPUS: "device and CPUs limit together",
-        DeviceKind.CPUS_LIMIT: "CPU-bound",
-        DeviceKind.CPUS_BUSY_OTHERWISE: "CPUs busy with other work",
-        DeviceKind.NOT_TOLD: "load says nothing about the device",
-    }[DeviceKind(finding.kind)]
+SENTENCES: Mapping[Kind, str] = {
+    DeviceKind.ABOVE_LIMITS: "Storage above the {device:name} is the bottleneck: {facts:rests_on}.",
+    DeviceKind.NOT_DIVIDED: (
+        "Whether storage is the bottleneck is not known: {facts:rests_on}. Beyond that, sessions in I/O waited above "
+        "the device or for a CPU, and nothing tells which: how long sessions were at a CPU is not known."
+    ),
+    DeviceKind.LIMITS: "The {device:name} is the bottleneck: {facts:rests_on}.",
+    DeviceKind.LATENCY_LIMITS: (
+        "The latency of the {device:name}, rather than its queue, is the bottleneck: {facts:rests_on}."
+    ),
+    DeviceKind.NOT_LIMITING: "The {device:name} is not the bottleneck: {facts:rests_on}.",
+    DeviceKind.ONE_OF_SEVERAL: "The {device:name} is one limit among several: {facts:rests_on}.",
+    DeviceKind.WITH_CPUS: "The {device:name} and the CPUs are limits together: {facts:rests_on}. {cpu_share:at_most}",
+    DeviceKind.CPUS_LIMIT: "The CPUs are the bottleneck: {facts:rests_on}. {cpu_share:at_most}",
+    DeviceKind.CPUS_BUSY_OTHERWISE: (
+        "The CPUs were mostly busy with other work, so whether the {device:name} is the bottleneck is not judged: "
+        "{facts:rests_on}. The run accounts for {cpu_own_share:percent} of the CPUs."
+    ),
+}
 
 
 @says(DeviceKind.NOT_TOLD)
@@ -50,62 +55,6 @@ def _(spent_in: str, share: float, cpu_share: float | None = None, cpu_own_share
         return f"{text}."
     own = f", of which the run itself used {percent(cpu_own_share)}" if cpu_own_share is not None else ""
     return f"{text}, and the CPUs of the server’s machine were {percent(cpu_share)} busy{own}."
-
-
-@says(DeviceKind.ABOVE_LIMITS)
-def _(device: JudgedDevice, **facts: Any) -> str:
-    return f"Storage above the {_NAMES[device]} is the bottleneck: {_rests_on(device, **facts)}."
-
-
-@says(DeviceKind.NOT_DIVIDED)
-def _(device: JudgedDevice, **facts: Any) -> str:
-    return (
-        f"Whether storage is the bottleneck is not known: {_rests_on(device, **facts)}. Beyond that, sessions in I/O "
-        "waited above the device or for a CPU, and nothing tells which: how long sessions were at a CPU "
-        "is not known."
-    )
-
-
-@says(DeviceKind.LIMITS)
-def _(device: JudgedDevice, **facts: Any) -> str:
-    return f"The {_NAMES[device]} is the bottleneck: {_rests_on(device, **facts)}."
-
-
-@says(DeviceKind.LATENCY_LIMITS)
-def _(device: JudgedDevice, **facts: Any) -> str:
-    name = _NAMES[device]
-    return f"The latency of the {name}, rather than its queue, is the bottleneck: {_rests_on(device, **facts)}."
-
-
-@says(DeviceKind.NOT_LIMITING)
-def _(device: JudgedDevice, **facts: Any) -> str:
-    return f"The {_NAMES[device]} is not the bottleneck: {_rests_on(device, **facts)}."
-
-
-@says(DeviceKind.ONE_OF_SEVERAL)
-def _(device: JudgedDevice, **facts: Any) -> str:
-    return f"The {_NAMES[device]} is one limit among several: {_rests_on(device, **facts)}."
-
-
-@says(DeviceKind.WITH_CPUS)
-def _(device: JudgedDevice, cpu_share: float, **facts: Any) -> str:
-    return (
-        f"The {_NAMES[device]} and the CPUs are limits together: {_rests_on(device, cpu_share=cpu_share, **facts)}. "
-        f"{_at_most(cpu_share)}"
-    )
-
-
-@says(DeviceKind.CPUS_LIMIT)
-def _(device: JudgedDevice, cpu_share: float, **facts: Any) -> str:
-    return f"The CPUs are the bottleneck: {_rests_on(device, cpu_share=cpu_share, **facts)}. {_at_most(cpu_share)}"
-
-
-@says(DeviceKind.CPUS_BUSY_OTHERWISE)
-def _(device: JudgedDevice, cpu_own_share: float, **facts: Any) -> str:
-    return (
-        f"The CPUs were mostly busy with other work, so whether the {_NAMES[device]} is the bottleneck is not judged: "
-        f"{_rests_on(device, **facts)}. The run accounts for {percent(cpu_own_share)} of the CPUs."
-    )
 
 
 def _at_most(cpu_share: float) -> str:
@@ -143,6 +92,13 @@ def _rests_on(
         # One who waits for a lock waits for its holder: the verdict is on the time of those who hold or need none.
         rest = f"; outside locks and the client, the devices took {percent(progress_share)} of their time"
     return f"users spent {listed(spent)}{own}" + (f" while {listed(loads)}" if loads else "") + rest
+
+
+FORMATS: Mapping[str, Format] = {
+    "at_most": _at_most,
+    "name": _NAMES.__getitem__,
+    "rests_on": lambda facts: _rests_on(**facts),
+}
 
 
 # How to read the tables of arrays, and the chart of what was active. ------------------------------------------

@@ -1,31 +1,34 @@
 """The wording of an experiment's findings."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from stallmark import format
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size, up_to
+from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import UNSURE, indicative, named, times
+from stallmark.report.text.terms import UNSURE, indicative, pool, rate, times
 from stallmark.stats.thresholds import REPLICATES
 
-
-@says(ExperimentKind.DATA_WRONG)
-def _(runs: list[str]) -> str:
-    return f"The data were wrong after {listed(runs)}: the figures of such a run mean nothing."
-
-
-@says(ExperimentKind.NOTHING_MEASURED)
-def _() -> str:
-    return "Nothing was measured: no run got past its warm-up."
-
-
-@says(ExperimentKind.STEPS_LEFT_OUT)
-def _(left_out: int, steps: int) -> str:
-    return f"{left_out} of {steps} measured steps are not compared; the reason is given with each."
+SENTENCES: Mapping[Kind, str] = {
+    ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run mean nothing.",
+    ExperimentKind.NOTHING_MEASURED: "Nothing was measured: no run got past its warm-up.",
+    ExperimentKind.STEPS_LEFT_OUT: (
+        "{left_out} of {steps} measured steps are not compared; the reason is given with each."
+    ),
+    ExperimentKind.OVER_LIMIT: (
+        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit."
+    ),
+    ExperimentKind.STORAGE_LIMITS: "Storage is the bottleneck in {steps:named}.",
+    ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
+    ExperimentKind.DRIVER_LIMITS: (
+        "The driver was the bottleneck in {steps:named}: the server could have done more than the figures say."
+    ),
+    ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
+}
 
 
 @says(ExperimentKind.NO_STEADY_STATE)
@@ -43,13 +46,13 @@ def _(
     apart = [name for name, _, verdict in others if verdict == Verdict.NOT_COMPARABLE]
     unlike = f"{quoted(apart)} {'is' if len(apart) == 1 else 'are'} not comparable" if apart else ""
     if len(apart) == len(others):
-        return f"{unlike} with “{first}” ({_rate(per_s, primary)})."
+        return f"{unlike} with “{first}” ({rate(per_s, primary)})."
     known = [(name, ratio, verdict) for name, ratio, verdict in others if name not in apart]
     said = listed([f"“{name}” {_against(ratio, verdict, one_run_each)}" for name, ratio, verdict in known])
     between = f", and {left_out} {'between them' if ranked else 'more'}" if left_out else ""
     between += f", and {not_comparable} that are not comparable" if not_comparable else ""
     once = "; one run each, so indicative only" if one_run_each else ""
-    return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}{f'; {unlike}' if unlike else ''}."
+    return f"Against “{first}” ({rate(per_s, primary)}): {said}{between}{once}{f'; {unlike}' if unlike else ''}."
 
 
 def _against(ratio: float | None, verdict: Verdict, once: bool) -> str:
@@ -66,7 +69,7 @@ def _(
 ) -> str:  # fmt: skip
     few, best = map(_users, users)
     return (
-        f"{_of(variant)}{few} committed {_rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
+        f"{_of(variant)}{few} committed {rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
         f"{_times(ratio, verdict)}."
     )
 
@@ -93,7 +96,7 @@ def _(
     primary: str | None,
     reads_per_transaction: list[float | None],
 ) -> str:
-    small, large = map(_pool, pools_bytes, pools_share)
+    small, large = map(pool, pools_bytes, pools_share)
     where = f"From {quoted(variants[:1])} to {quoted(variants[1:])}, growing" if variants else "Growing"
     what = plural(primary) if primary else "committed transactions"
     a, b = map(per_second, per_s)
@@ -118,7 +121,7 @@ def _reads(before: float | None, after: float | None) -> str:
 
 @says(ExperimentKind.POOL_GAIN)
 def _(ratio: float, verdict: Verdict, pools_bytes: list[int | None], pools_share: list[float | None]) -> str:
-    before, after = map(_pool, pools_bytes, pools_share)
+    before, after = map(pool, pools_bytes, pools_share)
     return f"The largest single gain, {times(ratio, verdict)}, lies between {before} and {after}."
 
 
@@ -137,7 +140,7 @@ def _(
     before, after = (quoted([name]) for name in variants)
     warming = ", while flash was still warming up" if flash_warming else ""
     return (
-        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {after} gave {_rate(b, primary)} against "
+        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {after} gave {rate(b, primary)} against "
         f"{per_second(a)} in {before}{_times(ratio, verdict)}{warming}."
     )
 
@@ -146,7 +149,7 @@ def _(
 def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
     before, after = (quoted([name]) for name in variants)
     return (
-        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {before} and {after} are not "
+        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {before} and {after} are not "
         "compared: an emulated device says nothing about a real one."
     )
 
@@ -174,7 +177,7 @@ def _(
 
 @says(ExperimentKind.ONE_VARIANT)
 def _(variant: str, per_s: float, primary: str | None) -> str:
-    return f"{variant} committed {_rate(per_s, primary)}."
+    return f"{variant} committed {rate(per_s, primary)}."
 
 
 @says(ExperimentKind.VARIANTS_ALIKE)
@@ -183,7 +186,7 @@ def _(
 ) -> str:  # fmt: skip
     unsure = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
     which = "All variants" if every else "The variants that may be compared"
-    return f"{which} committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}{unsure}."
+    return f"{which} committed about the same: {per_second(per_s[0])} to {rate(per_s[1], primary)}{unsure}."
 
 
 @says(ExperimentKind.VARIANTS)
@@ -193,7 +196,7 @@ def _(
     (worst, best), (least, most) = variants, per_s
     between = f" ({factor(ratio)} between them{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})" if ratio else ""
     among = "" if every else "Of the variants that may be compared, "
-    return f"{among}{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)}{between}."
+    return f"{among}{best} committed most, {rate(most, primary)}; {worst} least, {per_second(least)}{between}."
 
 
 @says(ExperimentKind.STREAMS)
@@ -204,7 +207,7 @@ def _(
     against = f" against {per_second(alone_per_s)} alone{_times(ratio, verdict)}" if alone_per_s else ""
     return (
         f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour beside "
-        f"{_users(users)}, who committed {_rate(per_s, primary)}{against}."
+        f"{_users(users)}, who committed {rate(per_s, primary)}{against}."
     )
 
 
@@ -218,23 +221,8 @@ def _(
     how = f"failed{f' in {failed} of {runs} runs' if runs > 1 else ''}, and " if failed else ""
     return (
         f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
-        f"({ended}); they committed {_rate(per_s, primary)}{against}."
+        f"({ended}); they committed {rate(per_s, primary)}{against}."
     )
-
-
-@says(ExperimentKind.OVER_LIMIT)
-def _(steps: list[str] | None) -> str:
-    return f"In {named(steps)} more than a tenth of the transactions of one type took longer than their limit."
-
-
-@says(ExperimentKind.STORAGE_LIMITS)
-def _(steps: list[str] | None) -> str:
-    return f"Storage is the bottleneck in {quoted(steps) if steps else 'every step'}."
-
-
-@says(ExperimentKind.STORAGE_LIMITS_SOMETIMES)
-def _(step: str, runs: int, of: int) -> str:
-    return f"Storage is the bottleneck in {runs} of {of} runs of {quoted([step])}."
 
 
 @says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)
@@ -259,16 +247,6 @@ _NOT_JUDGED = {
 }
 
 
-@says(ExperimentKind.DRIVER_LIMITS)
-def _(steps: list[str] | None) -> str:
-    return f"The driver was the bottleneck in {named(steps)}: the server could have done more than the figures say."
-
-
-@says(ExperimentKind.ONE_RUN_EACH)
-def _() -> str:
-    return "With one run per variant this is indicative only."
-
-
 @says(ExperimentKind.SPREAD)
 def _(share: float, fewest_runs: int) -> str:
     few = "" if fewest_runs >= REPLICATES else f"; a verdict needs at least {REPLICATES} runs of each"
@@ -285,20 +263,6 @@ def _of(variant: str | None) -> str:
 
 
 _users = format.users  # "30 users", where a fact has that name
-
-
-def _rate(per_s: float, primary: str | None) -> str:
-    """Return a rate with its unit: "45.0/s" of all transactions, "4.50 Trade-Results/s" of one type."""
-    return f"{number(per_s)} {plural(primary)}/s" if primary else per_second(per_s)
-
-
-def _pool(pool_bytes: int | None, pool_share: float | None) -> str:
-    """Return "64 MiB (20 % of the data)"."""
-    if pool_bytes is None:
-        return "a buffer pool of unknown size"
-    if pool_share is None:
-        return size(pool_bytes)
-    return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
 
 
 NO_FINDING = "No finding: the record does not support one."

@@ -1,21 +1,60 @@
 """The wording of the validity gates: requirement, figure, limit, and why a gate failed."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import listed, number, percent, plural, short, spoken
 from stallmark.report.text import NameFirst, says
+from stallmark.report.text.templates import Format, Template
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The words of a gate. `figure` and `allowed` make a table's cell from its value, limit and facts."""
+class _Words(NamedTuple):
+    """The words of a gate. `figure` and `allowed` are templates of a table’s cells, of value, limit and facts."""
 
     asks: str
-    figure: Callable[..., str]
-    allowed: Callable[..., str]
+    figure: str
+    allowed: str
+
+
+_WORDS = {
+    GateKind.MIX: _Words(
+        "each transaction type has its share of the deck, within 1 % or what chance explains",
+        "{value:finely} off ({transaction:spoken})",
+        "≤ {limit:finely}{by_chance:chance}",
+    ),
+    GateKind.FOLLOWERS: _Words(
+        "the market returns what the users’ orders trigger, within 1 % or what is under way at both ends",
+        "{each:number} {transaction:plural} per {follows:spoken}",
+        "{expected_each:number} ± {limit:finely}",
+    ),
+    GateKind.ABORTS: _Words(
+        "few transactions are aborted by a deadlock, serialisation failure or lock timeout, retried or not",
+        "{value:finely}{facts:mostly}",
+        "≤ {limit:finely}",
+    ),
+    GateKind.LOCKS: _Words(
+        "users spend little of their time waiting for each other’s locks", "{value:finely}", "≤ {limit:finely}"
+    ),
+    GateKind.LIMITS: _Words(
+        "nine in ten of each type finish within its limit",
+        "{value:finely} of {transaction:spoken} over {limit_s:g} s",
+        "≤ {limit:finely}",
+    ),
+    GateKind.LAG: _Words(
+        "the background sessions’ transactions start when they are due, and no queue grows",
+        "{facts:lag}",
+        "≤ {limit:g} s",
+    ),
+    GateKind.CONSISTENCY: _Words("every consistency condition holds after the run", "{facts:checked}", "all"),
+    GateKind.COMPLETED: _Words(
+        "the database counts what the driver saw committed, up to unknown outcomes",
+        "{facts:completed}",
+        "{limit:more_allowed}",
+    ),
+}
 
 
 def asks(gate: Gate) -> str:
@@ -25,46 +64,22 @@ def asks(gate: Gate) -> str:
 
 def figure(gate: Gate) -> str:
     """Return the gate's figure, as text."""
-    return _WORDS[gate.kind].figure(value=gate.value, limit=gate.limit, **gate.facts)
+    return Template(_WORDS[gate.kind].figure, FORMATS)(value=gate.value, limit=gate.limit, **gate.facts)
 
 
 def allowed(gate: Gate) -> str:
     """Return the allowed range, as text."""
-    return _WORDS[gate.kind].allowed(limit=gate.limit, **gate.facts)
-
-
-def _at_most(limit: float, **_: object) -> str:
-    return f"≤ {_share(limit)}"
-
-
-def _mix(value: float, transaction: str, **_: object) -> str:
-    return f"{_share(value)} off ({spoken(transaction)})"
-
-
-def _mix_allowed(limit: float, by_chance: bool, **_: object) -> str:
-    return f"≤ {_share(limit)}" + (" (chance)" if by_chance else "")
-
-
-def _followers(each: float, transaction: str, follows: str, **_: object) -> str:
-    return f"{number(each)} {plural(transaction)} per {spoken(follows)}"
-
-
-def _followers_allowed(limit: float, expected_each: float, **_: object) -> str:
-    return f"{number(expected_each)} ± {_share(limit)}"
-
-
-def _aborts(value: float, transaction: str, transaction_rate: float, **_: object) -> str:
-    return f"{_share(value)}{_mostly(transaction, transaction_rate)}"
-
-
-def _limits(value: float, transaction: str, limit_s: float, **_: object) -> str:
-    return f"{_share(value)} of {spoken(transaction)} over {limit_s:g} s"
+    return Template(_WORDS[gate.kind].allowed, FORMATS)(limit=gate.limit, **gate.facts)
 
 
 def _lag(value: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float, **_: object) -> str:
     queue = f", queue from {number(waiting_first)} to {number(waiting_last)}" if grows else ""
     unit, factor = ("s", 1) if worst_s >= 0.1 else ("ms", 1000)
     return f"{number(value * factor)} {unit} late on average, {number(worst_s * factor)} {unit} at worst{queue}"
+
+
+def _checked(checked: int, broken: Sequence[str], refused: int, **_: object) -> str:
+    return f"{checked - len(broken)} of {checked} hold" + (f", {refused} refused by the server" if refused else "")
 
 
 def _completed(limit: float, counted: int | None, seen: int, silent_executors: int, **_: object) -> str:
@@ -75,40 +90,20 @@ def _completed(limit: float, counted: int | None, seen: int, silent_executors: i
     return f"{counted:,} counted, {seen:,} seen{_doubtful(limit)}"
 
 
-_WORDS = {
-    GateKind.MIX: _Words(
-        "each transaction type has its share of the deck, within 1 % or what chance explains", _mix, _mix_allowed
+SENTENCES: Mapping[Kind, str] = {
+    GateKind.FOLLOWERS: NameFirst(
+        "{transaction:plural} per {follows:spoken}: {each:number} instead of the expected {expected_each:number}. "
+        "When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
+        "it ended."
     ),
-    GateKind.FOLLOWERS: _Words(
-        "the market returns what the users’ orders trigger, within 1 % or what is under way at both ends",
-        _followers,
-        _followers_allowed,
+    GateKind.ABORTS: (
+        "Transactions got in each other’s way: {value:finely} were aborted by deadlocks, serialisation failures or "
+        "lock timeouts ({limit:finely} allowed{facts:mostly}), and what a transaction did before it was aborted counts "
+        "as load."
     ),
-    GateKind.ABORTS: _Words(
-        "few transactions are aborted by a deadlock, serialisation failure or lock timeout, retried or not",
-        _aborts,
-        _at_most,
-    ),
-    GateKind.LOCKS: _Words(
-        "users spend little of their time waiting for each other’s locks", lambda value, **_: _share(value), _at_most
-    ),
-    GateKind.LIMITS: _Words("nine in ten of each type finish within its limit", _limits, _at_most),
-    GateKind.LAG: _Words(
-        "the background sessions’ transactions start when they are due, and no queue grows",
-        _lag,
-        lambda limit, **_: f"≤ {limit:g} s",
-    ),
-    GateKind.CONSISTENCY: _Words(
-        "every consistency condition holds after the run",
-        lambda checked, broken, refused, **_: (
-            f"{checked - len(broken)} of {checked} hold" + (f", {refused} refused by the server" if refused else "")
-        ),
-        lambda **_: "all",
-    ),
-    GateKind.COMPLETED: _Words(
-        "the database counts what the driver saw committed, up to unknown outcomes",
-        _completed,
-        lambda limit, **_: f"up to {limit:,.0f} more" if limit else "equal",
+    GateKind.LOCKS: (
+        "Users spent {value:finely} of their time waiting for each other’s locks ({limit:percent} allowed), and asked "
+        "the storage for nothing meanwhile. Use more customers or fewer users."
     ),
 }
 
@@ -118,35 +113,6 @@ def _(value: float, limit: float, transaction: str, off: float, by_chance: bool)
     return (
         f"The mix was not that of the deck: {_share(value)} {'more' if off > 0 else 'fewer'} {plural(transaction)} "
         f"than their share ({_share(limit)} allowed)."
-    )
-
-
-@says(GateKind.FOLLOWERS)
-def _(
-    value: float, limit: float, transaction: str, follows: str, each: float, expected_each: float,
-    under_way_at_begin: float, under_way_at_end: float,
-) -> str:  # fmt: skip
-    return NameFirst(
-        f"{plural(transaction)} per {spoken(follows)}: {number(each)} instead of the expected {number(expected_each)}. "
-        f"When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
-        "it ended."
-    )
-
-
-@says(GateKind.ABORTS)
-def _(value: float, limit: float, transaction: str, transaction_rate: float) -> str:
-    return (
-        f"Transactions got in each other’s way: {_share(value)} were aborted by deadlocks, serialisation failures or "
-        f"lock timeouts ({_share(limit)} allowed{_mostly(transaction, transaction_rate)}), and what a "
-        "transaction did before it was aborted counts as load."
-    )
-
-
-@says(GateKind.LOCKS)
-def _(value: float, limit: float) -> str:
-    return (
-        f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(limit)} allowed), "
-        "and asked the storage for nothing meanwhile. Use more customers or fewer users."
     )
 
 
@@ -183,13 +149,24 @@ def _doubtful(limit: float) -> str:
     return f" and {limit:,.0f} of unknown outcome" if limit else ""
 
 
-def _mostly(transaction: str, rate: float) -> str:
-    return f", {spoken(transaction)} {_share(rate)}" if rate else ""
+def _mostly(transaction: str, transaction_rate: float, **_: object) -> str:
+    return f", {spoken(transaction)} {_share(transaction_rate)}" if transaction_rate else ""
 
 
 def _share(value: float) -> str:
     """Return a share in percent with two digits, as thresholds of a few per cent need."""
     return f"{short(value * 100, 2)} %" if value < 0.1 else percent(value)
+
+
+FORMATS: Mapping[str, Format] = {
+    "chance": lambda by_chance: " (chance)" if by_chance else "",
+    "checked": lambda facts: _checked(**facts),
+    "completed": lambda facts: _completed(**facts),
+    "finely": _share,
+    "lag": lambda facts: _lag(**facts),
+    "more_allowed": lambda limit: f"up to {limit:,.0f} more" if limit else "equal",
+    "mostly": lambda facts: _mostly(**facts),
+}
 
 
 # How to read the tables of gates and limits. ------------------------------------------------------------------

@@ -6,6 +6,7 @@ from stallmark.analysis.bottleneck.summary import Law, LawKind
 from stallmark.analysis.finding import Kind
 from stallmark.format import number, percent
 from stallmark.report.text import says
+from stallmark.report.text.templates import Format, Template
 from stallmark.report.text.terms import PART_NAMES
 
 LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
@@ -22,7 +23,7 @@ LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
         "sessions",
     ),
     LawKind.DEVICE: (
-        "Utilisation law of the {role}",
+        "Utilisation law of the {role:role}",
         "busy share of its spindles, as it counted",
         "I/Os per second × service time ÷ spindles",
         "share of the time",
@@ -34,24 +35,19 @@ LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
         "cores",
     ),
     LawKind.WAITS: (
-        "Little’s law of waiting for {part}",
-        "time waited per second, by the server’s counters ({wait_types})",
+        "Little’s law of waiting for {part:part}",
+        "time waited per second, by the server’s counters ({wait_types:joined})",
         "sessions seen waiting for it",
         "sessions",
     ),
 }
 _ROLES = {"data": "data device", "wal": "log’s device"}
+FORMATS: Mapping[str, Format] = {"joined": ", ".join, "part": PART_NAMES.__getitem__, "role": _ROLES.__getitem__}
 
 
 def law_words(law: Law) -> list[str]:
     """Return the name of a law, its two sides, and their unit."""
-    facts = law.finding.facts
-    filled = {
-        "role": _ROLES.get(facts.get("role", ""), ""),
-        "part": PART_NAMES.get(facts.get("part", ""), ""),
-        "wait_types": ", ".join(facts.get("wait_types", ())),
-    }
-    return [text.format(**filled) for text in LAWS[law.kind]]
+    return [Template(text, FORMATS)(**law.finding.facts) for text in LAWS[law.kind]]
 
 
 def _sides(left: float, right: float) -> str:

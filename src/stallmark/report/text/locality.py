@@ -1,10 +1,13 @@
 """The wording of how a load reads."""
 
-from stallmark.analysis.finding import Finding
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.locality.kinds import LocalityKind
 from stallmark.analysis.locality.traced import Traced
 from stallmark.format import coefficient, count, listed, number, percent, portion, seconds, share, signed, size
 from stallmark.report.text import clause, says
+from stallmark.report.text.templates import Format
 
 QUESTION = "How much does it read at which size of memory, how large and how hot is what it reads, and who reads it?"
 NO_FINDING = "Nothing is known of the reads of this load."
@@ -42,6 +45,29 @@ METHOD_FOOTPRINT = "Different pages of 8 KiB, counted at the end of each of 60 p
 METHOD_TABLES = "By the files that were read, and the tables and indexes that had them."
 
 
+SENTENCES: Mapping[Kind, str] = {
+    LocalityKind.SKEW: (
+        "The hottest {hottest:portion} of all pages have {of_pages:band} of the reads, the hottest {hottest:portion} "
+        "of 1 MiB extents {of_extents:band}."
+    ),
+    LocalityKind.FEW_READS: (
+        "Only {reads:count} reads were traced in the measured interval: no share is shown of fewer than {least}."
+    ),
+    LocalityKind.SHORT: (
+        "The trace is too short for flash of {share:portion} of the data and more ({judged:count} page reads were "
+        "judged): what it answers is only known between two ends. Raise --measure."
+    ),
+    LocalityKind.LOST: (
+        "{lost:count} I/Os of the run were lost beside the {traced:count} traced in its measured interval, as they "
+        "came faster than they were recorded: the footprint may be too low, and hits may be off."
+    ),
+    LocalityKind.FEW_SIZES: (
+        "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
+    ),
+}
+FORMATS: Mapping[str, Format] = {"band": lambda ends: _band(*ends)}
+
+
 @says(LocalityKind.READS)
 def _(
     pool_share: float, reads: float, slope: float | None = None, deviation: float | None = None,
@@ -65,14 +91,6 @@ def _(pool_share: float | None, shares: list[float], least: list[float], most: l
         f"{portion(one)} of the data answers {_band(*ends)}" for one, *ends in zip(shares, least, most, strict=True)
     ]
     return f"Behind {behind}, an LRU flash cache of {listed(each)} of the reads."
-
-
-@says(LocalityKind.SKEW)
-def _(hottest: float, of_pages: list[float], of_extents: list[float]) -> str:
-    return (
-        f"The hottest {portion(hottest)} of all pages have {_band(*of_pages)} of the reads, the hottest "
-        f"{portion(hottest)} of 1 MiB extents {_band(*of_extents)}."
-    )
 
 
 @says(LocalityKind.FOOTPRINT)
@@ -113,11 +131,6 @@ def _(unused: str | None) -> str:
     return f"{why[unused]}: {missing}."
 
 
-@says(LocalityKind.FEW_READS)
-def _(reads: int, least: int) -> str:
-    return f"Only {count(reads)} reads were traced in the measured interval: no share is shown of fewer than {least}."
-
-
 @says(LocalityKind.ESTIMATED)
 def _(pool_share: float | None) -> str:
     beyond = f"pools larger than {portion(round(pool_share, 3))}" if pool_share else "larger pools"
@@ -135,33 +148,12 @@ def _(sizes: int, error: float, pool_share: float) -> str:
     return f"The estimate was held against runs at {sizes} sizes: at worst it was off by {signed(error)}, {at}."
 
 
-@says(LocalityKind.SHORT)
-def _(share: float, judged: int) -> str:
-    return (
-        f"The trace is too short for flash of {portion(share)} of the data and more ({count(judged)} page reads were "
-        "judged): what it answers is only known between two ends. Raise --measure."
-    )
-
-
-@says(LocalityKind.LOST)
-def _(lost: int, traced: int) -> str:
-    return (
-        f"{count(lost)} I/Os of the run were lost beside the {count(traced)} traced in its measured interval, as they "
-        "came faster than they were recorded: the footprint may be too low, and hits may be off."
-    )
-
-
 @says(LocalityKind.UNLIKE_COUNTED)
 def _(traced: int, counted: int, reported_late: bool) -> str:
     said = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
     if reported_late:
         return f"{said}: its sessions report up to a second late. Raise --measure."
     return f"{said}, further apart than late reports of its sessions put them: one of the two lacks reads."
-
-
-@says(LocalityKind.FEW_SIZES)
-def _() -> str:
-    return "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
 
 
 @says(LocalityKind.INVALID)

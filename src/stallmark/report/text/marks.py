@@ -6,7 +6,6 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import SteadyKind
 from stallmark.analysis.validity.kinds import GateKind, ValidityKind
-from stallmark.report.text import device
 from stallmark.report.text.terms import term
 
 _WORDS: dict[Kind, str] = {
@@ -23,6 +22,7 @@ _WORDS: dict[Kind, str] = {
     ReadKind.FEW_SAMPLES: "few samples",
     ReadKind.DATED_ROUGHLY: "gaps",
     ReadKind.QUERY_STORE_STOPPED: "Query Store partial",
+    ReadKind.QUERY_STORE_CHANGED: "Query Store partial",
     ReadKind.QUERY_STORE_DROPPED: "Query Store partial",
     ReadKind.PLANS_LEFT: "statements partial",
     ReadKind.COUNTERS_RESTARTED: "counters restarted",
@@ -30,13 +30,21 @@ _WORDS: dict[Kind, str] = {
     SteadyKind.LEVEL_CHANGED: "never steady",
     SteadyKind.STEADY_LATE: "steady late",
     CycleKind.NO_CHECKPOINT: "writes partial",
+    DeviceKind.LIMITS: "device-bound",
+    DeviceKind.LATENCY_LIMITS: "device-bound",
+    DeviceKind.ABOVE_LIMITS: "bound above the device",
+    DeviceKind.NOT_DIVIDED: "I/O or CPU, not told apart",
+    DeviceKind.NOT_LIMITING: "device not the bottleneck",
+    DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
+    DeviceKind.WITH_CPUS: "device and CPUs limit together",
+    DeviceKind.CPUS_LIMIT: "CPU-bound",
+    DeviceKind.CPUS_BUSY_OTHERWISE: "CPUs busy with other work",
+    DeviceKind.NOT_TOLD: "load says nothing about the device",
 }
 
 
 def word(finding: Finding) -> str:
     """Return the word for a mark; "invalid" for one that forbids a comparison and has no word of its own."""
-    if isinstance(finding.kind, DeviceKind):
-        return device.mark(finding)
     if isinstance(finding.kind, GateKind) and finding.severity is not Severity.INVALID:
         return term(finding.kind)
     return _WORDS.get(finding.kind, "invalid")

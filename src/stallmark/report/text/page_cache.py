@@ -1,33 +1,21 @@
 """The wording of cautions on storage that the page cache may have answered for."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.page_cache import PageCacheKind
-from stallmark.format import listed
-from stallmark.report.text import says
 
-
-@says(PageCacheKind.IN_CACHE)
-def _(places: list[str], file_system: str | None) -> str:
-    return (
-        f"Direct I/O in {listed(places)} went through this system’s page cache{_type(file_system)}: reads may have "
+SENTENCES: Mapping[Kind, str] = {
+    PageCacheKind.IN_CACHE: (
+        "Direct I/O in {places:listed} went through this system’s page cache{file_system:in_brackets}: reads may have "
         "come from memory, and show no storage."
-    )
-
-
-@says(PageCacheKind.ON_LOOP)
-def _(places: list[str], loop: str) -> str:
-    return (
-        f"Files in {listed(places)} were on the loop device {loop}, whose own file is read through this system’s page "
-        f"cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it go past the cache."
-    )
-
-
-@says(PageCacheKind.NOT_SEEN)
-def _(places: list[str], file_system: str | None) -> str:
-    return (
-        f"Whether direct I/O in {listed(places)} went past the system’s page cache could not be "
-        f"seen{_type(file_system)}: reads may have come from memory."
-    )
-
-
-def _type(file_system: str | None) -> str:
-    return f" ({file_system})" if file_system else ""
+    ),
+    PageCacheKind.ON_LOOP: (
+        "Files in {places:listed} were on the loop device {loop}, whose own file is read through this system’s page "
+        "cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it go past the cache."
+    ),
+    PageCacheKind.NOT_SEEN: (
+        "Whether direct I/O in {places:listed} went past the system’s page cache could not be "
+        "seen{file_system:in_brackets}: reads may have come from memory."
+    ),
+}

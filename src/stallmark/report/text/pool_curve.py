@@ -1,14 +1,42 @@
 """The wording of the curve of memory, and of memory against flash."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.pool_curve.flash import FlashKind
-from stallmark.format import number, per_second, percent, plural, quoted, size
+from stallmark.format import number, per_second, percent, quoted, size
 from stallmark.record.manifest.server import ChosenSize
 from stallmark.report.text import says
-from stallmark.report.text.terms import indicative
+from stallmark.report.text.templates import Format
+from stallmark.report.text.terms import indicative, pool, rate
 
 Change = list[float | None]
 """Times as much memory, the change of throughput, and its interval of 95 %."""
+
+SENTENCES: Mapping[Kind, str] = {
+    CurveKind.KNOWN: (
+        "The curve of memory is known within {tolerance:percent} between its {sizes} sizes: with each left out, the "
+        "others missed {facts:missed}."
+    ),
+    CurveKind.NOT_KNOWN: (
+        "The curve of memory is not known within {tolerance:percent} between its {sizes} sizes: with each left out, "
+        "the others missed {facts:missed}, most at {worst_bytes:size} ({worst[0]:number} for {worst[1]:per_second})"
+        "{spent:not_allowed}."
+    ),
+    FlashKind.BEYOND_MEMORY: (
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
+        "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
+    ),
+    FlashKind.NO_GAIN: (
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more than that "
+        "memory without flash{fewest_runs:indicative}."
+    ),
+}
+FORMATS: Mapping[str, Format] = {
+    "missed": lambda facts: _missed(facts["error"], facts["reads_error"]),
+    "not_allowed": lambda spent: "; more sizes were not allowed (`sizes`)" if spent else "",
+}
 
 
 @says(CurveKind.ENOUGH)
@@ -18,7 +46,7 @@ def _(
 ) -> str:  # fmt: skip
     least = ", the smallest size measured," if smallest else ""
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    said = f"{_pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
+    said = f"{pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
     return f"{said}{indicative(fewest_runs)}."
 
 
@@ -33,9 +61,7 @@ def _(
         doubt = "the driver was the bottleneck with more memory"
         remedy = "Give the driver more CPU, or another machine"
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    return (
-        f"{_pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
-    )
+    return f"{pool(pool_bytes, pool_share)} may be enough, but {doubt}: {_times(more)} {_gives(more)}{costs}. {remedy}."
 
 
 @says(CurveKind.STILL_BUYS)
@@ -45,7 +71,7 @@ def _(
     times = last[0] or 0.0
     part = "half of it" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of it"
     return (
-        f"Memory pays up to the largest size measured, {_pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
+        f"Memory pays up to the largest size measured, {pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
         f"{indicative(fewest_runs)}."
     )
 
@@ -56,30 +82,6 @@ def _(pools_bytes: list[int], change: float, primary: str | None, fewest_runs: i
     return (
         f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is called enough: something "
         f"besides memory changed, or runs scatter as much{indicative(fewest_runs)}."
-    )
-
-
-@says(CurveKind.KNOWN)
-def _(
-    sizes: int, error: float, reads_error: float | None, worst_bytes: int, worst: list[float], tolerance: float,
-    spent: bool,
-) -> str:  # fmt: skip
-    return (
-        f"The curve of memory is known within {percent(tolerance)} between its {sizes} sizes: with each left out, the "
-        f"others missed {_missed(error, reads_error)}."
-    )
-
-
-@says(CurveKind.NOT_KNOWN)
-def _(
-    sizes: int, error: float, reads_error: float | None, worst_bytes: int, worst: list[float], tolerance: float,
-    spent: bool,
-) -> str:  # fmt: skip
-    more = "; more sizes were not allowed (`sizes`)" if spent else ""
-    return (
-        f"The curve of memory is not known within {percent(tolerance)} between its {sizes} sizes: with each left out, "
-        f"the others missed {_missed(error, reads_error)}, most at {size(worst_bytes)} ({number(worst[0])} for "
-        f"{per_second(worst[1])}){more}."
     )
 
 
@@ -96,29 +98,8 @@ def _(
         buys = f"So flash buys more here where a GiB of memory costs over {number(1 / worth)} times one of flash"
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
-        f"{size(round(equal_bytes))} of memory without flash ({_between(*equal_range)}). {buys}"
+        f"{size(equal_bytes)} of memory without flash ({_between(*equal_range)}). {buys}"
         f"{indicative(fewest_runs)}."
-    )
-
-
-@says(FlashKind.BEYOND_MEMORY)
-def _(
-    variant: str, pool_bytes: int, flash_bytes: int, per_s: list[float], primary: str | None, fewest_runs: int,
-    largest_bytes: int,
-) -> str:  # fmt: skip
-    return (
-        f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives more than the "
-        f"largest memory measured without flash, {size(largest_bytes)}{indicative(fewest_runs)}."
-    )
-
-
-@says(FlashKind.NO_GAIN)
-def _(
-    variant: str, pool_bytes: int, flash_bytes: int, per_s: list[float], primary: str | None, fewest_runs: int
-) -> str:
-    return (
-        f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives no more than that "
-        f"memory without flash{indicative(fewest_runs)}."
     )
 
 
@@ -127,11 +108,10 @@ def _(
     pool_bytes: int, read_ms: list[float], per_s: list[float], primary: str | None, equal_bytes: float,
     equal_range: list[float | None],
 ) -> str:  # fmt: skip
-    rate = f"{number(per_s[1])} {plural(primary)}/s" if primary else per_second(per_s[1])
     return (
         f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms in place of "
-        f"{number(read_ms[0])} would give {rate} ({number(per_s[2])} to {number(per_s[3])}), as much as "
-        f"{size(round(equal_bytes))} of memory ({_between(*equal_range)}) on this storage."
+        f"{number(read_ms[0])} would give {rate(per_s[1], primary)} ({number(per_s[2])} to {number(per_s[3])}), as "
+        f"much as {size(equal_bytes)} of memory ({_between(*equal_range)}) on this storage."
     )
 
 
@@ -161,8 +141,8 @@ _TWICE = 0.06
 
 def summary(sizes: list[tuple[int, float, float | None]]) -> str:
     """Return the chart for readers who cannot see it."""
-    said = [f"{size(pool)}: {number(rate)}/s" + (f", {number(reads)} reads" if reads is not None else "")
-            for pool, rate, reads in sizes]  # fmt: skip
+    said = [f"{size(pool_bytes)}: {per_second(per_s)}" + (f", {number(reads)} reads" if reads is not None else "")
+            for pool_bytes, per_s, reads in sizes]  # fmt: skip
     return f"{'; '.join(said)}."
 
 
@@ -203,11 +183,5 @@ def _missed(error: float, reads_error: float | None) -> str:
     return f"its throughput by {percent(error)} of the largest value{reads} (root mean square)"
 
 
-def _pool(pool_bytes: int, pool_share: float | None) -> str:
-    if pool_share is None:
-        return size(pool_bytes)
-    return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
-
-
 def _between(low: float | None, high: float | None) -> str:
-    return f"{size(round(low))} to {size(round(high))}" if low and high else f"{size(round(low or 0))} or more"
+    return f"{size(low)} to {size(high)}" if low and high else f"{size(low or 0)} or more"

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.probe.kinds import Differs, ProbeKind
-from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.record.manifest.storage import Precondition
-from stallmark.report.text import clause, says, sentence
+from stallmark.report.text import clause, says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT, PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE
@@ -27,27 +27,68 @@ def preconditioned(done: Precondition) -> str:
     )
 
 
-# One pattern, and several together
-
-
-@says(ProbeKind.NOT_ISSUED)
-def _(pattern: str) -> str:
-    return (
-        f"{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
-    )
-
-
-@says(ProbeKind.ONE_STEP)
-def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
-    return f"{pattern}: {_rate(rest)} at {outstanding} outstanding, {number(mean_ms)} ms each{_marks(**rest)}."
-
-
-@says(ProbeKind.NOT_SATURATED)
-def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
-    return (
-        f"{pattern} does not saturate up to {outstanding} outstanding: {_rate(rest)} there, {number(mean_ms)} ms each"
-        f"{_marks(**rest)}."
-    )
+SENTENCES: Mapping[Kind, str] = {
+    # One pattern, and several together
+    ProbeKind.NOT_ISSUED: (
+        "{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
+    ),
+    ProbeKind.ONE_STEP: (
+        "{pattern}: {facts:rate} at {outstanding} outstanding, {mean_ms:number} ms each{facts:marks}."
+    ),
+    ProbeKind.NOT_SATURATED: (
+        "{pattern} does not saturate up to {outstanding} outstanding: {facts:rate} there, {mean_ms:number} ms each"
+        "{facts:marks}."
+    ),
+    ProbeKind.COLLAPSED_RATE: (
+        "Only {iops:number} I/Os per second, down from {best_iops:number} with fewer outstanding."
+    ),
+    ProbeKind.COLLAPSED_TAIL: (
+        "One I/O in a hundred takes {p99_ms:number} ms or more, up from {knee_p99_ms:number} ms at {knee} outstanding."
+    ),
+    # Several probes
+    ProbeKind.OF_PROBE: "{probe}: {found:sentence}",
+    ProbeKind.NOT_REPEATED: "No probe was repeated: differences of a few per cent may be chance.",
+    ProbeKind.EMULATED_AND_REAL: (
+        "Emulated and real devices are shown together: nothing follows from one for the other."
+    ),
+    ProbeKind.FEW_IOS: (
+        "{probe}: {share:percent} of the steps had too few I/Os for a p99; probe for longer with --seconds."
+    ),
+    ProbeKind.INCOMPLETE: "{probe} is incomplete: {said:as_reason}.",
+    # How deep a probe reaches
+    ProbeKind.FITS_DRAM: (
+        "The probe’s file of {file_bytes:size} fits into the array’s DRAM ({dram_bytes:size}), which may have "
+        "answered instead of its disks and flash; use a larger one (probe: {{size: …}})."
+    ),
+    ProbeKind.SMALL_FILE: (
+        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash answers from there and "
+        "hardly uses its disks; use a larger one (--size)."
+    ),
+    # Before and after
+    ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they say nothing about a drift.",
+    ProbeKind.DRIFT_HIDDEN: "It cannot be told whether raw storage changed: {why:clause}.",
+    # Beside a database
+    ProbeKind.NO_RANDOM_READS: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; the probe has no random reads "
+        "to compare them with."
+    ),
+    ProbeKind.BEYOND_PROBE: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
+        "outstanding; of raw storage no more than {most_outstanding} outstanding are known, with which it gives "
+        "{raw_reads_per_s:number}."
+    ),
+    ProbeKind.BELOW_PROBE: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
+        "outstanding; of raw storage no fewer than {fewest_outstanding} outstanding are known, with which it gives "
+        "{raw_reads_per_s:number}."
+    ),
+    ProbeKind.ACHIEVED: (
+        "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; raw storage gives "
+        "{raw_reads_per_s:number} with as many outstanding ({outstanding:number}, {pattern}), {raw_ms:number} ms each: "
+        "the database achieved {share:percent} of it."
+    ),
+    ProbeKind.RAW_MAY_BE_SLOWER: "Raw storage may be slower than that: {why:clause}.",
+}
 
 
 @says(ProbeKind.SATURATED)
@@ -61,19 +102,6 @@ def _(
     return (
         f"{pattern} saturates at {outstanding} outstanding: {_rate(rest)}, {number(mean_ms)} ms each{beyond}"
         f"{_marks(**rest)}."
-    )
-
-
-@says(ProbeKind.COLLAPSED_RATE)
-def _(iops: float, best_iops: float) -> str:
-    return f"Only {number(iops)} I/Os per second, down from {number(best_iops)} with fewer outstanding."
-
-
-@says(ProbeKind.COLLAPSED_TAIL)
-def _(p99_ms: float, knee_p99_ms: float, knee: int) -> str:
-    return (
-        f"One I/O in a hundred takes {number(p99_ms)} ms or more, up from {number(knee_p99_ms)} ms at {knee} "
-        "outstanding."
     )
 
 
@@ -124,26 +152,6 @@ def _(
     )
 
 
-@says(ProbeKind.OF_PROBE)
-def _(probe: str, found: Finding) -> str:
-    return f"{probe}: {sentence(found)}"
-
-
-@says(ProbeKind.NOT_REPEATED)
-def _() -> str:
-    return "No probe was repeated: differences of a few per cent may be chance."
-
-
-@says(ProbeKind.EMULATED_AND_REAL)
-def _() -> str:
-    return "Emulated and real devices are shown together: nothing follows from one for the other."
-
-
-@says(ProbeKind.FEW_IOS)
-def _(probe: str, share: float) -> str:
-    return f"{probe}: {percent(share)} of the steps had too few I/Os for a p99; probe for longer with --seconds."
-
-
 @says(ProbeKind.NOT_AT_DEVICE)
 def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -> str:
     shown = steps if len(steps) <= _MOST_STEPS else [*steps[: _MOST_STEPS - 1], f"{len(steps) - _MOST_STEPS + 1} more"]
@@ -153,30 +161,6 @@ def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -
         f"{probe}: the device{f' {device}' if device else ''} counted {only} {percent(share)} of the bytes that were "
         f"read or written ({which}). The rest did not reach it, as with a cache or a file system that compresses, so "
         "this is not what the device can do."
-    )
-
-
-@says(ProbeKind.INCOMPLETE)
-def _(probe: str, said: str) -> str:
-    return f"{probe} is incomplete: {as_reason(said)}."
-
-
-# How deep a probe reaches
-
-
-@says(ProbeKind.FITS_DRAM)
-def _(file_bytes: int, dram_bytes: int) -> str:
-    return (
-        f"The probe’s file of {size(file_bytes)} fits into the array’s DRAM ({size(dram_bytes)}), which may have "
-        "answered instead of its disks and flash; use a larger one (probe: {size: …})."
-    )
-
-
-@says(ProbeKind.SMALL_FILE)
-def _(file_bytes: int) -> str:
-    return (
-        f"The probe’s file has only {size(file_bytes)}: an array with that much memory or flash answers from there and "
-        "hardly uses its disks; use a larger one (--size)."
     )
 
 
@@ -197,16 +181,6 @@ def _(what: Differs, before: str | int, after: str | int) -> str:
     return (
         f"The probes before and after differ in {term(what)} ({sizes[0]}, {sizes[1]}): they say nothing about a drift."
     )
-
-
-@says(ProbeKind.NO_COMMON_STEP)
-def _() -> str:
-    return "The probes before and after have no step in common: they say nothing about a drift."
-
-
-@says(ProbeKind.DRIFT_HIDDEN)
-def _(why: Finding) -> str:
-    return f"It cannot be told whether raw storage changed: {clause(why)}."
 
 
 @says(ProbeKind.SAME)
@@ -251,52 +225,10 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
 @says(ProbeKind.OTHER_DEVICE)
 def _(reads_per_s: float, read_ms: float, emulated: bool) -> str:
     one, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
-    return f"{_had(reads_per_s, read_ms)} on {one}, but the probe is of {other}: the two are not compared."
-
-
-@says(ProbeKind.NO_RANDOM_READS)
-def _(reads_per_s: float, read_ms: float) -> str:
-    return f"{_had(reads_per_s, read_ms)}; the probe has no random reads to compare them with."
-
-
-@says(ProbeKind.BEYOND_PROBE)
-def _(
-    reads_per_s: float, read_ms: float, outstanding: float, most_outstanding: int, raw_reads_per_s: float
-) -> str:  # fmt: skip
     return (
-        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; of raw storage no more than "
-        f"{most_outstanding} outstanding are known, with which it gives {number(raw_reads_per_s)}."
+        f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms on {one}, but the "
+        f"probe is of {other}: the two are not compared."
     )
-
-
-@says(ProbeKind.BELOW_PROBE)
-def _(
-    reads_per_s: float, read_ms: float, outstanding: float, fewest_outstanding: int, raw_reads_per_s: float
-) -> str:  # fmt: skip
-    return (
-        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; of raw storage no fewer than "
-        f"{fewest_outstanding} outstanding are known, with which it gives {number(raw_reads_per_s)}."
-    )
-
-
-@says(ProbeKind.ACHIEVED)
-def _(
-    reads_per_s: float, read_ms: float, outstanding: float, pattern: str, raw_reads_per_s: float, raw_ms: float,
-    share: float,
-) -> str:  # fmt: skip
-    return (
-        f"{_had(reads_per_s, read_ms)}; raw storage gives {number(raw_reads_per_s)} with as many outstanding "
-        f"({number(outstanding)}, {pattern}), {number(raw_ms)} ms each: the database achieved {percent(share)} of it."
-    )
-
-
-@says(ProbeKind.RAW_MAY_BE_SLOWER)
-def _(why: Finding) -> str:
-    return f"Raw storage may be slower than that: {clause(why)}."
-
-
-def _had(reads_per_s: float, read_ms: float) -> str:
-    return f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms"
 
 
 def _step(one: Mapping[str, Any]) -> str:
@@ -325,6 +257,9 @@ def _marks(
 
 def _several(depths: Sequence[int]) -> str:
     return listed([str(depth) for depth in depths])
+
+
+FORMATS: Mapping[str, Format] = {"marks": lambda facts: _marks(**facts), "rate": _rate}
 
 
 RATE = "I/Os that ended within the step, by its seconds."

@@ -1,7 +1,8 @@
 """The wording of a production server's profile: its findings, its cautions, and how to read its page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Measure
 from stallmark.errors import as_reason
@@ -9,6 +10,7 @@ from stallmark.format import duration, factor, listed, moment, number, percent, 
 from stallmark.record.profile.intervals import FileClass
 from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
+from stallmark.report.text.templates import Format
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
 PERCENTILES = (
@@ -137,6 +139,47 @@ def heat(*, put_forward: bool, put_back: bool) -> str:
     return " ".join(parts)
 
 
+SENTENCES: Mapping[Kind, str] = {
+    ProfileKind.NO_READS: (
+        "Data is hardly read from storage ({reads_per_s:number} reads per second): more memory cannot save more "
+        "reads of data than these."
+    ),
+    ProfileKind.FITS: (
+        "The data files ({data_bytes:size}) are no larger than the buffer pool ({pool_bytes:size}): "
+        "more memory cannot hold more of them."
+    ),
+    ProfileKind.MEMORY_NOT_KNOWN: (
+        "How many of these reads a larger pool saves does not follow from counters: run the load with several sizes of "
+        "the pool."
+    ),
+    ProfileKind.WAITS: (
+        "It waits most for {wait_class:waited_for}: {share:percent} of all waiting, {waiting:number} tasks at once on "
+        "average ({types:listed})."
+    ),
+    ProfileKind.WAITS_MET: (
+        "Sessions at work were met most at {wait_class:waited_for}: {share:percent} of all, {waiting:number} at once "
+        "on average ({types:listed})."
+    ),
+    ProfileKind.OTHER_SERVER: "Several servers answered at this address, one after another: {servers:listed}.",
+    ProfileKind.SHORT: "The profile is of {span_s:duration}, less than a day: it may have missed the busiest hour.",
+    ProfileKind.COUNTED_AT_END: (
+        "A transaction took {longest_s:duration} or longer: PostgreSQL counts what a session read and wrote when its "
+        "transaction ends, so a peak may be the work of all that time."
+    ),
+    ProfileKind.CACHED_READS: (
+        "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
+    ),
+    ProfileKind.SAMPLED_WAITS: (
+        "PostgreSQL keeps no totals of waits: sessions were looked at once every {interval_s:g} s."
+    ),
+    ProfileKind.MISSING: "{name:missing}: {said:as_reason}.",
+}
+FORMATS: Mapping[str, Format] = {
+    "missing": lambda name: _MISSING.get(name, f"{name} is not known"),
+    "waited_for": waited_for,
+}
+
+
 @says(ProfileKind.SEEN)
 def _(seen_s: float, span_s: float, begin: float, end: float) -> str:
     whole = "all of it" if span_s - seen_s < 0.5 else f"{share(seen_s / span_s)} of it"
@@ -206,44 +249,12 @@ def _(writes_per_s: float, write_kib: float | None, write_ms: float | None) -> s
     return f"The log is written {number(writes_per_s)} times a second{f': {each}' if each else ''}."
 
 
-@says(ProfileKind.WAITS)
-def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> str:
-    return (
-        f"It waits most for {waited_for(wait_class)}: {percent(share)} of all waiting, {number(waiting)} tasks at "
-        f"once on average ({listed(types)})."
-    )
-
-
-@says(ProfileKind.WAITS_MET)
-def _(wait_class: str, share: float, waiting: float, types: Sequence[str]) -> str:
-    return (
-        f"Sessions at work were met most at {waited_for(wait_class)}: {percent(share)} of all, {number(waiting)} at "
-        f"once on average ({listed(types)})."
-    )
-
-
 @says(ProfileKind.GROWTH)
 def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: float) -> str:
     verb = "grew" if grown_bytes > 0 else "shrank"
     return (
-        f"{_FILES[file_class]} {verb} by {size(round(abs(grown_bytes)))} in {duration(span_s)}: "
-        f"{size(round(abs(per_day_bytes)))} a day, if every day were like it."
-    )
-
-
-@says(ProfileKind.NO_READS)
-def _(reads_per_s: float) -> str:
-    return (
-        f"Data is hardly read from storage ({number(reads_per_s)} reads per second): more memory cannot save more "
-        "reads of data than these."
-    )
-
-
-@says(ProfileKind.FITS)
-def _(data_bytes: float, pool_bytes: float) -> str:
-    return (
-        f"The data files ({size(round(data_bytes))}) are no larger than the buffer pool ({size(round(pool_bytes))}): "
-        "more memory cannot hold more of them."
+        f"{_FILES[file_class]} {verb} by {size(abs(grown_bytes))} in {duration(span_s)}: "
+        f"{size(abs(per_day_bytes))} a day, if every day were like it."
     )
 
 
@@ -259,16 +270,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"As much as the buffer pool holds ({size(round(pool_bytes))}) is read from storage every {roughly(turnover_s)}"
-        f"{life}."
-    )
-
-
-@says(ProfileKind.MEMORY_NOT_KNOWN)
-def _() -> str:
-    return (
-        "How many of these reads a larger pool saves does not follow from counters: run the load with several sizes of "
-        "the pool."
+        f"As much as the buffer pool holds ({size(pool_bytes)}) is read from storage every {roughly(turnover_s)}{life}."
     )
 
 
@@ -294,11 +296,6 @@ def _(restarts: int, begin: float) -> str:
     )
 
 
-@says(ProfileKind.OTHER_SERVER)
-def _(servers: Sequence[str]) -> str:
-    return f"Several servers answered at this address, one after another: {listed(servers)}."
-
-
 @says(ProfileKind.CLOCK_SET)
 def _(times: int, begin: float, jump_s: float) -> str:
     often = "" if times == 1 else f"{times} times, first "
@@ -316,34 +313,6 @@ def _(share: float, imported: bool) -> str:
         f"Of up to {percent(share)} of the time the I/O of a class of files is not known: its counters began anew, or "
         "were not there."
     )
-
-
-@says(ProfileKind.SHORT)
-def _(span_s: float) -> str:
-    return f"The profile is of {duration(span_s)}, less than a day: it may have missed the busiest hour."
-
-
-@says(ProfileKind.COUNTED_AT_END)
-def _(longest_s: float) -> str:
-    return (
-        f"A transaction took {duration(longest_s)} or longer: PostgreSQL counts what a session read and wrote when its "
-        "transaction ends, so a peak may be the work of all that time."
-    )
-
-
-@says(ProfileKind.CACHED_READS)
-def _() -> str:
-    return "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
-
-
-@says(ProfileKind.SAMPLED_WAITS)
-def _(interval_s: float) -> str:
-    return f"PostgreSQL keeps no totals of waits: sessions were looked at once every {interval_s:g} s."
-
-
-@says(ProfileKind.MISSING)
-def _(name: str, said: str) -> str:
-    return f"{_MISSING.get(name, f'{name} is not known')}: {as_reason(said)}."
 
 
 @says(ProfileKind.COST)

@@ -2,16 +2,35 @@
 
 from collections.abc import Mapping, Sequence
 
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.queries.findings import MANY
 from stallmark.analysis.queries.summary import QueryKind
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
-from stallmark.report.text import clause, says
+from stallmark.report.text import says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import indicative
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
+
+
+SENTENCES: Mapping[Kind, str] = {
+    ReadKind.PHASE_CUT: "The {figure:figure} is not computed, because the {figure} run was not finished.",
+    QueryKind.LACKS: "{run}: {because:clause}.",
+    QueryKind.NO_TPC_RESULT: (
+        "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
+        "are different, and nobody has audited the runs."
+    ),
+    QueryKind.DOPS_IN_TURN: (
+        "Degrees of parallelism were tried one after the other: what an earlier one left in the pool helps the next, "
+        "so look at the reads beside the times."
+    ),
+    QueryKind.OTHER_PARAMETERS: (
+        "Each stream gives the same query other parameters: a mean over streams is over several questions."
+    ),
+}
+FORMATS: Mapping[str, Format] = {"figure": FIGURES.__getitem__}
 
 
 @says(ReadKind.QUERY_FAILED)
@@ -19,16 +38,6 @@ def _(figure: str, query: str, error: str | None, timeout: bool, others: int) ->
     how = "took longer than its timeout" if timeout else f"failed: {error}"
     more = f" (and {others} more)" if others else ""
     return f"The {FIGURES[figure]} is not computed, because {query} {how}{more}."
-
-
-@says(ReadKind.PHASE_CUT)
-def _(figure: str) -> str:
-    return f"The {FIGURES[figure]} is not computed, because the {figure} run was not finished."
-
-
-@says(QueryKind.LACKS)
-def _(run: str, because: Finding) -> str:
-    return f"{run}: {clause(because)}."
 
 
 @says(QueryKind.FIGURE)
@@ -94,14 +103,6 @@ def _(runs: int) -> str:
     return f"With {'one run' if runs == 1 else f'{runs} runs'} per variant this is indicative only."
 
 
-@says(QueryKind.NO_TPC_RESULT)
-def _() -> str:
-    return (
-        "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
-        "are different, and nobody has audited the runs."
-    )
-
-
 @says(QueryKind.ROUNDED_UP)
 def _(variants: dict[str, int]) -> str:
     counts = [f"{count} in {variant}" for variant, count in variants.items()]
@@ -109,19 +110,6 @@ def _(variants: dict[str, int]) -> str:
         f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their "
         "times it would be higher. Compare times, or choose a larger scale factor."
     )
-
-
-@says(QueryKind.DOPS_IN_TURN)
-def _() -> str:
-    return (
-        "Degrees of parallelism were tried one after the other: what an earlier one left in the pool helps the next, "
-        "so look at the reads beside the times."
-    )
-
-
-@says(QueryKind.OTHER_PARAMETERS)
-def _() -> str:
-    return "Each stream gives the same query other parameters: a mean over streams is over several questions."
 
 
 def _are(count: int) -> str:

@@ -1,25 +1,47 @@
 """The wording of faults in recorded data, and of facts that follow from them at once."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
+from stallmark.report.text.templates import Format
+from stallmark.report.text.terms import first_three
 from stallmark.stats.thresholds import BURST
 
-
-@says(ReadKind.HISTOGRAM_FULL)
-def _() -> str:
-    return "The histogram is full: other durations than those in it may be missing."
-
-
-@says(ReadKind.HISTOGRAM_LOST_EVENTS)
-def _(events: float) -> str:
-    return f"The server ran out of buffers and lost {events:,.0f} of the events."
-
-
-@says(ReadKind.HISTOGRAM_UNIT_UNKNOWN)
-def _() -> str:
-    return "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
+SENTENCES: Mapping[Kind, str] = {
+    ReadKind.HISTOGRAM_FULL: "The histogram is full: other durations than those in it may be missing.",
+    ReadKind.HISTOGRAM_LOST_EVENTS: "The server ran out of buffers and lost {events:,.0f} of the events.",
+    ReadKind.HISTOGRAM_UNIT_UNKNOWN: (
+        "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
+    ),
+    ReadKind.NOT_READ: (
+        "Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {sources:listed}. Figures are over "
+        "the time that was seen, and changes within a gap do not show."
+    ),
+    ReadKind.QUERY_STORE_DROPPED: (
+        "Query Store dropped counts of {procedures:first_three} while they rose, as it does to stay within "
+        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
+    ),
+    ReadKind.COUNTERS_RESTARTED: (
+        "The counters of {sources:listed} restarted while this step was measured, as when somebody resets them: what "
+        "they had counted is lost, and tables leave out what is only a part."
+    ),
+    ReadKind.ACTIVE_FITS_DRAM: (
+        "The active set ({facts:active}) fits into the array’s DRAM ({dram_bytes:size}), which may have answered "
+        "instead of its disks or its flash. Use a larger database, or a smaller buffer pool."
+    ),
+    ReadKind.ACTIVE_FITS_FLASH: (
+        "The active set ({facts:active}) fits into the flash {flash:both} ({flash_bytes:size}). Once the flash is warm "
+        "no read waits for disks. Larger data may behave differently."
+    ),
+}
+FORMATS: Mapping[str, Format] = {
+    "active": lambda facts: f"{size(facts['active_bytes'])}{' at most' if facts['at_most'] else ''}",
+    "both": lambda flash: flash.replace("+", " and "),
+}
 
 
 @says(ReadKind.CLOCK_JUMPED)
@@ -28,14 +50,6 @@ def _(jump_s: float) -> str:
     return (
         f"The server’s clock jumped {number(abs(jump_s))} s {way} while this step was measured: one of the machines "
         "stood still, or its clock was set."
-    )
-
-
-@says(ReadKind.NOT_READ)
-def _(sources: list[str], seconds: float, measured_s: float) -> str:
-    return (
-        f"Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {listed(sources)}. Figures are over "
-        "the time that was seen, and changes within a gap do not show."
     )
 
 
@@ -70,11 +84,14 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
     )
 
 
-@says(ReadKind.QUERY_STORE_DROPPED)
-def _(procedures: list[str]) -> str:
+@says(ReadKind.QUERY_STORE_CHANGED)
+def _(database: str | None, option: str, before: str, now: str, after_s: float, measured_s: float) -> str:
+    place = f" of the database {database}" if database else ""
+    when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
+    part = "waits" if option == "WAIT_STATS_CAPTURE_MODE" else "statements and waits"
     return (
-        f"Query Store dropped counts of {_some(procedures)} while they rose, as it does to stay within "
-        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
+        f"{option} of Query Store{place}, which was {before} as the run began, was seen {now} {when}: its {part} are "
+        "perhaps only a part of those that there were. Let nobody change it during a run."
     )
 
 
@@ -82,22 +99,10 @@ def _(procedures: list[str]) -> str:
 def _(plans: int, procedures: list[str]) -> str:
     left = "1 plan" if plans == 1 else f"{plans:,} plans"
     return (
-        f"{left} of statements in {_some(procedures)} left the plan cache while executed, with what was counted since "
-        "the sample before: these statements were executed at least as often as is shown. Query Store keeps such "
-        "counts (`observe: [query_store]`)."
+        f"{left} of statements in {first_three(procedures)} left the plan cache while executed, with what was counted "
+        "since the sample before: these statements were executed at least as often as is shown. Query Store keeps "
+        "such counts (`observe: [query_store]`)."
     )
-
-
-@says(ReadKind.COUNTERS_RESTARTED)
-def _(sources: list[str]) -> str:
-    return (
-        f"The counters of {listed(sources)} restarted while this step was measured, as when somebody resets them: what "
-        "they had counted is lost, and tables leave out what is only a part."
-    )
-
-
-def _some(names: list[str]) -> str:
-    return f"{listed(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
 
 
 @says(ReadKind.ERROR_BURST)
@@ -111,23 +116,6 @@ def _(
     )
 
 
-@says(ReadKind.ACTIVE_FITS_DRAM)
-def _(active_bytes: int, at_most: bool, dram_bytes: int) -> str:
-    return (
-        f"The active set ({_active(active_bytes, at_most)}) fits into the array’s DRAM ({size(dram_bytes)}), which "
-        "may have answered instead of its disks or its flash. Use a larger database, or a smaller buffer pool."
-    )
-
-
-@says(ReadKind.ACTIVE_FITS_FLASH)
-def _(active_bytes: int, at_most: bool, flash: str, flash_bytes: int) -> str:
-    return (
-        f"The active set ({_active(active_bytes, at_most)}) fits into the flash {flash.replace('+', ' and ')} "
-        f"({size(flash_bytes)}). Once the flash is warm no read waits for disks. Larger data may behave "
-        "differently."
-    )
-
-
 @says(ReadKind.CLOCK_OFFSET)
 def _(
     name: str, counter: str, lag_s: int, offset_s: float, r: float, r_now: float | None, n: int
@@ -138,10 +126,6 @@ def _(
         f"instead of {now} (n = {n}). If its clock is off by that much, attach it again with --offset {offset_s:g}s "
         "--replace; nothing was moved here."
     )
-
-
-def _active(active_bytes: int, at_most: bool) -> str:
-    return f"{size(active_bytes)}{' at most' if at_most else ''}"
 
 
 # How to read tables of a run’s transactions, errors and collectors. -------------------------------------------

@@ -2,39 +2,33 @@
 
 from collections.abc import Mapping
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.run_notes import RunKind
-from stallmark.errors import as_reason
 from stallmark.format import listed, plural
 from stallmark.report.text import says
+
+SENTENCES: Mapping[Kind, str] = {
+    RunKind.SAMPLES_MISSED: "{collector}: {samples:,} samples were left out, because earlier ones took too long.",
+    RunKind.SAMPLES_INCOMPLETE: "{collector}: {lacks}.",
+    RunKind.CLOCKS_APART: (
+        "The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
+        "not exactly the same second on all of them."
+    ),
+    RunKind.ARRIVALS_WAITED: (
+        "{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
+    ),
+    RunKind.UNFINISHED: "{transactions:,} transactions did not end, even cancelled: their outcome is unknown.",
+    RunKind.EXECUTORS_SILENT: (
+        "{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
+    ),
+    RunKind.MAINTENANCE_FAILED: "The {maintenance} beside the users failed: {server_said:as_reason}.",
+}
 
 
 @says(RunKind.COLLECTOR_OUTAGE)
 def _(collector: str, since_s: float, until_s: float | None, error: str) -> str:
     until = "to the end" if until_s is None else f"to {until_s:.0f} s"
     return f"{collector}: nothing measured from {since_s:.0f} s {until}, because {error}."
-
-
-@says(RunKind.SAMPLES_MISSED)
-def _(collector: str, samples: int) -> str:
-    return f"{collector}: {samples:,} samples were left out, because earlier ones took too long."
-
-
-@says(RunKind.SAMPLES_INCOMPLETE)
-def _(collector: str, lacks: str) -> str:
-    return f"{collector}: {lacks}."
-
-
-@says(RunKind.CLOCKS_APART)
-def _(apart_ms: float) -> str:
-    return (
-        f"The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
-        "not exactly the same second on all of them."
-    )
-
-
-@says(RunKind.ARRIVALS_WAITED)
-def _(transactions: int) -> str:
-    return f"{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
 
 
 @says(RunKind.QUERIES_LEFT)
@@ -55,16 +49,6 @@ def _(transactions: int, cleared_by_next: bool) -> str:
     )
 
 
-@says(RunKind.UNFINISHED)
-def _(transactions: int) -> str:
-    return f"{transactions:,} transactions did not end, even cancelled: their outcome is unknown."
-
-
-@says(RunKind.EXECUTORS_SILENT)
-def _(executors: int) -> str:
-    return f"{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
-
-
 @says(RunKind.EXECUTORS_LOST)
 def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> str:
     lost = "1 executor process was" if executors == 1 else f"{executors:,} executor processes were"
@@ -73,8 +57,3 @@ def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> 
         return f"{said}: how many commits that were is not known, because the database was not counted afterwards."
     some = [f"{number:,} {plural(name)}" for name, number in unreported.items()]
     return f"{said}: the database counts {listed(some)} more than were reported."
-
-
-@says(RunKind.MAINTENANCE_FAILED)
-def _(maintenance: str, server_said: str) -> str:
-    return f"The {maintenance} beside the users failed: {as_reason(server_said)}."

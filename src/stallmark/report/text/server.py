@@ -1,11 +1,33 @@
 """The wording of cautions that come from the server itself."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.server_cautions import ServerKind
-from stallmark.format import listed, percent, share
+from stallmark.format import listed, percent
 from stallmark.report.text import says
 from stallmark.report.text.terms import named
+
+SENTENCES: Mapping[Kind, str] = {
+    ServerKind.NODES_UNEVEN: (
+        "In {steps:named} pages stayed only {share:percent} as long in the memory of one NUMA node as in that of "
+        "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
+    ),
+    ServerKind.REPLICA_BEHIND: (
+        "In {steps:named} a synchronous replica was not synchronized for {share:percent} of the time: commits did "
+        "not wait for it then, and were faster than they are when it is."
+    ),
+    ServerKind.STATISTICS_UPDATED: (
+        "Statistics were counted anew while {steps:named} was measured ({statistics:first_three}): that was read from "
+        "the same storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` below "
+        "`database`."
+    ),
+    ServerKind.AUTOVACUUM: (
+        "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the "
+        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
+        "matter of which tables were due: measure for longer, or raise their thresholds."
+    ),
+}
 
 
 @says(ServerKind.FILES_GREW)
@@ -35,22 +57,6 @@ def _(steps: list[str] | None, deadlocks: int) -> str:
     )
 
 
-@says(ServerKind.NODES_UNEVEN)
-def _(steps: list[str] | None, share: float) -> str:
-    return (
-        f"In {named(steps)} pages stayed only {percent(share)} as long in the memory of one NUMA node as in that of "
-        "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
-    )
-
-
-@says(ServerKind.REPLICA_BEHIND)
-def _(steps: list[str] | None, share: float) -> str:
-    return (
-        f"In {named(steps)} a synchronous replica was not synchronized for {percent(share)} of the time: commits did "
-        "not wait for it then, and were faster than they are when it is."
-    )
-
-
 @says(ServerKind.LOG_KEPT)
 def _(recovery: str, used_share: float | None, database: str | None) -> str:
     so_far = "" if used_share is None else f" It was {percent(used_share)} full at most."
@@ -68,26 +74,6 @@ def _(databases: list[str]) -> str:
     return (
         f"AUTO_CLOSE is on{place}: a database closes once no session is in it, and its pages leave the memory. What a "
         "run found in the cache may be less than what was put there before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
-    )
-
-
-@says(ServerKind.STATISTICS_UPDATED)
-def _(steps: list[str] | None, statistics: list[str]) -> str:
-    some = listed(statistics[:3])
-    more = f" and {len(statistics) - 3:,} more" if len(statistics) > 3 else ""
-    return (
-        f"Statistics were counted anew while {named(steps)} was measured ({some}{more}): that was read from the same "
-        "storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` "
-        "below `database`."
-    )
-
-
-@says(ServerKind.AUTOVACUUM)
-def _(steps: list[str] | None, read_share: float, write_share: float) -> str:
-    return (
-        f"In {named(steps)} autovacuum did up to {share(write_share)} of the writes and {share(read_share)} of the "
-        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
-        "matter of which tables were due: measure for longer, or raise their thresholds."
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.sizing.candidate import Standing
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
@@ -11,8 +11,9 @@ from stallmark.errors import as_reason
 from stallmark.format import exact, listed, moment, number, percent, plural, quoted, roughly, short, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Measured, Sizing
-from stallmark.report.text import clause, says
+from stallmark.report.text import says
 from stallmark.report.text.ceiling import limit_of
+from stallmark.report.text.templates import Format
 
 _MB = 1e6
 TITLE = "Will it carry my load?"
@@ -159,6 +160,33 @@ def _beyond(ends: Finding | None) -> str:
     return f"; beyond that {said}" if said else ""
 
 
+SENTENCES: Mapping[Kind, str] = {
+    SizingKind.UNKNOWN: "Nothing is known of “{candidate}”: neither replay nor stand-in came to an answer.",
+    SizingKind.ENDS: "“{candidate}”: {ends:clause}.",
+    SizingKind.NEED_BELOW_BUSIEST: (
+        "The busiest {window_s:roughly} ask for {times:short}× as much as {percentile} of the minutes: there the "
+        "service level may break even of a candidate that carries the need."
+    ),
+    SizingKind.TODAY: (
+        "“{candidate}” carries {ratio:short}× ({low:short} to {high:short}) what “{today}” carries, by {method:method}."
+    ),
+    SizingKind.TODAY_OPEN: (
+        "“{candidate}” and “{today}” have no ratio by {method:method}: a ceiling between two levels is not known of "
+        "both."
+    ),
+    SizingKind.TODAY_BELOW: (
+        "“{today}” did carry the profile’s busiest windows, and by {method:method} it carries less than "
+        "{high:short}× of them: perhaps the real server asks for less than was tested, or does not keep the "
+        "service level either."
+    ),
+    SizingKind.SLOW_TODAY: (
+        "In the profile’s window with {because:window}, from {begin:moment}, reads take {read_ms:number} ms on "
+        "average today, more than the {limit_ms:g} ms of the service level."
+    ),
+}
+FORMATS: Mapping[str, Format] = {"method": METHODS.__getitem__, "window": BECAUSE.__getitem__}
+
+
 @says(SizingKind.CARRIES)
 def _(
     candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None, untried: bool = False
@@ -207,11 +235,6 @@ def _(
     return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
 
 
-@says(SizingKind.UNKNOWN)
-def _(candidate: str) -> str:
-    return f"Nothing is known of {quoted([candidate])}: neither replay nor stand-in came to an answer."
-
-
 def need(per_s: float, multiple: float) -> str:
     """Write the need in its unit, and as the multiple that all windows are played at to meet it."""
     return f"need {number(per_s)} I/Os per s, {in_times(multiple)} the busiest window"
@@ -244,14 +267,6 @@ def _(
     )
 
 
-@says(SizingKind.NEED_BELOW_BUSIEST)
-def _(percentile: str, times: float, window_s: float) -> str:
-    return (
-        f"The busiest {roughly(window_s)} ask for {in_times(times)} as much as {percentile} of the minutes: there the "
-        "service level may break even of a candidate that carries the need."
-    )
-
-
 def _base(per_s: float, growth: float) -> str:
     """Write the base of the need, with the growth over it: growth is part of the need, and stated here alone."""
     return "those of" if growth == 1 else f"growth of {in_times(growth)} over the {number(per_s)} of"
@@ -271,11 +286,6 @@ def _(candidate: str, multiple: float, replay: Sequence[float | None], stand_in:
         for name, (low, high, _) in (("replay", replay), ("stand-in", stand_in))
     ]
     return f"{quoted([candidate])} carries {listed(by)}, as multiples of the need; the lower counts."
-
-
-@says(SizingKind.ENDS)
-def _(candidate: str, ends: Finding) -> str:
-    return f"{quoted([candidate])}: {clause(ends)}."
 
 
 @says(SizingKind.REPLAY_ENDS)
@@ -340,7 +350,7 @@ def _(
 
 def _pool(pool_bytes: float, database_bytes: float | None) -> str:
     of = f", {percent(pool_bytes / database_bytes)} of the data" if database_bytes else ""
-    return f"{size(round(pool_bytes))}{of}"
+    return f"{size(pool_bytes)}{of}"
 
 
 @says(SizingKind.CHEAPEST)
@@ -351,36 +361,3 @@ def _(candidate: str, alike: Sequence[str], cost: float, carrying: int, without_
         unknown = f"of {quoted(without_cost)} it is not"
         return f"Of the {known} candidates that carry it and whose cost is known, {names}; {unknown}."
     return f"Of {carrying} candidates that carry it, {names}."
-
-
-@says(SizingKind.TODAY)
-def _(candidate: str, today: str, method: Method, ratio: float, low: float, high: float) -> str:
-    return (
-        f"{quoted([candidate])} carries {in_times(ratio)} ({short(low)} to {short(high)}) what {quoted([today])} "
-        f"carries, by {METHODS[method]}."
-    )
-
-
-@says(SizingKind.TODAY_OPEN)
-def _(candidate: str, today: str, method: Method) -> str:
-    return (
-        f"{quoted([candidate])} and {quoted([today])} have no ratio by {METHODS[method]}: a "
-        "ceiling between two levels is not known of both."
-    )
-
-
-@says(SizingKind.TODAY_BELOW)
-def _(today: str, high: float, method: Method) -> str:
-    return (
-        f"{quoted([today])} did carry the profile’s busiest windows, and by {METHODS[method]} it carries less than "
-        f"{in_times(high)} of them: perhaps the real server asks for less than was tested, or does not keep the "
-        "service level either."
-    )
-
-
-@says(SizingKind.SLOW_TODAY)
-def _(because: Measured | Literal["together"], begin: float, read_ms: float, limit_ms: float) -> str:
-    return (
-        f"In the profile’s window with {BECAUSE[because]}, from {moment(begin)}, reads take {number(read_ms)} ms on "
-        f"average today, more than the {limit_ms:g} ms of the service level."
-    )

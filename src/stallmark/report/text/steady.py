@@ -1,10 +1,14 @@
 """The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over."""
 
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
-from stallmark.format import by, percent, short, signed
+from stallmark.format import percent, short, signed
 from stallmark.report.text import says
+from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 
@@ -22,9 +26,30 @@ def method(found: Steadiness) -> str:
     )
 
 
-@says(SteadyKind.TOO_FEW_SECONDS)
-def _(seconds: int, needed_s: int) -> str:
-    return f"{seconds} s are too short to tell whether it was steady: at least {needed_s} s are needed."
+SENTENCES: Mapping[Kind, str] = {
+    SteadyKind.TOO_FEW_SECONDS: (
+        "{seconds} s are too short to tell whether it was steady: at least {needed_s} s are needed."
+    ),
+    SteadyKind.STEADY_LATE: (
+        "It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of:term} by "
+        "{shift:signed}."
+    ),
+    SteadyKind.TREND: (
+        "It never became steady: {of:term} {drift:by} (95 % interval {drift_low:signed} to {drift_high:signed}) over "
+        "the {seconds} s measured ({p:chance})."
+    ),
+    SteadyKind.LEVEL_CHANGED: (
+        "It never became steady: {of:term} {change:by} after {at_s} s of the {seconds} s measured ({p:chance})."
+    ),
+    CycleKind.NO_CHECKPOINT: (
+        "No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
+        "of part of a checkpoint cycle, and a longer interval would have others."
+    ),
+    CycleKind.IRREGULAR: (
+        "The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
+        "came too irregularly to measure over whole cycles, so the figures are over all seconds."
+    ),
+}
 
 
 @says(SteadyKind.NOTHING_DONE)
@@ -46,27 +71,10 @@ def _(
     of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, warm_up_s: int, shift: float
 ) -> str:  # fmt: skip
     after = f", after a warm-up of {warm_up_s} s that moved the mean by {signed(shift)}" if warm_up_s else ""
-    reach = _interval(drift_low, drift_high)
-    return f"Steady: {term(of)} changed by {signed(drift)} ({reach}) over the {seconds} s measured{after}."
-
-
-@says(SteadyKind.STEADY_LATE)
-def _(of: Rate, seconds: int, warm_up_s: int, shift: float) -> str:
     return (
-        f"It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {term(of)} by "
-        f"{signed(shift)}."
+        f"Steady: {term(of)} changed by {signed(drift)} (95 % interval {signed(drift_low)} to {signed(drift_high)}) "
+        f"over the {seconds} s measured{after}."
     )
-
-
-@says(SteadyKind.TREND)
-def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, p: float) -> str:
-    reach = _interval(drift_low, drift_high)
-    return f"It never became steady: {term(of)} {by(drift)} ({reach}) over the {seconds} s measured ({_chance(p)})."
-
-
-@says(SteadyKind.LEVEL_CHANGED)
-def _(of: Rate, seconds: int, change: float, at_s: int, p: float) -> str:
-    return f"It never became steady: {term(of)} {by(change)} after {at_s} s of the {seconds} s measured ({_chance(p)})."
 
 
 @says(CycleKind.TOO_FEW)
@@ -78,22 +86,6 @@ def _(cycles: int, measured_s: int, needed: int) -> str:
     )
 
 
-@says(CycleKind.NO_CHECKPOINT)
-def _(measured_s: int) -> str:
-    return (
-        f"No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
-        "of part of a checkpoint cycle, and a longer interval would have others."
-    )
-
-
-@says(CycleKind.IRREGULAR)
-def _(cycles: int, measured_s: int, covered_s: int) -> str:
-    return (
-        f"The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
-        "came too irregularly to measure over whole cycles, so the figures are over all seconds."
-    )
-
-
 @says(CycleKind.WHOLE)
 def _(cycles: int, measured_s: int, mean_s: float, begin_s: int, end_s: int) -> str:
     return (
@@ -102,12 +94,11 @@ def _(cycles: int, measured_s: int, mean_s: float, begin_s: int, end_s: int) -> 
     )
 
 
-def _interval(low: float, high: float) -> str:
-    return f"95 % interval {signed(low)} to {signed(high)}"
-
-
 def _chance(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {short(p, 2)}"
+
+
+FORMATS: Mapping[str, Format] = {"chance": _chance}
 
 
 # How to read the tables of steadiness and of the service level. -----------------------------------------------

@@ -5,7 +5,7 @@ from enum import StrEnum
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.validity.service_level import ReadSource
-from stallmark.format import factor, quoted
+from stallmark.format import factor, listed, number, per_second, percent, plural, quoted, size
 from stallmark.stats.thresholds import REPLICATES
 
 _WORDS: dict[StrEnum, str] = {
@@ -51,3 +51,27 @@ def indicative(fewest_runs: int) -> str:
 def named(steps: list[str] | None) -> str:
     """Return the names of steps, quoted; None is every step."""
     return quoted(steps) if steps else "every step"
+
+
+def in_brackets(detail: str | None) -> str:
+    """Return a detail behind what it belongs to: " (ext4)"; empty if it is not known."""
+    return f" ({detail})" if detail else ""
+
+
+def first_three(names: list[str]) -> str:
+    """List the first three of many names, and how many more there are."""
+    return f"{listed(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"
+
+
+def rate(per_s: float, primary: str | None) -> str:
+    """Return a rate with its unit: "45.0/s" of all transactions, "4.50 Trade-Results/s" of one type."""
+    return f"{number(per_s)} {plural(primary)}/s" if primary else per_second(per_s)
+
+
+def pool(pool_bytes: int | None, pool_share: float | None) -> str:
+    """Return "64 MiB (20 % of the data)"."""
+    if pool_bytes is None:
+        return "a buffer pool of unknown size"
+    if pool_share is None:
+        return size(pool_bytes)
+    return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"

@@ -1,32 +1,97 @@
 """The wording of what a sizing did not test, or not as it will be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stallmark.analysis.finding import Kind
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
-from stallmark.format import listed, moment, number, percent, quoted, roughly, short, size
-from stallmark.record.sizing.manifest import Measured, StreamName
+from stallmark.format import listed, moment, quoted, roughly, short, size
+from stallmark.record.sizing.manifest import Measured
 from stallmark.report.text import says
 from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second
+from stallmark.report.text.templates import Format
 
 _VISIBLY = 1.005
 """Less is 1×, as a multiple is written."""
 
 
+SENTENCES: Mapping[Kind, str] = {
+    SizingKind.NO_REPLAY: (
+        "The profile’s I/O was not replayed on “{candidate}”: its sizes, bursts and log were not tested."
+    ),
+    SizingKind.NOT_COMPARED: (
+        "Whether the stand-in on “{candidate}” matches the profile is not known of {quantities:quantities}."
+    ),
+    SizingKind.LOG_AMONG_DATA: (
+        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
+        "not be seen."
+    ),
+    SizingKind.SLOW_PERCENTILE: (
+        "At the highest level that the replay on “{candidate}” carried, the mean of reads is within "
+        "{limit_ms:g} ms, and their {percentile} is not: {slower:percent} took longer."
+    ),
+    SizingKind.GROUPED: (
+        "The replay on “{candidate}” wrote the log in groups of up to {grouped:number} writes, first at "
+        "{level:short}× the busiest windows: its device does not take them one by one, and a server then makes "
+        "some wait."
+    ),
+    SizingKind.COMPRESSED: (
+        "On “{candidate}” a window was played in {played:percent} of its time: a burst was shorter than it "
+        "is, and may have fitted a cache that it will fill."
+    ),
+    SizingKind.BEHIND: (
+        "The replay on “{candidate}” issued half of the {stream:stream} of a level {behind_ms:number} ms "
+        "late or more, though no backlog grew: the machine was busy, or all threads waited for earlier ones. On a busy "
+        "machine the times are too long: repeat it on a quiet one."
+    ),
+    SizingKind.POOLS_DIFFER: (
+        "The buffer pool of “{candidate}” is to hold {shares[0]:percent} of the data, and that of its stand-in "
+        "held {shares[1]:percent}."
+    ),
+    SizingKind.PEAKS_NOT_KNOWN: (
+        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
+        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
+    ),
+    SizingKind.BEYOND_PLAYED: (
+        "Not played: the window from {begin:moment} is the least like those of this sizing. It has more "
+        "{measure:measure} than the nearest of them, by {share:percent} of the highest of the profile."
+    ),
+    SizingKind.DATA_GROWTH: (
+        "Growth of {growth:short}× is of I/Os. A database that grows as well finds less of itself in memory, and "
+        "reads more."
+    ),
+    SizingKind.IO_SIZES: (
+        "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
+    ),
+    SizingKind.CACHES: (
+        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
+        "do better, and where a cache fills only after hours, worse."
+    ),
+    SizingKind.FEW_QUERIES: (
+        "What a query of {load} costs on “{candidate}” was measured on {ended:,} that ended, fewer than the "
+        "{of} there are: which of them these were is chance."
+    ),
+    SizingKind.QUERIES_WAITED: (
+        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on "
+        "“{candidate}”: beyond it they may do less than they are asked to. Give them more streams."
+    ),
+}
+
+
 @says(SizingKind.UNFINISHED)
 def _(candidate: str, running: bool, said: str | None) -> str:
     if running:
-        return f"The sizing of {quoted([candidate])} is under way, or was killed: this is what it shows so far."
+        return f"The sizing of “{candidate}” is under way, or was killed: this is what it shows so far."
     why = f" ({as_reason(said)})" if said else ""
-    return f"The sizing of {quoted([candidate])} ended before it was whole{why}: this is what it shows."
+    return f"The sizing of “{candidate}” ended before it was whole{why}: this is what it shows."
 
 
 @says(SizingKind.UNCONFIRMED)
 def _(candidate: str, method: Method, runs: int, of: int, running: bool) -> str:
     which = "The search" if of == 1 else f"{runs} of {of} searches"
-    by = f"{which} by {METHODS[method]} on {quoted([candidate])}"
+    by = f"{which} by {METHODS[method]} on “{candidate}”"
     if running:
         return f"{by} came to no answer yet."
     return (
@@ -39,42 +104,26 @@ def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool
     low, high = levels
     why = "it was searched under another service level, and " if other_level else ""
     return (
-        f"{quoted([candidate])} was not measured between {short(low)} and {in_times(high)} the busiest windows by "
+        f"“{candidate}” was not measured between {short(low)} and {in_times(high)} the busiest windows by "
         f"{METHODS[method]}: {why}its ceiling lies anywhere between."
     )
-
-
-@says(SizingKind.NO_REPLAY)
-def _(candidate: str) -> str:
-    return f"The profile’s I/O was not replayed on {quoted([candidate])}: its sizes, bursts and log were not tested."
 
 
 @says(SizingKind.NO_STAND_IN)
 def _(candidate: str, replayed: bool) -> str:
     alone = ", only storage" if replayed else ""
-    return (
-        f"No stand-in was brought to its ceiling on {quoted([candidate])}: CPU, memory and locks were not "
-        f"tested{alone}."
-    )
+    return f"No stand-in was brought to its ceiling on “{candidate}”: CPU, memory and locks were not tested{alone}."
 
 
 @says(SizingKind.UNMATCHED)
 def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float], searched: bool) -> str:
     off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
-    said = f"At the profile’s load the stand-in on {quoted([candidate])} did not match it ({', '.join(off)})"
+    said = f"At the profile’s load the stand-in on “{candidate}” did not match it ({', '.join(off)})"
     if not searched:
         return f"{said}."
     return (
         f"{said}: its multiples count the I/Os of data that it did, and what is off from these was tested at other "
         "multiples."
-    )
-
-
-@says(SizingKind.NOT_COMPARED)
-def _(candidate: str, quantities: Sequence[str]) -> str:
-    return (
-        f"Whether the stand-in on {quoted([candidate])} matches the profile is not known of "
-        f"{listed([_quantity(one) for one in quantities])}."
     )
 
 
@@ -87,63 +136,12 @@ def _quantity(name: str) -> str:
     }.get(name, name)
 
 
-@says(SizingKind.LOG_AMONG_DATA)
-def _() -> str:
-    return (
-        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
-        "not be seen."
-    )
-
-
-@says(SizingKind.SLOW_PERCENTILE)
-def _(candidate: str, percentile: str, limit_ms: float, slower: float) -> str:
-    return (
-        f"At the highest level that the replay on {quoted([candidate])} carried, the mean of reads is within "
-        f"{limit_ms:g} ms, and their {percentile} is not: {percent(slower)} took longer."
-    )
-
-
-@says(SizingKind.GROUPED)
-def _(candidate: str, level: float, grouped: float) -> str:
-    return (
-        f"The replay on {quoted([candidate])} wrote the log in groups of up to {number(grouped)} writes, first at "
-        f"{in_times(level)} the busiest windows: its device does not take them one by one, and a server then makes "
-        "some wait."
-    )
-
-
-@says(SizingKind.COMPRESSED)
-def _(candidate: str, played: float) -> str:
-    return (
-        f"On {quoted([candidate])} a window was played in {percent(played)} of its time: a burst was shorter than it "
-        "is, and may have fitted a cache that it will fill."
-    )
-
-
-@says(SizingKind.BEHIND)
-def _(candidate: str, stream: StreamName, behind_ms: float) -> str:
-    return (
-        f"The replay on {quoted([candidate])} issued half of the {STREAMS[stream]} of a level {number(behind_ms)} ms "
-        "late or more, though no backlog grew: the machine was busy, or all threads waited for earlier ones. On a busy "
-        "machine the times are too long: repeat it on a quiet one."
-    )
-
-
 @says(SizingKind.SMALLER)
 def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> str:
     what = "a file" if method == "replay" else "a database"
     return (
-        f"The {METHODS[method]} on {quoted([candidate])} had {what} of {size(own_bytes)}, and the profile’s server has "
-        f"{size(round(database_bytes))}: a cache in the storage can hold more of it."
-    )
-
-
-@says(SizingKind.POOLS_DIFFER)
-def _(candidate: str, shares: Sequence[float]) -> str:
-    own, stand_in = shares
-    return (
-        f"The buffer pool of {quoted([candidate])} is to hold {percent(own)} of the data, and that of its stand-in "
-        f"held {percent(stand_in)}."
+        f"The {METHODS[method]} on “{candidate}” had {what} of {size(own_bytes)}, and the profile’s server has "
+        f"{size(database_bytes)}: a cache in the storage can hold more of it."
     )
 
 
@@ -170,22 +168,6 @@ def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
     )
 
 
-@says(SizingKind.PEAKS_NOT_KNOWN)
-def _() -> str:
-    return (
-        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
-        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
-    )
-
-
-@says(SizingKind.BEYOND_PLAYED)
-def _(measure: Measured, begin: float, share: float) -> str:
-    return (
-        f"Not played: the window from {moment(begin)} is the least like those of this sizing. It has more "
-        f"{MEASURES[measure]} than the nearest of them, by {percent(share)} of the highest of the profile."
-    )
-
-
 @says(SizingKind.STAND_IN_WINDOW)
 def _(windows: int, replayed: bool) -> str:
     of = f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone"
@@ -193,27 +175,6 @@ def _(windows: int, replayed: bool) -> str:
         return f"{of}."
     others = "the other was" if windows == 2 else f"the other {windows - 1} were"
     return f"{of}: {others} {'replayed, and nothing else' if replayed else 'not tested'}."
-
-
-@says(SizingKind.DATA_GROWTH)
-def _(growth: float) -> str:
-    return (
-        f"Growth of {in_times(growth)} is of I/Os. A database that grows as well finds less of itself in memory, and "
-        "reads more."
-    )
-
-
-@says(SizingKind.IO_SIZES)
-def _() -> str:
-    return "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
-
-
-@says(SizingKind.CACHES)
-def _() -> str:
-    return (
-        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
-        "do better, and where a cache fills only after hours, worse."
-    )
 
 
 @says(SizingKind.OTHER_QUERIES)
@@ -226,23 +187,14 @@ def _(without: Sequence[str], ran: bool) -> str:
     return f"The stand-in has {own}: {missed}plans, locks and latches of your queries were not tested."
 
 
-@says(SizingKind.FEW_QUERIES)
-def _(candidate: str, load: str, ended: int, of: int) -> str:
-    return (
-        f"What a query of {load} costs on {quoted([candidate])} was measured on {ended:,} that ended, fewer than the "
-        f"{of} there are: which of them these were is chance."
-    )
-
-
-@says(SizingKind.QUERIES_WAITED)
-def _(candidate: str, load: str, share: float) -> str:
-    return (
-        f"At the profile’s load {percent(share)} of the queries of {load} waited for a stream on "
-        f"{quoted([candidate])}: beyond it they may do less than they are asked to. Give them more streams."
-    )
-
-
 @says(SizingKind.MEAN_READS)
 def _(stand_in_alone: bool) -> str:
     where = "Of the stand-in, reads" if stand_in_alone else "Reads"
     return f"{where} are judged by their mean: single ones take longer."
+
+
+FORMATS: Mapping[str, Format] = {
+    "measure": MEASURES.__getitem__,
+    "quantities": lambda quantities: listed([_quantity(name) for name in quantities]),
+    "stream": STREAMS.__getitem__,
+}

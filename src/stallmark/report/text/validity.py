@@ -1,11 +1,14 @@
 """The wording of why a step's figures must not be compared, and of its service level."""
 
-from stallmark.analysis.finding import Finding
+from collections.abc import Mapping
+
+from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.validity.kinds import CounterSource, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
-from stallmark.format import listed, number, percent, spoken
+from stallmark.format import number, percent, spoken
 from stallmark.report.text import NameFirst, clause, says
+from stallmark.report.text.templates import Format
 
 _COUNTERS = {
     CounterSource.DATA_FILES: "I/O to the data files",
@@ -15,41 +18,63 @@ _COUNTERS = {
 }
 
 
-@says(ValidityKind.RUN_INCOMPLETE)
-def _(said: str) -> str:
-    return said
+SENTENCES: Mapping[Kind, str] = {
+    ValidityKind.RUN_INCOMPLETE: "{said}",
+    ValidityKind.LOADS_MISSED: (
+        "This step went on without {loads:listed}, which had ended early: it is another load than was planned."
+    ),
+    ValidityKind.SERVER_STARTED: (
+        "The server was restarted, or the address led to another one: its start at {after_s:.0f} s is another than at "
+        "{before_s:.0f} s. What limits it is not judged from this step."
+    ),
+    ValidityKind.CONNECTIONS_LOST: (
+        "The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a "
+        "restart, a failover or a break of the network. What limits it is not judged from this step."
+    ),
+    ValidityKind.COUNTERS_BEGAN_AGAIN: (
+        "The counters of {of:counters} restarted while this step was measured, so their totals are unknown."
+    ),
+    ValidityKind.COUNTERS_INCOMPLETE: (
+        "The counters of {of:counters} cover only {covered_s:.0f} s of the {measured_s} s measured."
+    ),
+    ValidityKind.FOREIGN_CPU: (
+        "Other programs kept {share:percent} of the CPUs of the server’s machine busy, while the server waited for "
+        "CPUs, or hardly any was free."
+    ),
+    ValidityKind.NOT_CONNECTED: (
+        "{connected_users:number} of {users} users were connected on average while this step was measured: a longer "
+        "warm-up lets all of them log in before."
+    ),
+    ValidityKind.LITTLES_LAW: NameFirst(
+        "Little’s law does not hold: {users:number} users were running, but throughput times latency and think time "
+        "accounts for {accounted_users:number}."
+    ),
+    ValidityKind.STORAGE_ERROR: (
+        "The server’s error log reports trouble with its storage: {text:as_reason} (error {error})."
+    ),
+    ValidityKind.DRIVER_OVERHEAD: (
+        "The driver was the bottleneck: users{machine:on_machine} spent {share:percent} of their time neither thinking "
+        "nor in a call."
+    ),
+    ValidityKind.EXECUTOR_CPU: (
+        "The driver was the bottleneck: an executor{machine:on_machine} used {share:percent} of a CPU core."
+    ),
+    ServiceLevelKind.READS_NOT_KNOWN: "Not known: {why:clause}.",
+    ServiceLevelKind.NO_HISTOGRAM: "No histogram of single reads covers this step.",
+    ServiceLevelKind.TOO_FEW_READS: "The histogram holds only {reads:,} reads, too few for a {percentile}.",
+    ServiceLevelKind.READS_NOT_MEASURED: "How long reads of the data files took was not measured.",
+    ServiceLevelKind.NOTHING_READ: "Nothing was read from the data files.",
+}
+FORMATS: Mapping[str, Format] = {
+    "counters": _COUNTERS.__getitem__,
+    "on_machine": lambda machine: f" on load machine {machine}" if machine else "",
+}
 
 
 @says(ValidityKind.ENDED_EARLY)
 def _(measured_s: int, planned_s: float | None) -> str:
     planned = "" if planned_s is None else f" of the {planned_s:g} s planned"
     return f"The run ended early: this step was measured for {measured_s} s{planned}."
-
-
-@says(ValidityKind.LOADS_MISSED)
-def _(loads: list[str]) -> str:
-    return f"This step went on without {listed(loads)}, which had ended early: it is another load than was planned."
-
-
-@says(ValidityKind.SERVER_STARTED)
-def _(before_s: float, after_s: float) -> str:
-    return (
-        f"The server was restarted, or the address led to another one: its start at {after_s:.0f} s is another than at "
-        f"{before_s:.0f} s. What limits it is not judged from this step."
-    )
-
-
-@says(ValidityKind.CONNECTIONS_LOST)
-def _(users: int, lost: int, within_s: int) -> str:
-    return (
-        f"The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a "
-        "restart, a failover or a break of the network. What limits it is not judged from this step."
-    )
-
-
-@says(ValidityKind.COUNTERS_BEGAN_AGAIN)
-def _(of: CounterSource) -> str:
-    return f"The counters of {_COUNTERS[of]} restarted while this step was measured, so their totals are unknown."
 
 
 @says(ValidityKind.NOT_TIMED)
@@ -61,63 +86,16 @@ def _(of: CounterSource) -> str:
     )
 
 
-@says(ValidityKind.COUNTERS_INCOMPLETE)
-def _(of: CounterSource, covered_s: float, measured_s: int) -> str:
-    return f"The counters of {_COUNTERS[of]} cover only {covered_s:.0f} s of the {measured_s} s measured."
-
-
 @says(ValidityKind.FOREIGN_IO)
 def _(share: float, with_writes: bool) -> str:
     what = "bytes read and written" if with_writes else "reads"
     return f"Somebody else used the storage: {percent(share)} of the {what} did not belong to this run."
 
 
-@says(ValidityKind.FOREIGN_CPU)
-def _(share: float) -> str:
-    return (
-        f"Other programs kept {percent(share)} of the CPUs of the server’s machine busy, while the server waited for "
-        "CPUs, or hardly any was free."
-    )
-
-
-@says(ValidityKind.NOT_CONNECTED)
-def _(users: int, connected_users: float) -> str:
-    return (
-        f"{number(connected_users)} of {users} users were connected on average while this step was measured: a longer "
-        "warm-up lets all of them log in before."
-    )
-
-
 @says(ValidityKind.TRANSACTIONS_FAILED)
 def _(share: float, transaction: str = "", said: str = "", code: str = "") -> str:
     words = f" Most often the server said of {spoken(transaction)}: {as_reason(said)} ({code})." if said else ""
     return f"{percent(share)} of the transactions failed; the latencies are those of the others only.{words}"
-
-
-@says(ValidityKind.LITTLES_LAW)
-def _(users: float, accounted_users: float) -> str:
-    return NameFirst(
-        f"Little’s law does not hold: {number(users)} users were running, but throughput times latency and think time "
-        f"accounts for {number(accounted_users)}."
-    )
-
-
-@says(ValidityKind.STORAGE_ERROR)
-def _(text: str, error: int) -> str:
-    return f"The server’s error log reports trouble with its storage: {as_reason(text)} (error {error})."
-
-
-@says(ValidityKind.DRIVER_OVERHEAD)
-def _(machine: int, share: float) -> str:
-    return (
-        f"The driver was the bottleneck: users{_on(machine)} spent {percent(share)} of their time neither thinking nor "
-        "in a call."
-    )
-
-
-@says(ValidityKind.EXECUTOR_CPU)
-def _(machine: int, share: float) -> str:
-    return f"The driver was the bottleneck: an executor{_on(machine)} used {percent(share)} of a CPU core."
 
 
 @says(ValidityKind.LATE_STARTS)
@@ -139,32 +117,3 @@ def _(
         within += f"{' and also within' if ideal_met else ' but above'} the ideal {ideal_ms:g} ms"
     only = f". This is a mean, not a {percentile}: {clause(why)}" if why else ""
     return f"The {'mean' if why else percentile} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
-
-
-@says(ServiceLevelKind.READS_NOT_KNOWN)
-def _(why: Finding) -> str:
-    return f"Not known: {clause(why)}."
-
-
-@says(ServiceLevelKind.NO_HISTOGRAM)
-def _() -> str:
-    return "No histogram of single reads covers this step."
-
-
-@says(ServiceLevelKind.TOO_FEW_READS)
-def _(reads: int, percentile: str) -> str:
-    return f"The histogram holds only {reads:,} reads, too few for a {percentile}."
-
-
-@says(ServiceLevelKind.READS_NOT_MEASURED)
-def _() -> str:
-    return "How long reads of the data files took was not measured."
-
-
-@says(ServiceLevelKind.NOTHING_READ)
-def _() -> str:
-    return "Nothing was read from the data files."
-
-
-def _on(machine: int) -> str:
-    return f" on load machine {machine}" if machine else ""
