@@ -89,17 +89,17 @@ stallmark sql stallmark-runs/*-buffer-pool "select run, transaction, sum(committ
   where second >= measure_s and second < end_s group by all order by mean_ms desc"
 stallmark sql stallmark-runs/*-buffer-pool "select run, wait_class, event, \\
   sum(samples / polls) / count(distinct second) as users from waits group by all order by users desc limit 10"
-stallmark sql stallmark-runs/*-buffer-pool --csv "select run, entity, 10 * floor(t / 10) as from_s, sum(n) / 10 as \\
-  reads_per_s, sum(ms) / nullif(sum(n), 0) as read_ms from (select run, entity, t, reads - lag(reads) over w as n, \\
-  read_ms - lag(read_ms) over w as ms from device window w as (partition by run, entity, epoch order by t)) \\
-  group by all order by all"
+stallmark sql stallmark-runs/*-buffer-pool --csv "select run, entity, 10 * floor(t / 10) as from_s, \\
+  sum(n) / sum(s) as reads_per_s, sum(ms) / sum(n) as read_ms from (select run, entity, t, t - lag(t) over w as s, \\
+  reads - lag(reads) over w as n, read_ms - lag(read_ms) over w as ms from device \\
+  window w as (partition by run, entity, epoch order by t)) group by all order by all"
 ```
 
 `stallmark sql` opens the tables below to SELECTs in DuckDB's dialect, of several runs at once. Before its own columns,
 each has the name of the run in a column `run`. A column that a record of another version lacks is null. `steps` has a
-row for each step of a run: its variant, repeat and users, and what was measured, from `measure_s` to `end_s` (s). Quote
-names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else is executed, and no other file
-is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
+row for each step of a run: its variant, repeat and users, and what was measured, from `measure_s` to `end_s` (s). A
+division by zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else is
+executed, and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
 
 
 @dataclass(frozen=True)
