@@ -38,11 +38,15 @@ REPORT = ("report runs --json --out report.html", "report runs --out report.html
 COMPARE = ("compare runs --json --out comparison.html", "compare runs --markdown ticket.md --out comparison.html")
 PROFILE = ("report profile --json --out report.html", "report profile --out report.html")
 LOCALITY = ("characterise runs --json --page page.html", "characterise runs --page page.html")
+SELECT = tuple(
+    f"sql runs{form} 'select run, wait_class, sum(samples / polls) as users from waits group by all order by all'"
+    for form in ("", " --csv", " --json")
+)
 SIZE = "size profile b c --today today --growth 1.1"
 CASES: dict[str, tuple[str, ...]] = {
     # runs of transactions
     "pools": (*REPORT, "whatif runs"),
-    "repeats": (REPORT[0], *COMPARE, "plan runs --json", "plan runs", "whatif runs --json"),
+    "repeats": (REPORT[0], *COMPARE, "plan runs --json", "plan runs", "whatif runs --json", *SELECT),
     "ramp": REPORT,
     "open": REPORT,
     "brokerage": (*REPORT, *COMPARE),

@@ -42,3 +42,8 @@ def markdown(text: str) -> str:
 FORMULA = r"^[=+\-@\t\r]"
 """The beginning of a cell that a spreadsheet takes for a formula, unless it is a FIGURE."""
 FIGURE = r"^[-+]?\d+([.,]\d+)?( ?%)?$"
+
+
+def spreadsheet(text: str) -> str:
+    """Return text for a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if re.match(FORMULA, text) and not re.match(FIGURE, text) else text

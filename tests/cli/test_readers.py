@@ -40,7 +40,7 @@ def files(folder: Path) -> dict[str, bytes]:
         "report ab --json", "report ab other --json", "report ab/a --json", "report loads --json",
         "report profile --json", "report sizing --json", "characterise ab --json", "size profile sizing --json",
         "compare ab --json", "compare ab --markdown -", "compare loads --json", "whatif ab", "plan ab", "status ab",
-        "status sizing --json", "runs --out .",
+        'sql ab from"users"', "status sizing --json", "runs --out .",
     ],
 )  # fmt: skip
 def test_output_for_machines_and_questions_write_no_file(folder, monkeypatch, command):

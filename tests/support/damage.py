@@ -56,12 +56,14 @@ def commands(folder: Path) -> list[tuple[str, list[str]]]:
         report = ["report", str(folder / "profile"), *page]
         return [("report --json", [*report, "--json"]), ("report", report)]
     report = ["report", runs, *page]
+    cost = "select run, sum(wall_us) as us from collector_cost group by run order by run"
     return [
         ("report --json", [*report, "--json"]),
         ("report", report),
         ("compare", ["compare", runs, "--out", f"{out}/c.html", "--json"]),
         ("export", ["export", runs, "--csv", f"{out}/csv"]),
         ("status", ["status", runs, "--json"]),
+        ("sql", ["sql", runs, "--json", cost]),
         ("runs", ["runs", "--out", str(folder.parent), "--json"]),
     ]
 

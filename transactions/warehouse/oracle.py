@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+
+import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -28,8 +29,8 @@ from stallmark.transactions.warehouse.refresh import Refresh
 class Oracle:
     """The warehouse in DuckDB; while it is open its data take about 350 MB of disk for each 1 of the scale factor.
 
-    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError where DuckDB or
-    the generator is not installed, or one of them fails, as on a disk that is too small.
+    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError where the
+    generator is not installed, or one of them fails, as on a disk that is too small.
     """
 
     def __init__(self, factor: float, inserted: int = 0, deleted: int = 0, folder: Path | None = None):
@@ -41,7 +42,6 @@ class Oracle:
     def __enter__(self) -> "Oracle":
         self._folder = Path(tempfile.mkdtemp(prefix=own_name("oracle"), dir=self._within))
         try:
-            duckdb = _duckdb()
             _generate(self._factor, self._folder)
             self._connection = duckdb.connect(self._folder / "oracle.duckdb")
             with self._said("the data in the generator's files"):
@@ -67,7 +67,7 @@ class Oracle:
         """Raise DuckDB's errors as StallmarkError."""
         try:
             yield
-        except _duckdb().Error as error:
+        except duckdb.Error as error:
             raise StallmarkError(f"DuckDB did not find {what}: {str(error).splitlines()[0].rstrip('.')}.") from None
 
     def _fill(self) -> None:
@@ -123,16 +123,6 @@ def validate(engine: Engine, factor: float, folder: Path | None = None) -> Itera
             if factor == 1 and state.set == 0 and len(ours) != (known := VALIDATION_ROWS[query]):
                 found.insert(0, f"{len(ours):,} rows answer it, and {known:,} are known to be right")
             yield query, found
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise StallmarkError(
-            "DuckDB is not installed, which knows the right answers: pip install 'stallmark[warehouse]'."
-        ) from None
-    return duckdb
 
 
 def _generate(factor: float, folder: Path) -> None:

@@ -35,6 +35,7 @@ GROUPS = {
         "plan": "Say how many runs show a wanted difference, from how much the RUNs scatter.",
         "whatif": "Predict throughput if reads took another time, from runs already made.",
         "runs": "List the experiments that were run; with a SCENARIO, its throughput over time.",
+        "sql": "Answer a SELECT over the tables of run records, in DuckDB's dialect.",
         "export": "Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.",
     },
     "Servers, arrays and load machines": {

@@ -79,7 +79,27 @@ Counters are stored as the server counts them. Take differences between samples 
 A histogram is two columns of lists. The sums of `…_gaps` are the numbers of the buckets in use, `…_counts` their
 counts. Up to 2047 a bucket's number is its value in µs. Above, with `n = number - 2048`, it is
 `(1024 + n % 1024) << (1 + n // 1024)`, three significant digits. `stallmark export RUN --csv DIR` writes them out, one
-row for each bucket."""
+row for each bucket.
+
+## In SQL
+
+```sh
+stallmark sql stallmark-runs/*-buffer-pool "select run, transaction, sum(committed) as committed, \\
+  sum(latency_us) / sum(committed + rolled_back) / 1000 as mean_ms from transactions join steps using (run) \\
+  where second >= measure_s and second < end_s group by all order by mean_ms desc"
+stallmark sql stallmark-runs/*-buffer-pool "select run, wait_class, event, \\
+  sum(samples / polls) / count(distinct second) as users from waits group by all order by users desc limit 10"
+stallmark sql stallmark-runs/*-buffer-pool --csv "select run, entity, 10 * floor(t / 10) as from_s, \\
+  sum(n) / sum(s) as reads_per_s, sum(ms) / sum(n) as read_ms from (select run, entity, t, t - lag(t) over w as s, \\
+  reads - lag(reads) over w as n, read_ms - lag(read_ms) over w as ms from device \\
+  window w as (partition by run, entity, epoch order by t)) group by all order by all"
+```
+
+`stallmark sql` opens the tables below to SELECTs in DuckDB's dialect, of several runs at once. Before its own columns,
+each has the name of the run in a column `run`. A column that a record of another version lacks is null. `steps` has a
+row for each step of a run: its variant, repeat and users, and what was measured, from `measure_s` to `end_s` (s). A
+division by zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else is
+executed, and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
 
 
 @dataclass(frozen=True)

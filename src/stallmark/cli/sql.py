@@ -1,0 +1,105 @@
+"""`stallmark sql`: a SELECT over the tables of runs."""
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stallmark import format
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, json_option, out, runs_argument, tell
+from stallmark.errors import StallmarkError
+from stallmark.escape import spreadsheet
+
+if TYPE_CHECKING:
+    from stallmark.record.sql import Answer
+
+ROWS_SHOWN = 1000
+"""Maximum number of rows on a terminal."""
+
+
+@click.command(cls=Command)
+@runs_argument
+@click.argument("statement", metavar="'SELECT …'")
+@click.option("--csv", "as_csv", is_flag=True, help="For spreadsheets: CSV on standard output.")
+@json_option
+def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> None:
+    """Answer a SELECT over the tables of run records, in DuckDB's dialect.
+
+    The tables are those that `stallmark schema --record --markdown` describes, each with the column `run`. `steps` has
+    the measured interval of each step. Nothing but one SELECT is executed, and it reads no other file.
+    """
+    from stallmark.record.reader import find_records
+    from stallmark.record.sql import answer
+
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json are given: leave one out.")
+    with answer(find_records(runs), statement) as answered:
+        if as_csv:
+            _write_csv(answered)
+        elif as_json:
+            _write_json(answered)
+        else:
+            _show(answered)
+
+
+def _show(answered: "Answer") -> None:
+    from stallmark.report.table import Cell, InTerminal, Table
+
+    rows = list(islice(answered.rows, ROWS_SHOWN + 1))
+    more, rows = len(rows) > ROWS_SHOWN, rows[:ROWS_SHOWN]
+    columns = range(len(answered.columns))
+    words = frozenset(column for column in columns if any(_is_text(row[column]) for row in rows))
+    cells: list[Sequence[str | Cell]] = [[_cell(value) for value in row] for row in rows]
+    # A column of nulls alone is part of the answer: it would leave if it had an importance.
+    may_leave = {column: column for column in columns if column and any(row[column] != format.NONE for row in cells)}
+    out.print(InTerminal(Table(list(answered.columns), cells, words, importance=may_leave)))
+    if more:
+        tell(err, f"The first {ROWS_SHOWN:,} rows: --csv and --json write all of them.")
+
+
+def _is_text(value: Any) -> bool:
+    return value is not None and (isinstance(value, bool) or not isinstance(value, int | float | Decimal))
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return format.NONE
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return (
+        json.dumps(_in_json(value), default=str, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+    )
+
+
+def _write_csv(answered: "Answer") -> None:
+    file = csv.writer(sys.stdout, lineterminator="\n")
+    file.writerow(map(spreadsheet, answered.columns))
+    file.writerows([spreadsheet(value) if isinstance(value, str) else value for value in row] for row in answered.rows)
+
+
+def _write_json(answered: "Answer") -> None:
+    if len(set(answered.columns)) < len(answered.columns):
+        raise StallmarkError("Several columns of the answer have one name: name them apart with AS.")
+    rows = [dict(zip(answered.columns, map(_in_json, row), strict=True)) for row in answered.rows]
+    click.echo(json.dumps(rows, allow_nan=False, default=str))
+
+
+def _in_json(value: Any) -> Any:
+    """Return a value as every strict reader of JSON takes it."""
+    if isinstance(value, list | tuple):
+        return [_in_json(one) for one in value]
+    if isinstance(value, dict):
+        return {str(key): _in_json(one) for key, one in value.items()}
+    if isinstance(value, Decimal):
+        value = float(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,253 @@
+"""A SELECT of a user over the tables of run records, answered by DuckDB.
+
+DuckDB opens no file: it ignores the checksums of Parquet's pages, which the reader of records verifies. DuckDB's own
+parser reads the statement, and anything but one SELECT over the tables is refused before it runs. Besides, the
+connection cannot leave its memory and the folder that it spills to.
+"""
+
+import json
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from stallmark.errors import StallmarkError, as_reason
+from stallmark.leftovers import own_name
+from stallmark.record.reader import Record
+from stallmark.record.schema import ROWS_AT_ONCE
+from stallmark.stopping import hearing
+
+T = TypeVar("T")
+
+RUN = "run"
+STEPS = "steps"
+MEMORY = "512MiB"
+"""Memory of DuckDB, which takes 80 % of the machine's by default; what needs more is spilled."""
+NODES = frozenset(("SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"))
+"""The kinds of statements inside a SELECT that change nothing: a DELETE may be in its WITH."""
+TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
+"""The functions that may stand for a table. Others read files, run text as SQL, or change DuckDB itself."""
+INTERRUPTED_WITHIN_S = 5.0
+_STEP = pa.schema(
+    [
+        pa.field(RUN, pa.string()),
+        pa.field("variant", pa.string()),
+        pa.field("repeat", pa.int32()),
+        pa.field("step", pa.string()),
+        pa.field("users", pa.int32()),
+        pa.field("measure_s", pa.float64()),
+        pa.field("end_s", pa.float64()),
+    ]
+)
+
+
+class Answer(NamedTuple):
+    """The columns of an answer, and its rows."""
+
+    columns: Sequence[str]
+    rows: Iterator[tuple[Any, ...]]
+
+
+class RunTable:
+    """A table of several runs for DuckDB, which asks for a stream of it at each scan. A batch of rows is in memory at a
+    time."""
+
+    def __init__(self, name: str, runs: Mapping[str, Record]):
+        self._name, self._runs = name, runs
+        self.error: Exception | None = None
+        """The error that ended a scan: DuckDB reports it without its type."""
+        schemas = [pa.schema(map(_plain, record.schema(name))) for record in runs.values()]
+        try:
+            columns = pa.unify_schemas(schemas, promote_options="permissive")
+        except pa.ArrowException as error:
+            reason = as_reason(str(error).splitlines()[0])
+            raise StallmarkError(
+                f"The runs have tables {name} that do not fit together ({reason}): ask each run by itself."
+            ) from None
+        self.schema = pa.schema([pa.field(RUN, pa.string()), *(field for field in columns if field.name != RUN)])
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches()).__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for run, record in self._runs.items():
+                for batch in record.batches(self._name, self.schema.names):
+                    arrays = [_column(batch, field, run) for field in self.schema]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Return a column without its metadata, in which versions of Stallmark differ, and without a dictionary."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return pa.field(field.name, kind)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, run: str) -> pa.Array:
+    if field.name == RUN:
+        return pa.repeat(pa.scalar(run, pa.string()), batch.num_rows)
+    if field.name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, field.type)
+    return batch.column(field.name).cast(field.type)
+
+
+@contextmanager
+def answer(records: Sequence[Record], statement: str) -> Iterator[Answer]:
+    """Yield the answer to a SELECT over the tables of the records. Raise StallmarkError for anything else, and for a
+    table that is not as it was written."""
+    runs = _by_name(records)
+    by_table: dict[str, dict[str, Record]] = {}
+    for run, record in runs.items():
+        for name in record.tables():
+            by_table.setdefault(name, {})[run] = record
+    tables = {name: RunTable(name, having) for name, having in by_table.items()}
+    with (
+        tempfile.TemporaryDirectory(prefix=own_name("sql"), ignore_cleanup_errors=True) as folder,
+        closing(_connected(Path(folder))) as connection,
+    ):
+        for name, table in tables.items():
+            connection.register(name, table)
+        connection.register(STEPS, _steps(runs))
+        try:
+            select = _only_select(connection, statement)
+            _interruptible(connection, lambda: connection.execute(select))
+            yield Answer([column[0] for column in connection.description], _rows(connection))
+        except duckdb.Error as error:
+            for table in tables.values():
+                if table.error:
+                    raise table.error from None
+            raise _refusal(error, [*tables, STEPS]) from None
+
+
+def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
+    """Return a DuckDB in memory that spills to `folder` and can reach nothing else. It has one thread: with two the
+    last digits of a sum depend on chance."""
+    connection = duckdb.connect(
+        config={
+            "threads": 1,
+            "memory_limit": MEMORY,
+            "temp_directory": str(folder),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+            "error_on_division_by_zero": False,  # a mean of nothing is missing
+            "python_enable_replacements": False,  # variables of this process as tables
+        }
+    )
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _by_name(records: Sequence[Record]) -> dict[str, Record]:
+    """Return the records by the names of their folders, with as much of the path as makes them different."""
+    folders = [record.folder.resolve() for record in records]
+    spellings = (
+        [folder.name for folder in folders],
+        [f"{folder.parent.name}/{folder.name}" for folder in folders],
+        [str(folder) for folder in folders],
+    )
+    names = next(spelling for spelling in spellings if len(set(spelling)) == len(records))
+    return dict(zip(names, records, strict=True))
+
+
+def _steps(runs: Mapping[str, Record]) -> pa.Table:
+    """Return the steps of the runs, with the interval that each was measured in."""
+    rows = [
+        {
+            RUN: run,
+            "variant": record.manifest.variant.name,
+            "repeat": record.manifest.repeat,
+            "step": step.name,
+            "users": step.users,
+            "measure_s": step.measure_s,
+            "end_s": step.end_s,
+        }
+        for run, record in runs.items()
+        for step in record.manifest.steps
+    ]
+    return pa.Table.from_pylist(rows, _STEP)
+
+
+def _only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """Return the SELECT in a text. Raise StallmarkError for anything but one SELECT over tables, duckdb.Error for
+    what is not SQL."""
+    statements = connection.extract_statements(text)
+    kinds = [statement.type.name for statement in statements]
+    if kinds != ["SELECT"]:
+        raise _not_answered(kinds)
+    [[serialized]] = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
+    tree = json.loads(serialized)
+    if tree["error"]:
+        raise StallmarkError(f"The statement is not answered: {as_reason(tree.get('error_message'))}.")
+    parts = list(_parts(tree))
+    inside = {part["type"] for part in parts if str(part.get("type")).endswith("_NODE")}
+    if changing := sorted(inside - NODES):
+        raise _not_answered([kind.partition("_")[0] for kind in changing])
+    functions = {part["function"]["function_name"].lower() for part in parts if part.get("type") == "TABLE_FUNCTION"}
+    if others := sorted(functions - TABLE_FUNCTIONS):
+        raise StallmarkError(
+            f"A SELECT reads the tables of the runs, and not {others[0]}(): name one of these tables in its place."
+        )
+    return statements[0]
+
+
+def _not_answered(kinds: Sequence[str]) -> StallmarkError:
+    return StallmarkError(
+        f"Only one SELECT is answered, not {', '.join(kinds) or 'an empty text'}: write a SELECT over the tables of "
+        "the runs."
+    )
+
+
+def _parts(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a statement, however deep."""
+    if isinstance(tree, dict):
+        yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _parts(part)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    while rows := _interruptible(connection, lambda: connection.fetchmany(ROWS_AT_ONCE)):
+        yield from rows
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
+    """Return the result of a call of DuckDB, or end it when a signal to stop arrives."""
+    ended = threading.Event()
+
+    def work() -> T:
+        try:
+            return call()
+        finally:
+            ended.set()
+
+    try:
+        return hearing(work)
+    except KeyboardInterrupt:
+        connection.interrupt()
+        ended.wait(INTERRUPTED_WITHIN_S)
+        raise
+
+
+def _refusal(error: duckdb.Error, tables: Sequence[str]) -> StallmarkError:
+    """Return DuckDB's error as a sentence, with the place in the statement that it points to."""
+    text = str(error)
+    if missing := re.search(r'Table with name "?([^"\n]+?)"? does not exist', text):
+        return StallmarkError(f"The runs have no table {missing[1]}: choose one of {', '.join(sorted(tables))}.")
+    place = re.search(r"^(LINE (\d+): .*)\n( *)\^", text, re.MULTILINE)
+    reason = re.sub(r"^[\w ]+ Error: ", "", text[: place.start()] if place else text)
+    where = f" (line {place[2]}, at “{place[1][len(place[3]) :].strip()}”)" if place else ""
+    return StallmarkError(f"The statement is not answered: {as_reason(' '.join(reason.split()))}{where}.")
