@@ -98,8 +98,8 @@ stallmark sql stallmark-runs/*-buffer-pool --csv "select run, entity, 10 * floor
 `stallmark sql` opens the tables below to SELECTs in DuckDB's dialect, of several runs at once. Before its own columns,
 each has the name of the run in a column `run`. A column that a record of another version lacks is null. `steps` has a
 row for each step of a run: its variant, repeat and users, and what was measured, from `measure_s` to `end_s` (s). A
-division by zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else is
-executed, and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
+division by zero is null. Quote names that are words of SQL: `"table"`, `"order"`. One SELECT is answered; nothing else
+is executed, and no other file is read. At most 1,000 rows are shown, `--csv` and `--json` write all."""
 
 
 @dataclass(frozen=True)
