@@ -28,6 +28,7 @@ def script() -> Script:
     columns = [Column("state", TEXT), Column("access", TEXT), Column("closes", INT)]
     state = Rows(columns, [("OFFLINE", "MULTI_USER", 0)])
     script.sql("FROM sys.databases", state)
+    script.sql("'VIEW DEFINITION'", Rows([Column("may", INT)], [(1,)]))
     script.sql("FROM sys.objects", Rows([Column("schema_name", TEXT), Column("one", TEXT)], []))
 
     def restore(_) -> list:
