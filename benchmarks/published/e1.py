@@ -89,7 +89,7 @@ def claims(records: Mapping[str, Sequence[Record]]) -> list[Claim]:
         Claim("one I/O in twenty is a write", "about 5 %", f"{writes * 100:.0f} %", None, _CHECKPOINTS),
         Claim(
             "flash is warm after hours", "24 h for each", ", ".join(warm), None,
-            "24 hours were given to it, and when it was warm was not published; here a quarter of 2.5 GiB fills",
+            "24 hours were given to it, and when it was warm was not published; here a quarter of 1.8 GiB fills",
         ),
     ]  # fmt: skip
 
