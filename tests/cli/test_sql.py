@@ -32,7 +32,7 @@ def test_the_terminal_shows_aligned_columns_and_what_is_missing(run, monkeypatch
         "id", "name", "nothing", "small", "large", "price", "yes", "odd", "several", "day", "inner", "huge"
     ]  # fmt: skip
     assert row.split() == [
-        "1", "x", "–", "0.3", "12345679", "1.50", "true", "–", "[1.5,", "null]", "2026-01-02", '{"a":', "null}",
+        "1", "x", "–", "0.3", "12,345,679", "1.50", "true", "–", "[1.5,", "null]", "2026-01-02", '{"a":', "null}",
         "170141183460469231731687303715884105727",
     ]  # fmt: skip
 

@@ -75,7 +75,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+        return format.short(value, 6) if math.isfinite(value) else str(value)
     return (
         json.dumps(_in_json(value), default=str, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
     )
