@@ -161,10 +161,6 @@ def _views() -> dict[str, Rows]:
                 for m in range(3)
             ],
         ),
-        "query_capture_mode_desc, options": _rows(
-            [*((name, _TEXT) for name in ("state", "capture", "waits")), ("reason", INT)],
-            [("READ_WRITE", "ALL", "ON", 0)],
-        ),
         r"COL_LENGTH\('sys.query_store_replicas": _rows(
             [(name, INT) for name in ("role", "counts", "waits")], [(1, 8, 8)]
         ),

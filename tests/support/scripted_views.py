@@ -142,15 +142,15 @@ SESSIONS, MADE_OR_DROPPED = "server_event_sessions", "(CREATE|DROP) EVENT SESSIO
 LOG_FILES = r"FROM sys\.database_files AS log"
 MEMORY, COMMITTED = "Target Server Memory", "FROM sys.dm_os_sys_info\\s*$"
 ANY_COUNTER = r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters"
-STORE_OPTIONS, STORE_COLUMNS = "query_capture_mode_desc, options", r"COL_LENGTH\('sys.query_store_replicas"
+STORE_STATE, STORE_COLUMNS = "current_storage_size_mb", r"COL_LENGTH\('sys.query_store_replicas"
 NUMBERED, HIDDEN_REPLICAS = "sp_readerrorlog 0, 1, N': ", "dm_hadr_database_replica_states AS hidden"
-_OF_EVENT_SESSIONS, _OF_STORE = (MAY, SESSIONS, LOG_FILES, MADE_OR_DROPPED), (STORE_OPTIONS, STORE_COLUMNS)
+_OF_EVENT_SESSIONS, _OF_STORE = (MAY, SESSIONS, LOG_FILES, MADE_OR_DROPPED), (STORE_STATE, STORE_COLUMNS)
 BESIDE: dict[type[MssqlCollector], tuple[str, ...]] = {
     UserWaits: (SEEN,), LoadIO: (SEEN,), SessionWaits: (SEEN,), Performance: (ANY_COUNTER,),
     Statements: (PLAN,), Deadlocks: (MOMENT,),
     BufferPool: (MEMORY, COMMITTED), ErrorLog: (NUMBERED, LANGUAGE), Replicas: (HIDDEN_REPLICAS,),
     LogLatency: _OF_EVENT_SESSIONS, IoLatency: _OF_EVENT_SESSIONS,
-    QueryStore: _OF_STORE, QueryStoreWaits: _OF_STORE, QueryStoreState: _OF_STORE,
+    QueryStore: _OF_STORE, QueryStoreWaits: _OF_STORE, QueryStoreState: (STORE_COLUMNS,),
 }  # fmt: skip
 SETTLED = {
     PLAN: (rows(["query_plan"], ["<ShowPlanXML/>"]),),
@@ -161,7 +161,7 @@ SETTLED = {
     "FROM sys.dm_os_sys_info AS process": (rows(["running_s"], [4_000_000]),),
     COMMITTED: (rows(["target", "committed"], [8 << 20, 4 << 20]),),
     ANY_COUNTER: (rows(["count"], [1500]),),
-    STORE_OPTIONS: (rows(["state", "capture", "waits", "reason"], ["READ_WRITE", "ALL", "ON", 0]),),
+    STORE_STATE: (ANSWERS[QueryStoreState],),
     STORE_COLUMNS: (rows(["role", "counts", "waits"], [1, 8, 8]),),
     NUMBERED: (rows(["LogDate", "ProcessInfo", "Text"]),),
     LANGUAGE: (rows(["name"]),),
@@ -187,7 +187,7 @@ def words_of(kind: type[MssqlCollector]) -> str:
         Cpu: "dm_os_ring_buffers", LogSpace: "dm_db_log_space_usage", TempDb: "dm_db_file_space_usage",
         BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog 0, 1, N'offset'",
         QueryStore: "query_store_runtime_stats AS", QueryStoreWaits: "query_store_wait_stats AS",
-        QueryStoreState: "current_storage_size_mb",
+        QueryStoreState: STORE_STATE,
         IoLatency: "AS histogram", LogLatency: "AS histogram",
         ServerCpu: "process_kernel_time_ms",
         Replicas: "dm_hadr_database_replica_states AS other", StatisticsUpdates: "STATS_DATE",

@@ -28,7 +28,7 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency
 from stallmark.collectors.mssql.moments import Cpu
-from stallmark.collectors.mssql.query_store import _OPTIONS, QueryStoreState
+from stallmark.collectors.mssql.query_store import QueryStoreState
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
@@ -124,7 +124,7 @@ def test_what_is_asked_of_several_databases_is_documented(kind: type[MssqlCollec
     check(of_databases(text, ["bank", "o'mail"]), 17)
 
 
-@pytest.mark.parametrize("sql", [_FILES, _PRESENT, _OPTIONS])
+@pytest.mark.parametrize("sql", [_FILES, _PRESENT])
 def test_every_column_of_the_questions_beforehand_is_documented(sql: str) -> None:
     for version in VERSIONS:
         check(sql, version)

@@ -6,11 +6,12 @@ import pytest
 from support.collecting import read
 from support.mssql_server import Server, rows
 from support.scripted_views import answered
+from support.tds.answers import Rows
 
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.record.query_store import how_to_resume, why_stopped
 
-OPTIONS = ["state", "capture", "waits", "reason"]
+STATE = "current_storage_size_mb"
 SET_ON = "run ALTER DATABASE CURRENT SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE);"
 
 
@@ -19,6 +20,15 @@ FULL = (
     "enlarge it (ALTER DATABASE CURRENT SET QUERY_STORE (MAX_STORAGE_SIZE_MB = …);) or clear it (ALTER DATABASE "
     f"CURRENT SET QUERY_STORE CLEAR ALL; (which forgets all that it has)), and then {SET_ON}",
 )
+
+
+def states(*options: tuple[str, str, str, int | None]) -> Rows:
+    """The answer of a database with this state, what it captures, if it counts waits, and why it is read-only."""
+    told = [
+        (1.5, "query store", state, reason, capture, waits, 12 << 20, 1000 << 20)
+        for state, capture, waits, reason in options
+    ]
+    return rows(QueryStoreState.columns.names[:-1], *told)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +46,7 @@ FULL = (
 def test_where_it_does_not_write_it_is_off(
     server: Server, kind: type[QueryStore], state: str, reason: int | None, said: tuple[str, str]
 ) -> None:
-    server.script.sql("query_capture_mode_desc, options", rows(OPTIONS, (state, "ALL", "ON", reason)))
+    server.script.sql(STATE, states((state, "ALL", "ON", reason)))
     collector = answered(server, kind)
     why, remedy = said
     assert collector.unavailable() == (
@@ -77,12 +87,12 @@ def test_other_replicas_counts_are_left_out_if_the_server_has_the_columns(
 
 
 def test_a_database_that_has_none(server: Server) -> None:
-    server.script.sql("query_capture_mode_desc, options", rows(OPTIONS))
+    server.script.sql(STATE, states())
     assert str(answered(server, QueryStore).unavailable()).startswith("Query Store is OFF in this database")
 
 
 def test_waits_that_it_does_not_count(server: Server) -> None:
-    server.script.sql("query_capture_mode_desc, options", rows(OPTIONS, ("READ_WRITE", "ALL", "OFF", 0)))
+    server.script.sql(STATE, states(("READ_WRITE", "ALL", "OFF", 0)))
     assert answered(server, QueryStore).unavailable() is None
     assert answered(server, QueryStoreWaits).unavailable() == (
         "Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
@@ -91,7 +101,7 @@ def test_waits_that_it_does_not_count(server: Server) -> None:
 
 @pytest.mark.parametrize("capture", ["AUTO", "NONE", "CUSTOM"])
 def test_what_it_leaves_out_is_said(server: Server, capture: str) -> None:
-    server.script.sql("query_capture_mode_desc, options", rows(OPTIONS, ("READ_WRITE", capture, "ON", 0)))
+    server.script.sql(STATE, states(("READ_WRITE", capture, "ON", 0)))
     assert answered(server, QueryStore).limited() == (
         f"Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
     )

@@ -29,7 +29,7 @@ from stallmark.collectors.mssql.counters import (
     StatisticsUpdates,
 )
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
-from stallmark.collectors.mssql.query_store import QueryStore
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
@@ -300,8 +300,10 @@ def test_a_right_that_is_missing_in_one_is_said_of_it(server: Server, two: Two) 
 
 
 def test_query_store_that_is_off_in_one_is_said_of_it(server: Server, two: Two) -> None:
-    names = ["state", "capture", "waits", "reason"]
-    states = {BANK: rows(names, ["READ_WRITE", "ALL", "ON", 0]), MAIL: rows(names, ["OFF", "NONE", "OFF", 0])}
+    names = QueryStoreState.columns.names[:-1]
+    on = rows(names, [1.5, "query store", "READ_WRITE", 0, "ALL", "ON", 12 << 20, 1000 << 20])
+    off = rows(names, [1.5, "query store", "OFF", 0, "NONE", "OFF", 0, 1000 << 20])
+    states = {BANK: on, MAIL: off}
     scripted(server, "database_query_store_options", states)
     answer_all(server)
     assert str(QueryStore(two).unavailable()).startswith("In o'mail]: Query Store is OFF")

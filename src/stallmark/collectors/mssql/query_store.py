@@ -15,12 +15,6 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.record.schema import column
 
-_OPTIONS = """\
-SELECT options.actual_state_desc, options.query_capture_mode_desc, options.wait_stats_capture_mode_desc,
-       options.readonly_reason
-  FROM sys.database_query_store_options AS options
-"""
-
 _REPLICAS = """\
 SELECT COL_LENGTH('sys.query_store_replicas', 'role_type'),
        COL_LENGTH('sys.query_store_runtime_stats', 'replica_group_id'),
@@ -145,8 +139,8 @@ class QueryStoreState(QueryStore):
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:
     """Return the state of Query Store, which statements it captures, whether it counts waits, and why it is
     read-only."""
-    options = ask(engine, _OPTIONS)
+    options = ask(engine, statement(QueryStoreState.name, OLDEST_MAJOR))
     if not options:
         return "OFF", "NONE", "OFF", None  # system databases have none
-    state, capture, waits, reason = one_row(options, 4)
+    _, _, state, reason, capture, waits, *_ = one_row(options, 8)
     return state, capture, waits, reason if isinstance(reason, int) else None
