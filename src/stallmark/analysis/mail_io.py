@@ -1,12 +1,12 @@
 """The I/Os of a mail store as mailboxes: those of a common profile that do as many."""
 
-import math
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from stallmark.analysis.ceiling.summary import Ceiling, by_variant
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.points import Point, labels
+from stallmark.analysis.read.mail_io import mailboxes
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import MAILBOX_IOPS
 
@@ -16,13 +16,13 @@ class MailIoKind(Kind):
 
 
 def mailboxes_of_steps(points: Sequence[Point]) -> Iterator[Finding]:
-    """Yield what each step, repeats together, did."""
+    """Yield the mailboxes of each step, its repeats together."""
     for point in points:
         yield from _mailboxes(point.steps, labels([point], points)[0] if len(points) > 1 else None)
 
 
 def mailboxes_of_ceilings(ceilings: Sequence[Ceiling]) -> Iterator[Finding]:
-    """Yield what the highest level that held did, by variant."""
+    """Yield the mailboxes of the highest level that was kept, by variant."""
     variants = by_variant(ceilings)
     for same in variants:
         steps = [step for ceiling in same if ceiling.holds is not None for step in ceiling.steps_at(ceiling.holds)]
@@ -42,7 +42,7 @@ def _mailboxes(steps: Sequence[StepSummary], step: str | None) -> Iterator[Findi
         iops=iops,
         apart_iops=fmean(apart) if len(apart) == len(counted) else None,
         each=MAILBOX_IOPS,
-        mailboxes=math.floor(iops / MAILBOX_IOPS),
+        mailboxes=mailboxes(iops),
         read_ms=fmean(times) if len(times) == len(counted) else None,
         measured=len(counted),
     )

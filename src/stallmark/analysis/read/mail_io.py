@@ -11,6 +11,11 @@ from stallmark.record.manifest.workload import Transaction
 from stallmark.stats.thresholds import MAILBOX_IOPS
 
 
+def mailboxes(iops: float) -> int:
+    """Return how many mailboxes do so many I/Os per second."""
+    return math.floor(iops / MAILBOX_IOPS)
+
+
 @dataclass(frozen=True)
 class MailIo:
     """Reads and writes of data files per second, by all the server's processes, without the `apart_iops` that timers
@@ -40,4 +45,4 @@ def summarise_mail_io(data: IoSummary | None, apart: float | None) -> MailIo | N
     if not data or not data.seconds:
         return None
     iops = max(0.0, data.iops - (apart or 0.0))
-    return MailIo(iops, math.floor(iops / MAILBOX_IOPS), data.read_ms, apart)
+    return MailIo(iops, mailboxes(iops), data.read_ms, apart)
