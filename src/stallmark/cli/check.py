@@ -57,7 +57,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         choice = _only_built(choice, target)
     workload = find_workload(choice.name)
     if target.is_absent(choice):
-        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+        raise _absent(choice)
     with target.engine(choice, scenario, make=False) as engine, telling_blockers(engine, say):
         entry = ledger.read(engine)
         if not choice.scale:
@@ -79,10 +79,14 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
 
 
+def _absent(choice: "WorkloadChoice") -> StallmarkError:
+    return StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+
+
 def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoice":
     """Return the choice with the scale that the database has, and with its seed unless one is asked for."""
     if entry is None:
-        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+        raise _absent(choice)
     if entry.identity.workload != choice.name:
         raise StallmarkError(f"The database holds {entry.identity.workload}, not {choice}: check that.")
     seed = choice.seed if _is_seed_asked() else entry.identity.seed
@@ -106,7 +110,7 @@ def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
         if own and is_of_seed and target.folder(candidate) == database.folder:
             built.append(candidate)
     if not built:
-        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+        raise _absent(choice)
     if len(built) > 1:
         raise StallmarkError(
             f"There are {len(built)} databases of {choice}: add {' or '.join(map(_as_options, built))}."
