@@ -12,7 +12,7 @@ from support.command_line import stallmark
 from support.locks import in_the_way
 from support.mssql_server import STANDARD, answering, engine_at, rows, says_it_is
 from support.remote import PREFIX, Remote, free_port, programs, remote
-from support.tds.answers import Error
+from support.tds.answers import Error, Rows
 from support.tds.script import Script
 from support.waiting import eventually
 
@@ -166,24 +166,32 @@ def test_those_of_a_sql_server_are_named_as_far_as_this_login_sees_them(may_see)
     assert f"The database bank holds what is not Stallmark's: dbo.thesis{session}. Name" in str(caught.value)
 
 
+SEES = rows(["may"], [1])
+
+
+def empty_to(things: Rows | Error = SEES, sessions: Rows | Error = SEES) -> Script:
+    """A server whose database shows a login nothing of others, with the answers whether it would see that."""
+    script = Script(databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("is_user_process = 0", sessions)
+    script.sql("'VIEW DEFINITION'", things)
+    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
+    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
+    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
+    return script
+
+
 @pytest.mark.parametrize(
     ("may", "why"),
     [
-        (rows(["may"], [1]), None),
+        (SEES, None),
         (rows(["may"], [0]), "this login sees its own alone, and needs VIEW SERVER STATE"),
         (Error(8134, "Divide by zero error encountered."), "Divide by zero error encountered"),
     ],
 )
 def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
     """A login without the right gets its own session and no error."""
-    script = Script(databases=["bank", "master"])
-    says_it_is(script)
-    script.sql("is_user_process = 0", may)
-    script.sql("'VIEW DEFINITION'", rows(["may"], [1]))
-    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
-    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
-    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
-    with answering(script) as server:
+    with answering(empty_to(sessions=may)) as server:
         engine = engine_at(server)
         assert others_in(engine) is None
         sentence = f"hether others have sessions in the database{{}} is not known: {why}."
@@ -195,7 +203,7 @@ def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
 @pytest.mark.parametrize(
     ("may", "why"),
     [
-        (rows(["may"], [1]), None),
+        (SEES, None),
         (rows(["may"], [0]), "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"),
         (rows(["may"], [None]), "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"),
         (Error(229, "The SELECT permission was denied."), "The SELECT permission was denied"),
@@ -203,14 +211,7 @@ def test_sessions_that_a_login_may_not_see_are_not_taken_for_none(may, why):
 )
 def test_things_that_a_login_may_not_see_are_not_taken_for_none(may, why):
     """A login without the right sees what is its own in sys.objects, and gets no error."""
-    script = Script(databases=["bank", "master"])
-    says_it_is(script)
-    script.sql("'VIEW DEFINITION'", may)
-    script.sql("is_user_process = 0", rows(["may"], [1]))
-    script.sql("FROM sys.objects", rows(["schema_name", "one"]))
-    script.sql("dm_exec_sessions", rows(["session_id", "program_name", "login_name", "host_name"]))
-    script.sql(r"DB_NAME\(\)", rows(["name"], ["bank"]))
-    with answering(script) as server:
+    with answering(empty_to(things=may)) as server:
         engine = engine_at(server)
         told = [one.sentence for one in doctor._others(engine)]
         if not why:
