@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import external_files
+from support.pages import render
 from support.synthetic import Step, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
@@ -20,8 +21,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.attach.attach import Request, attach
 from stallmark.record.attach.measurements import Wanted
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections.external import clocks, correlations, figures, hints
 from stallmark.stats.correlation import correlate_changes
 

@@ -10,11 +10,11 @@ import pytest
 from support.collecting import opened
 from support.mssql_records import SECONDS, run, summary
 from support.mssql_server import Server, rows
+from support.pages import render
 from support.waiting import eventually
 
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.errors import StallmarkError
-from stallmark.report.page import render
 from stallmark.report.sections.server import volumes as table
 
 HEADER = '"(PDH-CSV 4.0)",' + ",".join(

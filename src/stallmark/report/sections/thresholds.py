@@ -6,8 +6,10 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import group
 from stallmark.analysis.thresholds import MILLISECONDS, SHARES, Threshold, over_steps
+from stallmark.report.document import Section, shown
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Rows, Table, word
+from stallmark.report.text import reading
 from stallmark.report.text.thresholds import GIVEN_UP, missed, not_known, why_not_judged
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -46,3 +48,8 @@ def _value(one: Threshold) -> str:
     if one.metric in SHARES:
         return format.share(one.value)
     return f"{format.number(one.value)} ms" if one.metric in MILLISECONDS else format.number(one.value)
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    blocks = shown(thresholds(experiment), "Thresholds", lead=reading.THRESHOLDS)
+    return Section("thresholds", "Thresholds", blocks)
