@@ -14,6 +14,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from support.command_line import signals_as_before, stallmark
 
 from stallmark import stopping
+from stallmark.capabilities import installed
 from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
@@ -346,7 +347,10 @@ HEAVY = {
 }  # fmt: skip
 FOR_HELP = {
     f"stallmark{module}"
-    for module in ("", ".cli", ".cli.command", ".cli.ending", ".cli.entry", ".cli.main", ".stopping")
+    for module in (
+        "", ".capabilities", ".cli", ".cli.command", ".cli.ending", ".cli.entry", ".cli.main", ".stopping",
+        *(f".{each.name}" for each in installed()),
+    )
 }  # fmt: skip
 
 

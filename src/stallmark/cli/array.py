@@ -11,6 +11,7 @@ import click
 from stallmark import format
 from stallmark.cli.command import Group
 from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
+from stallmark.engines.examined import Examined
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
@@ -119,6 +120,16 @@ def destroy(name: str) -> None:
     """Remove the array and all that is on it, or what a crash has left of one."""
     _array(name).destroy()
     tell(out, f"The emulated array {name} is gone, with all that was on it.")
+
+
+def examine() -> Iterator[Examined]:
+    """Say whether this machine can have an emulated array as a block device."""
+    from stallmark.storage.block_device.needs import missing
+
+    if why := missing():
+        yield Examined("emulated array", "limited", f"not as a block device: {why}.")
+    else:
+        yield Examined("emulated array", "ok", "possible as a block device (`stallmark array create`).")
 
 
 def _home() -> Path:

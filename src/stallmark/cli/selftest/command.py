@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, json_option, target_options
@@ -16,11 +17,11 @@ from stallmark.escape import markdown
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
 
-DEEP = ("out_dir", "seconds", "keep", "cap_memory")
-"""The parameters of a deep look alone."""
+_PARAMETERS = ("out_dir", "seconds", "keep", "cap_memory")
+"""The parameters of a selftest alone."""
 
 
-def deep_options(command: Callable) -> Callable:
+def _options(command: Callable) -> Callable:
     @click.option(
         "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
         help="Where the run record of the test goes.",
@@ -42,7 +43,7 @@ def deep_options(command: Callable) -> Callable:
 
 @click.command(cls=Command)
 @target_options
-@deep_options
+@_options
 @json_option
 def selftest(**options) -> None:
     """Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor --deep`.
@@ -53,6 +54,21 @@ def selftest(**options) -> None:
     cache on many versions; without, that is left out.
     """
     try_everything(**options)
+
+
+@click.command()
+@click.option("--deep", is_flag=True, help="Build, drive and check small databases as well; the options below are its.")
+@_options
+@click.pass_context
+def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
+    """With --deep it tries everything in a few minutes. A database named with --server must then exist and be empty,
+    and is so again afterwards."""
+    if deep:
+        return partial(try_everything, **options)
+    if given := [one for one in _PARAMETERS if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
+        option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
+        raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
+    return None
 
 
 def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
