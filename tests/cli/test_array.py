@@ -8,7 +8,7 @@ from support.command_line import stallmark
 
 from stallmark.cli.array import in_words, long_way, model_of, sentence, sentences
 from stallmark.errors import StallmarkError
-from stallmark.storage.block_device import ArrayFacts
+from stallmark.storage.block_device.facts import ArrayFacts
 from stallmark.storage.block_device.lifecycle import ArrayWork
 from stallmark.storage.emulator import DISK_SHELF, ArrayCounters, ArrayModel, FlashCache, FlashTier
 

@@ -11,7 +11,8 @@ from support.embedded_servers import Make, filled
 
 from stallmark.collectors.device import DeviceIO
 from stallmark.experiment.manifest import devices_of
-from stallmark.storage.block_device import BlockDeviceError, needs
+from stallmark.storage.block_device import needs
+from stallmark.storage.block_device.facts import BlockDeviceError
 from stallmark.storage.block_device.lifecycle import BlockDeviceArray
 from stallmark.storage.emulator import ArrayModel, FlashCache
 

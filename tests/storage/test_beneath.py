@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.storage.block_device import ArrayFacts, behind, emulated_array_of
-from stallmark.storage.block_device.facts import Places, beneath
+from stallmark.storage.block_device.facts import ArrayFacts, behind, beneath, emulated_array_of
+from stallmark.storage.block_device.places import Places
 from stallmark.storage.describe import describe
 from stallmark.storage.emulator import ArrayModel
 

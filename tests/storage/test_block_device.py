@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.block_device import ArrayFacts, BlockDeviceError, behind, emulated_array_of, needs, parts
-from stallmark.storage.block_device.facts import RUNTIME, Places
+from stallmark.storage.block_device import needs, parts
+from stallmark.storage.block_device.facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
 from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
+from stallmark.storage.block_device.places import Places
 from stallmark.storage.emulator import ArrayModel, FlashCache
 from stallmark.storage.emulator.shared import SharedState
 

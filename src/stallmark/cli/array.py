@@ -16,7 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
 if TYPE_CHECKING:
-    from stallmark.storage.block_device import ArrayFacts
+    from stallmark.storage.block_device.facts import ArrayFacts
     from stallmark.storage.block_device.lifecycle import ArrayWork, BlockDeviceArray
     from stallmark.storage.emulator import ArrayModel
 
@@ -146,7 +146,7 @@ def _array(name: str) -> "BlockDeviceArray":
 
 def _looked_at(found: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
-    from stallmark.storage.block_device import BlockDeviceError
+    from stallmark.storage.block_device.facts import BlockDeviceError
 
     try:
         return found.facts, found.broken()

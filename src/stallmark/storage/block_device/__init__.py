@@ -7,7 +7,3 @@ nbdkit serves a backing file through a plugin of ours (plugin.c), which delays e
 
 Everything measured on it is EMULATED, and is to be labelled so.
 """
-
-from stallmark.storage.block_device.facts import ArrayFacts, BlockDeviceError, behind, emulated_array_of
-
-__all__ = ["ArrayFacts", "BlockDeviceError", "behind", "emulated_array_of"]

@@ -1,27 +1,33 @@
-"""The facts kept about an emulated array that is a block device: enough to remove it after any crash."""
+"""The facts kept about an emulated array that is a block device, and which devices lie on one: measurements there are
+EMULATED."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.block_device.path import ReadTimes
 from stallmark.storage.emulator import ArrayCounters, ArrayModel
 
 RUNTIME = Path("/dev/shm")
 SYS = Path("/sys/class/block")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 
 
 class BlockDeviceError(StallmarkError):
     """The error that an emulated array cannot be made, changed or destroyed; the message says what to do."""
+
+
+class ReadTimes(NamedTuple):
+    """Reads of a block device, cumulative since it appeared. `ms`: the sum of the times they took."""
+
+    reads: int
+    ms: int
 
 
 class ArrayFacts(BaseModel):
@@ -42,60 +48,14 @@ class ArrayFacts(BaseModel):
     reads_before: ReadTimes = ReadTimes(0, 0)
 
 
-class Places:
-    """The files of an emulated array: those kept in its folder, and those of a running one, in memory.
-
-    The path in memory is short, because a socket's must be, and unique: processes with it on their command line belong
-    to this array.
-    """
-
-    def __init__(self, home: Path, name: str):
-        if not _NAME.fullmatch(name):
-            raise BlockDeviceError(
-                f"{name!r} is no name of an array: take small letters, digits and hyphens, 30 characters at most."
-            )
-        self.folder = (home / name).resolve()
-        self.runtime = _runtime(self.folder)
-        self.facts = self.folder / "array.json"
-        self.disk = self.folder / "disk"
-        self.lock = self.folder / "lock"
-        self.mount = self.folder / "mount"
-        self.file = self.mount / "array"
-        self.state = self.runtime / "state"
-        self.socket = self.runtime / "socket"
-        self.log = self.runtime / "log"
-        self.published = self.runtime / "facts"
-
-    def read(self) -> ArrayFacts | None:
-        """Return the facts; None when there is no such array. Raise BlockDeviceError for facts that cannot be read."""
-        return _read(self.facts)
-
-    def write(self, facts: ArrayFacts) -> None:
-        """Write the facts into the array's folder; of a running one also where everybody may read them, root or not.
-
-        Raise BlockDeviceError where that fails; the facts written before are then still there.
-        """
-        targets = [target for target in (self.facts, self.published) if target.parent.is_dir()]
-        drafts = [target.with_suffix(".new") for target in targets]
-        for draft in drafts:
-            try:
-                draft.write_text(facts.model_dump_json(indent=2) + "\n")
-                draft.chmod(0o644)
-            except OSError as error:
-                raise BlockDeviceError(
-                    f"{draft} cannot be written ({error.strerror}), and nothing has changed: make room, and do the "
-                    "same again."
-                ) from None
-        for draft, target in zip(drafts, targets, strict=True):
-            os.replace(draft, target)
-
-
-def _runtime(folder: Path) -> Path:
+def runtime_folder(folder: Path) -> Path:
+    """Return the folder in memory of the running array that is kept in `folder`."""
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
     return RUNTIME / f"stallmark-array-{digest}"
 
 
-def _read(file: Path) -> ArrayFacts | None:
+def read_facts(file: Path) -> ArrayFacts | None:
+    """Return the facts in a file; None if there is none. Raise BlockDeviceError for facts that cannot be read."""
     try:
         return ArrayFacts.model_validate_json(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -136,7 +96,7 @@ def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
     bottom = beneath(device)
     for published in RUNTIME.glob("stallmark-array-*/facts"):
         try:
-            facts = _read(published)
+            facts = read_facts(published)
         except BlockDeviceError:
             continue
         loop = facts and facts.loop and Path(facts.loop).name
@@ -148,7 +108,7 @@ def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
 def _still_has(loop: str, runtime: Path) -> bool:
     """Tell whether the loop device is still this array's: after a crash it may belong to another by now."""
     file = file_behind(loop)
-    return file is not None and _runtime(file.parent.parent) == runtime
+    return file is not None and runtime_folder(file.parent.parent) == runtime
 
 
 def emulated_array_of(device: str) -> EmulatedArray | None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from stallmark.storage.block_device.facts import BlockDeviceError, Places
+from stallmark.storage.block_device.facts import BlockDeviceError
+from stallmark.storage.block_device.places import Places
 from stallmark.storage.emulator import build
 
 _CONNECTIONS = 64

@@ -11,8 +11,8 @@ import os
 import random
 import time
 from statistics import median
-from typing import NamedTuple
 
+from stallmark.storage.block_device.facts import ReadTimes
 from stallmark.storage.block_devices import described, read_counters
 from stallmark.storage.emulator import ArrayModel, layout
 from stallmark.storage.emulator.shared import empty_flash, engage
@@ -23,13 +23,6 @@ _SERVICE_MS = 1.0
 """Service time while measuring. Above zero, so that sleeping parts of the way must be woken up, as with a real model.
 """
 _STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
-
-
-class ReadTimes(NamedTuple):
-    """Reads of a block device, cumulative since it appeared. `ms`: the sum of the times they took."""
-
-    reads: int
-    ms: int
 
 
 def read_times(block_device: str) -> ReadTimes:
