@@ -11,10 +11,10 @@ _ARRAY = "An EMULATED array as a block device: create, list, status, change, des
 CAPABILITY = Capability(
     name="lab",
     commands=(
-        CommandEntry(_GROUP, "server", _SERVER, "stallmark.cli.server.commands"),
-        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.cli.selftest.command"),
-        CommandEntry(_GROUP, "array", _ARRAY, "stallmark.cli.array"),
+        CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.server.commands"),
+        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.selftest.command"),
+        CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.array"),
     ),
-    options={"doctor": "stallmark.cli.selftest.command:deep"},
-    examine="stallmark.cli.array:examine",
+    options={"doctor": "stallmark.lab.selftest.command:deep"},
+    examine="stallmark.lab.array:examine",
 )

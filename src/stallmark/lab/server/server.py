@@ -13,9 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stallmark.cli.server import container
-from stallmark.cli.server.container import REMEDY, asked
-from stallmark.cli.server.order import (
+from stallmark.engines import sql_file
+from stallmark.engines.base import ServerIdentity
+from stallmark.engines.mssql import sql
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.experiment.progress import Show
+from stallmark.lab.server import container
+from stallmark.lab.server.container import REMEDY, asked
+from stallmark.lab.server.order import (
     DATABASE,
     INSIDE,
     INSIDE_LOG,
@@ -28,12 +34,6 @@ from stallmark.cli.server.order import (
     new_password,
     url,
 )
-from stallmark.engines import sql_file
-from stallmark.engines.base import ServerIdentity
-from stallmark.engines.mssql import sql
-from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.errors import CallFailed, StallmarkError, as_reason
-from stallmark.experiment.progress import Show
 from stallmark.stopping import later
 
 LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"

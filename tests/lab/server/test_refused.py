@@ -7,7 +7,7 @@ from support.asking_docker import said, up
 from support.command_line import stallmark
 from support.docker_api import Container
 
-from stallmark.cli.server import order as server_order
+from stallmark.lab.server import order as server_order
 
 
 def test_nothing_is_asked_of_anybody_before_the_licence_is_accepted(engine):

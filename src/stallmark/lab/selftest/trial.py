@@ -8,12 +8,12 @@ from typing import Any
 from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.cli.common import INCOMPLETE
-from stallmark.cli.selftest import record as of_record
-from stallmark.cli.selftest.check import SelftestResult, Wrong, attempt
-from stallmark.cli.selftest.database import drop
 from stallmark.engines.base import Engine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
+from stallmark.lab.selftest import record as of_record
+from stallmark.lab.selftest.check import SelftestResult, Wrong, attempt
+from stallmark.lab.selftest.database import drop
 from stallmark.record.reader import Record, find_records
 from stallmark.report.page import write_report
 from stallmark.scenarios.model import Scenario, WorkloadChoice

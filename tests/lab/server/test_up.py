@@ -15,9 +15,9 @@ from support.tds.answers import Error
 from support.tds.responder import Responder
 from support.tds.script import Script
 
-from stallmark.cli.server import container, server
-from stallmark.cli.server import order as server_order
 from stallmark.experiment.target import server_url
+from stallmark.lab.server import container, server
+from stallmark.lab.server import order as server_order
 
 
 def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server, script):

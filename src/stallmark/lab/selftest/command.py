@@ -73,8 +73,8 @@ def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
 
 def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
     """Run the selftest, print what worked, and exit with its code."""
-    from stallmark.cli.selftest import selftest
     from stallmark.cli.show import ShowInSentences
+    from stallmark.lab.selftest import selftest
 
     show = ShowInSentences(err)
     result = selftest.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)

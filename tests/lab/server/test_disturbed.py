@@ -11,9 +11,9 @@ from support.asking_docker import said, up
 from support.command_line import stallmark
 from support.docker_api import Asked, Container, Engine
 
-from stallmark.cli.server import order as server_order
-from stallmark.cli.server import server
 from stallmark.experiment.target import server_url
+from stallmark.lab.server import order as server_order
+from stallmark.lab.server import server
 
 MAKES_VOLUME, MAKES, STARTS = "POST /volumes/create", "POST /containers/create", "POST /containers/stallmark/start"
 

@@ -2,12 +2,12 @@
 
 import shutil
 
-from stallmark.cli.selftest.check import SelftestResult, attempt
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.experiment.others import things_in
 from stallmark.experiment.progress import Show
 from stallmark.experiment.target import Target
+from stallmark.lab.selftest.check import SelftestResult, attempt
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.schema.deploy import telling_blockers

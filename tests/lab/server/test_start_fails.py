@@ -7,7 +7,7 @@ from support.asking_docker import said, up
 from support.docker_api import Container
 from support.tds.answers import Error
 
-from stallmark.cli.server import server
+from stallmark.lab.server import server
 
 
 def test_a_server_that_ends_while_it_starts_shows_its_last_lines_and_is_removed(engine):

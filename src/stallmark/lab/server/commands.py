@@ -40,9 +40,9 @@ def up(
     device_write_bps, **wishes,
 ) -> None:  # fmt: skip
     """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
-    from stallmark.cli.server import server
-    from stallmark.cli.server.container import DeviceLimits
-    from stallmark.cli.server.order import ServerOrder
+    from stallmark.lab.server import server
+    from stallmark.lab.server.container import DeviceLimits
+    from stallmark.lab.server.order import ServerOrder
 
     limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
     order = ServerOrder(memory_bytes=memory, limits=limits, **wishes)
@@ -66,7 +66,7 @@ def up(
 @click.option("--remove-data", is_flag=True, help="Remove its databases and its password as well.")
 def down(name: str, remove_data: bool) -> None:
     """Stop a server and remove its container; its data stays unless you say otherwise."""
-    from stallmark.cli.server import server
+    from stallmark.lab.server import server
 
     for sentence in server.down(name, remove_data=remove_data):
         tell(out, escape(sentence))
@@ -76,7 +76,7 @@ def down(name: str, remove_data: bool) -> None:
 @json_option
 def list_servers(as_json: bool) -> None:
     """List the servers that `up` made on this machine."""
-    from stallmark.cli.server import server
+    from stallmark.lab.server import server
 
     found = server.servers()
     if as_json:

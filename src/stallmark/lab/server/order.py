@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy.engine import URL
 
-from stallmark.cli.server import container
-from stallmark.cli.server.container import DeviceLimits
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import home
+from stallmark.lab.server import container
+from stallmark.lab.server.container import DeviceLimits
 from stallmark.record.folder_lock import alone
 
 EDITIONS = {

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.block_device import needs, parts
-from stallmark.storage.block_device.facts import ArrayFacts, BlockDeviceError
-from stallmark.storage.block_device.path import measure_path, read_times
-from stallmark.storage.block_device.places import Places
+from stallmark.lab.block_device import needs, parts
+from stallmark.lab.block_device.path import measure_path, read_times
+from stallmark.lab.block_device.places import Places
+from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, layout
 from stallmark.storage.emulator.counters import all_counters_of, counters_of, since
 from stallmark.storage.emulator.shared import SharedState, engage, exchange

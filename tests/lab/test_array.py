@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from support.command_line import stallmark
 
-from stallmark.cli.array import in_words, long_way, model_of, sentence, sentences
 from stallmark.errors import StallmarkError
-from stallmark.storage.block_device.facts import ArrayFacts
-from stallmark.storage.block_device.lifecycle import ArrayWork
+from stallmark.lab.array import in_words, long_way, model_of, sentence, sentences
+from stallmark.lab.block_device.lifecycle import ArrayWork
+from stallmark.storage.array_facts import ArrayFacts
 from stallmark.storage.emulator import DISK_SHELF, ArrayCounters, ArrayModel, FlashCache, FlashTier
 
 GIB = 1 << 30

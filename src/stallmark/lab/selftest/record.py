@@ -11,7 +11,7 @@ from stallmark.analysis.read.blocking import read_deadlocks
 from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED
-from stallmark.cli.selftest.check import SelftestResult
+from stallmark.lab.selftest.check import SelftestResult
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
 from stallmark.report.text.gates import figure

@@ -12,7 +12,7 @@ import random
 import time
 from statistics import median
 
-from stallmark.storage.block_device.facts import ReadTimes
+from stallmark.storage.array_facts import ReadTimes
 from stallmark.storage.block_devices import described, read_counters
 from stallmark.storage.emulator import ArrayModel, layout
 from stallmark.storage.emulator.shared import empty_flash, engage

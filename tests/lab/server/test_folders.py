@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.asking_docker import said, up
 
-from stallmark.cli.server import container
-from stallmark.cli.server.container import DeviceLimits
 from stallmark.errors import StallmarkError
+from stallmark.lab.server import container
+from stallmark.lab.server.container import DeviceLimits
 from stallmark.storage.block_devices import BlockDevice
 
 

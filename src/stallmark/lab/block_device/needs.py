@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stallmark.storage.block_device.facts import BlockDeviceError
+from stallmark.storage.array_facts import BlockDeviceError
 from stallmark.storage.emulator import NoCompiler, build
 
 _PROGRAMS = {

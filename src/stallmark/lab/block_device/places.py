@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from stallmark.storage.block_device.facts import ArrayFacts, BlockDeviceError, read_facts, runtime_folder
+from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError, read_facts, runtime_folder
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 

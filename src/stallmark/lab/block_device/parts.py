@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from stallmark.storage.block_device.facts import BlockDeviceError
-from stallmark.storage.block_device.places import Places
+from stallmark.lab.block_device.places import Places
+from stallmark.storage.array_facts import BlockDeviceError
 from stallmark.storage.emulator import build
 
 _CONNECTIONS = 64

@@ -8,9 +8,9 @@ from support.asking_docker import first_password_of, said, up
 from support.command_line import stallmark
 from support.docker_api import Container
 
-from stallmark.cli.server import order as server_order
-from stallmark.cli.server import server
 from stallmark.errors import StallmarkError
+from stallmark.lab.server import order as server_order
+from stallmark.lab.server import server
 
 
 def test_the_list(engine, sql_server):

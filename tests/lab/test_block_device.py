@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from stallmark.lab.block_device import needs, parts
+from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
+from stallmark.lab.block_device.places import Places
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.block_device import needs, parts
-from stallmark.storage.block_device.facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
-from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
-from stallmark.storage.block_device.places import Places
+from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
 from stallmark.storage.emulator import ArrayModel, FlashCache
 from stallmark.storage.emulator.shared import SharedState
 
@@ -136,8 +136,8 @@ def test_the_next_one_clears_what_a_killed_creation_left(array: BlockDeviceArray
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from stallmark.storage.block_device import parts
-from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray
+from stallmark.lab.block_device import parts
+from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray
 from stallmark.storage.emulator import ArrayModel
 done = parts.{step}
 def and_killed(places):

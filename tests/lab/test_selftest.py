@@ -13,11 +13,6 @@ from rich.console import Console
 from support.locks import in_the_way
 
 from stallmark.cli.main import main
-from stallmark.cli.selftest import database as selftest_database
-from stallmark.cli.selftest import selftest
-from stallmark.cli.selftest.check import SelftestResult
-from stallmark.cli.selftest.selftest import Selftest
-from stallmark.cli.selftest.trial import Trial
 from stallmark.engines.examined import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
@@ -25,6 +20,11 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
+from stallmark.lab.selftest import database as selftest_database
+from stallmark.lab.selftest import selftest
+from stallmark.lab.selftest.check import SelftestResult
+from stallmark.lab.selftest.selftest import Selftest
+from stallmark.lab.selftest.trial import Trial
 from stallmark.loaders import ledger
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity

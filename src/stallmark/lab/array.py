@@ -16,8 +16,8 @@ from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
 if TYPE_CHECKING:
-    from stallmark.storage.block_device.facts import ArrayFacts
-    from stallmark.storage.block_device.lifecycle import ArrayWork, BlockDeviceArray
+    from stallmark.lab.block_device.lifecycle import ArrayWork, BlockDeviceArray
+    from stallmark.storage.array_facts import ArrayFacts
     from stallmark.storage.emulator import ArrayModel
 
 _SLOWER = 0.1
@@ -102,7 +102,7 @@ def status(name: str, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the emulated arrays that are block devices of this machine, also what a crash has left of one."""
-    from stallmark.storage.block_device.lifecycle import arrays
+    from stallmark.lab.block_device.lifecycle import arrays
 
     found = [(each.name, *_looked_at(each)) for each in arrays(_home())]
     if as_json:
@@ -124,7 +124,7 @@ def destroy(name: str) -> None:
 
 def examine() -> Iterator[Examined]:
     """Say whether this machine can have an emulated array as a block device."""
-    from stallmark.storage.block_device.needs import missing
+    from stallmark.lab.block_device.needs import missing
 
     if why := missing():
         yield Examined("emulated array", "limited", f"not as a block device: {why}.")
@@ -139,14 +139,14 @@ def _home() -> Path:
 
 
 def _array(name: str) -> "BlockDeviceArray":
-    from stallmark.storage.block_device.lifecycle import BlockDeviceArray
+    from stallmark.lab.block_device.lifecycle import BlockDeviceArray
 
     return BlockDeviceArray(_home(), name)
 
 
 def _looked_at(found: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
-    from stallmark.storage.block_device.facts import BlockDeviceError
+    from stallmark.storage.array_facts import BlockDeviceError
 
     try:
         return found.facts, found.broken()

@@ -9,19 +9,19 @@ from typing import Literal
 import stallmark
 from stallmark import format
 from stallmark.cli.common import FAILED
-from stallmark.cli.selftest.check import SelftestResult, attempt
-from stallmark.cli.selftest.database import (
+from stallmark.engines.base import Engine
+from stallmark.engines.examined import Availability
+from stallmark.experiment.progress import Show
+from stallmark.experiment.target import Target
+from stallmark.lab.selftest.check import SelftestResult, attempt
+from stallmark.lab.selftest.database import (
     BROKERAGE,
     CHOICES,
     refuse_sessions_of_others,
     refuse_what_is_not_ours,
     remove,
 )
-from stallmark.cli.selftest.trial import Trial
-from stallmark.engines.base import Engine
-from stallmark.engines.examined import Availability
-from stallmark.experiment.progress import Show
-from stallmark.experiment.target import Target
+from stallmark.lab.selftest.trial import Trial
 from stallmark.record import machine
 from stallmark.redact import Redactor
 from stallmark.stopping import later
