@@ -12,9 +12,6 @@ STALLMARK = "stallmark"
 """The message type that ours have among Locust's: a body, as between our own processes, and a worker's count of them.
 """
 
-MASTER_PORT = 5557  # Locust's own
-
-
 _IN_WORDS = {"stallmark": "Stallmark", "bytes_as_loaded": "size as loaded"}
 
 

@@ -23,7 +23,7 @@ from stallmark.driver.cluster.incoming import from_machine
 from stallmark.driver.cluster.join import STALLMARK, ClockOffset, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
 from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import USERS_TOLD_AFTER_S, ExpectedMachines
+from stallmark.driver.machines import USERS_TOLD_AFTER_S, ExpectedMachines, MachinesMissing
 from stallmark.driver.messages import (
     Bye,
     CameLate,
@@ -59,10 +59,6 @@ READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks
 ANSWER_WITHIN_S = 2
 LINGER_MS = 500  # for what a machine that has gone would still be sent
-
-
-class MachinesMissing(Exception):
-    """The load machines are not all there, or not all ready; the sentence says so."""
 
 
 @dataclass

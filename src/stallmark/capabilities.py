@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-NAMES = ("lab",)
+NAMES = ("lab", "live", "machines")
 
 Place = str
 """The place of a part: "module:name"."""
@@ -34,6 +34,8 @@ class Capability:
     commands: tuple[CommandEntry, ...] = ()
     options: Mapping[str, Place] = field(default_factory=dict)
     """By command of the core, a click command whose options it gets as well; its result is passed on to the core's."""
+    master: Place | None = None
+    """The class of the conductor's Locust runner that commands load machines."""
     examine: Place | None = None
     """A function that yields what `stallmark doctor` says of this machine."""
 

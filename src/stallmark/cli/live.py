@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, experiment_options, tell, web_option
+from stallmark.cli.common import err, escape, experiment_options, tell
 from stallmark.errors import StallmarkError
+from stallmark.live.options import web_option
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ GROUPS = {
         "run": "Run a SCENARIO: one of `stallmark list`, or a YAML file of yours.",
         "characterise": "Tell how a load reads: over the size of memory, over the data, by table and by transaction.",
         "status": "Say how far an experiment is: from its records, also on another machine that sees their folder.",
-        "live": "Show an experiment in a browser, from its records: also one that was started without --web.",
         "probe": "Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).",
         "profile": "Record what a server in production does, every 15 seconds, and change nothing.",
         "attach": "Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.",
@@ -41,8 +40,7 @@ GROUPS = {
     },
     "Servers, arrays and load machines": {
         "copies": "List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a "
-        "database.",
-        "worker": "Drive a share of the load of runs started elsewhere (`stallmark run --expect-workers N`).",
+        "database."
     },
 }
 

@@ -1,6 +1,7 @@
-"""The sentences of the live page, some of which `stallmark status` says as well."""
+"""The sentences of the live page."""
 
 from stallmark import format
+from stallmark.report.text import status
 
 TITLE = "Stallmark live"
 LOST = (
@@ -75,30 +76,12 @@ def complete(planned: int, report: str | None) -> str:
     return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
 
 
-def asks(variant: str, question: str) -> str:
-    """Return that the operator is asked before a variant."""
-    return f"Before “{variant}” the operator is asked: {question}"
-
-
-def go_on(command: str) -> str:
-    """Return what the command to resume an experiment does."""
-    return f"{command} makes the runs that are still to be made."
-
-
 def ended(because: str | None, whole: int, planned: int, command: str | None) -> str:
     """Return how the experiment ended early, and the command with which it goes on where there are runs."""
     why = f": {because.rstrip('.')}" if because else ""
-    others = f" {go_on(command)}" if command and whole < planned else ""
+    others = f" {status.go_on(command)}" if command and whole < planned else ""
     return f"It ended early{why}. {whole} of {planned} runs are whole.{others}"
 
 
 def quiet(silent_s: float) -> str:
     return f"nothing was written for {format.duration(silent_s)}"
-
-
-def silent(silent_s: float, command: str) -> str:
-    """Return that nothing was written for a while, and what to do."""
-    return (
-        f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine stands still, or cannot "
-        f"reach this folder. If it was killed, {command} goes on."
-    )
