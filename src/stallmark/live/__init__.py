@@ -7,6 +7,6 @@ _LIVE = "Show an experiment in a browser, from its records: also one that was st
 
 CAPABILITY = Capability(
     name="live",
-    commands=(CommandEntry("Measure", "live", _LIVE, "stallmark.cli.live"),),
+    commands=(CommandEntry("Measure", "live", _LIVE, "stallmark.live.command"),),
     options={"run": "stallmark.live.options:shown"},
 )

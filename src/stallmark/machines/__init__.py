@@ -6,7 +6,7 @@ _WORKER = "Drive a share of the load of runs started elsewhere (`stallmark run -
 
 CAPABILITY = Capability(
     name="machines",
-    commands=(CommandEntry("Servers, arrays and load machines", "worker", _WORKER, "stallmark.cli.worker"),),
+    commands=(CommandEntry("Servers, arrays and load machines", "worker", _WORKER, "stallmark.machines.command"),),
     options={"run": "stallmark.machines.options:machines"},
-    master="stallmark.driver.cluster.master:Master",
+    master="stallmark.machines.master:Master",
 )

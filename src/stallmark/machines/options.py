@@ -43,7 +43,7 @@ class Machines(LoadMachines):
         refuse_port_in_use(self.host.removeprefix("*"), self.port, "the load machines")
 
     def expected(self, engine: "Engine") -> ExpectedMachines:
-        from stallmark.experiment.load_worker import facts_of
+        from stallmark.machines.serving import facts_of
 
         return ExpectedMachines(self.count, self.host, self.port, facts_of(engine))
 

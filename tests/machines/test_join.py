@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.cluster.join import ClockOffset, refusal
 from stallmark.driver.machines import RunFacts, ThisMachine
+from stallmark.machines.join import ClockOffset, refusal
 
 FACTS = RunFacts("0.1", "PostgreSQL 18.4", scale={"branches": 2}, options={}, bytes_as_loaded=7)
 DELAYS = st.tuples(st.integers(0, 10**10), st.integers(0, 10**10))

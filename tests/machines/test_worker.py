@@ -7,7 +7,7 @@ from stallmark.driver.messages import Finished, Quit
 
 
 def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
-    process, channel = start_child("stallmark.driver.cluster.worker")
+    process, channel = start_child("stallmark.machines.worker")
     try:
         channel.send(Quit())
         assert channel.receive() == Finished()

@@ -18,6 +18,6 @@ def worker(server: str, master_host: str, master_port: int) -> None:
     Serves run after run until Ctrl-C. The server's URL and password are given here as well: they are not sent. What is
     sent is neither encrypted nor signed, as Locust has it: keep it in a network you trust.
     """
-    from stallmark.experiment.load_worker import serve
+    from stallmark.machines.serving import serve
 
     serve(server, master_host, master_port, Show(err))

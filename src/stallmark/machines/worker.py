@@ -1,6 +1,6 @@
 """A load machine's share of one run: Locust's worker, with the executors of this machine.
 
-Run as `python -m stallmark.driver.cluster.worker FD`, because Locust patches the standard library of its process. It
+Run as `python -m stallmark.machines.worker FD`, because Locust patches the standard library of its process. It
 waits for a master for as long as its parent lives, and ends with the run, with the parent, or with the master.
 """
 
@@ -22,8 +22,6 @@ from locust.runners import WorkerRunner
 from zmq import ZMQError
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.cluster.incoming import from_master
-from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import Executors
 from stallmark.driver.load import executors
 from stallmark.driver.machines import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine
@@ -58,6 +56,8 @@ from stallmark.driver.messages import (
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import Rows
+from stallmark.machines.incoming import from_master
+from stallmark.machines.join import STALLMARK
 
 RELEASED_WITHIN_S = 5
 LOOK_EVERY_S = 0.1  # for what is to be reported

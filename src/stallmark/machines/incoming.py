@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 from locust.rpc import Message
 
-from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.messages import Malformed, checked
+from stallmark.machines.join import STALLMARK
 
 STATES = Literal["ready", "spawning", "running", "cleanup", "stopped", "stopping"]
 

@@ -63,7 +63,7 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     if why := hearing(lambda: why_unreachable(host, port)):
         show.say(f"No run is there yet: {why}. Trying on.")
     while True:
-        process, channel = start_child("stallmark.driver.cluster.worker")
+        process, channel = start_child("stallmark.machines.worker")
         try:
             channel.send(WorkerOrder(host, port, engine.spec()))
             _serve_one(channel, engine, show)
