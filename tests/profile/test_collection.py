@@ -48,7 +48,7 @@ def test_rows_that_are_as_they_were_are_not_stored_and_count_nothing(tmp_path, m
     folder = collected(Production(), monkeypatch, tmp_path / "p")
     counters = read_raw(folder, "server_counters").to_pylist()
     assert len([row for row in counters if row["counter"] == "connections"]) == 1
-    connections = intervals_of(folder).server.column("connections").to_pylist()
+    connections = intervals_of(folder).column("server.connections").tolist()
     assert set(connections) == {180.0} and len(connections) == 41
 
 

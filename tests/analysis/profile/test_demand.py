@@ -22,7 +22,7 @@ from stallmark.profile.collection import Collection
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
 from stallmark.record.profile.folder import read_imported, read_profile, write_imported
-from stallmark.record.profile.intervals import FileClass, Intervals
+from stallmark.record.profile.intervals import FileClass
 from stallmark.record.profile.manifest import ProfiledServer
 
 SAMPLES = Path(__file__).parents[2] / "record" / "imports" / "samples"
@@ -222,13 +222,12 @@ def test_a_recording_of_sar_can_be_sized_where_its_reads_are_known(tmp_path):
 
 def test_samples_too_far_apart_for_a_window_are_refused_with_one_that_is_long_enough(tmp_path):
     folder = write_made_profile(tmp_path / "p", 240, interval_s=600.0)
-    tables = read_imported(folder)
-    spread = [
-        table.set_column(0, "start", spaced(table["start"])).set_column(1, "end", spaced(table["end"]))
-        for table in (tables.file_io, tables.server)
-    ]
+    spread = {
+        name: table.set_column(0, "start", spaced(table["start"])).set_column(1, "end", spaced(table["end"]))
+        for name, table in read_imported(folder).tables().items()
+    }
     manifest = read_profile(folder)
-    write_imported(tmp_path / "q", manifest, Intervals(*spread, tables.waits))
+    write_imported(tmp_path / "q", manifest, spread)
     with pytest.raises(StallmarkError, match=r"every 10 minutes, too few .* replay\.window=20min"):
         demand_of(tmp_path / "q")
     assert len(demand_of(tmp_path / "q", window_s=1200).windows[0].pieces) == 2

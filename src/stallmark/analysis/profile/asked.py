@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from stallmark.analysis.profile.placed import Placed, is_known
 from stallmark.analysis.profile.windows import MORE, sliding
+from stallmark.record.profile.intervals import Intervals, is_known
 from stallmark.record.sizing.manifest import Beyond, Measured, Peak, Piece, Window
 
 COLUMNS: Final[Mapping[Measured, tuple[str, ...]]] = {
@@ -35,21 +35,21 @@ class Asked:
     """The demand of all windows of a profile that are `window_s` long. `columns`: the counts of each column of a piece,
     in all intervals."""
 
-    def __init__(self, placed: Placed, columns: Mapping[str, np.ndarray], window_s: float):
-        self._placed, self._columns, self._window_s = placed, columns, window_s
+    def __init__(self, intervals: Intervals, columns: Mapping[str, np.ndarray], window_s: float):
+        self._intervals, self._columns, self._window_s = intervals, columns, window_s
         self._rates: dict[Measured, np.ndarray] = {}
         """The means of the windows that begin with each interval, by measure; of one that never rises there are none,
         except of the I/Os."""
         for measure, names in COLUMNS.items():
             amount = np.sum([columns[name] for name in names], axis=0)
-            rates, _ = sliding(placed.start, placed.end, amount, placed.seconds, window_s)
+            rates, _ = sliding(intervals.start, intervals.end, amount, intervals.seconds, window_s)
             if is_known(rates) and (np.nanmax(rates) > 0 or measure == "ios_per_s"):
                 self._rates[measure] = rates
 
     def windows(self) -> tuple[Window, ...]:
         """Return the windows to play, that with the most I/Os first; none if that is not known whole. They may overlap,
         since each peak is played whole. All of a profile that is no longer than a window is one."""
-        begin, end = float(self._placed.start[0]), float(self._placed.end[-1])
+        begin, end = float(self._intervals.start[0]), float(self._intervals.end[-1])
         if end - begin <= self._window_s:
             return self._window(begin, "ios_per_s")
         found: tuple[Window, ...] = ()
@@ -70,7 +70,7 @@ class Asked:
         found = []
         for measure, rates in self._rates.items():
             place = int(np.nanargmax(rates))
-            begin, per_s = float(self._placed.start[place]), float(rates[place])
+            begin, per_s = float(self._intervals.start[place]), float(rates[place])
             found.append(Peak(measure=measure, begin=begin, per_s=per_s, played=_most(played, measure)))
         return tuple(found)
 
@@ -86,20 +86,20 @@ class Asked:
         points = [np.array([_mean(one, name) / per_s for name, per_s in highest.items()]) for one in played]
         shares = np.min([(rates - point).max(axis=1) for point in points], axis=0)
         for one in played:
-            shares[np.abs(self._placed.start - one.begin) < self._window_s] = np.nan
+            shares[np.abs(self._intervals.start - one.begin) < self._window_s] = np.nan
         if not (shares > 0).any():
             return None
         place = int(np.nanargmax(shares))
         more = min((rates[place] - point for point in points), key=max)
         measure = list(highest)[int(more.argmax())]
-        return Beyond(begin=float(self._placed.start[place]), measure=measure, share=float(shares[place]))
+        return Beyond(begin=float(self._intervals.start[place]), measure=measure, share=float(shares[place]))
 
     def _window(self, begin: float, because: Measured | Literal["together"]) -> tuple[Window, ...]:
         """Return a window with the intervals in which all is known, per second; nothing if there are none."""
-        middle = (self._placed.start + self._placed.end) / 2
+        middle = (self._intervals.start + self._intervals.end) / 2
         known = (middle >= begin) & (middle < begin + self._window_s)
         known &= np.all([np.isfinite(values) for values in self._columns.values()], axis=0)
-        seconds = self._placed.seconds
+        seconds = self._intervals.seconds
         pieces = [
             Piece(seconds=seconds[at], **{name: values[at] / seconds[at] for name, values in self._columns.items()})
             for at in np.flatnonzero(known)

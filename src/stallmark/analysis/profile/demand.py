@@ -11,14 +11,13 @@ import numpy as np
 from stallmark.analysis.profile.asked import Asked
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.memory import pool_bytes
-from stallmark.analysis.profile.placed import Placed, is_known
 from stallmark.analysis.profile.rates import MINUTE_S, Counted, Measure, Rates, rates_of
 from stallmark.analysis.profile.totals import class_totals
 from stallmark.analysis.profile.windows import SEEN_SHARE, WINDOW_S
 from stallmark.errors import StallmarkError
 from stallmark.format import short
 from stallmark.record.profile.folder import read_profile
-from stallmark.record.profile.intervals import FileClass, Intervals
+from stallmark.record.profile.intervals import FileClass, Intervals, is_known
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.sizing import manifest as record
 
@@ -29,24 +28,24 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     Raise StallmarkError where its I/O is not known well enough to be played again.
     """
     manifest, intervals = read_profile(folder), intervals_of(folder)
-    placed, rates = Placed(intervals), rates_of(intervals, manifest)
-    log_known = _log_is_known(placed)
-    columns = _columns(placed, log_known)
+    rates = rates_of(intervals, manifest)
+    log_known = _log_is_known(intervals)
+    columns = _columns(intervals, log_known)
     if not is_known(columns["reads"] + columns["writes"]):
         _refuse_without_io(folder, manifest)
-    asked = Asked(placed, columns, window_s)
+    asked = Asked(intervals, columns, window_s)
     if not (windows := asked.windows()):
         _refuse_without_windows(folder, manifest, window_s)
     busy = rates.between(windows[0].begin, windows[0].begin + window_s)
     means = {name: one.mean() for name, one in busy.counted.items()}
-    cpu_s, known = placed.server("cpu_s"), rates.middle >= windows[0].begin
+    cpu_s, known = intervals.column("server.cpu_s"), rates.middle >= windows[0].begin
     known &= (rates.middle < windows[0].begin + window_s) & np.isfinite(cpu_s)
     sizes = [one.size_bytes for one in class_totals(intervals) if one.file_class is FileClass.DATA and one.size_bytes]
     return record.Demand(
         profile=mark_of(manifest, rates),
         windows=tuple(one.changed(read_ms=_read_ms(rates, one, window_s)) for one in windows),
         transactions=means.get(Measure.TRANSACTIONS),
-        cpu_cores=float(cpu_s[known].sum() / placed.seconds[known].sum()) if known.any() else None,
+        cpu_cores=float(cpu_s[known].sum() / intervals.seconds[known].sum()) if known.any() else None,
         cores=manifest.server.cores,
         pool_bytes=pool_bytes(manifest, intervals),
         database_bytes=sum(sizes) or manifest.server.database_bytes,
@@ -65,8 +64,7 @@ def _read_ms(rates: Rates, window: record.Window, window_s: float) -> float | No
 
 def with_peaks(demand: record.Demand, intervals: Intervals) -> record.Demand:
     """Return a demand that was made before peaks were looked for, with those of its profile's intervals."""
-    placed = Placed(intervals)
-    asked = Asked(placed, _columns(placed, demand.log_known), demand.windows[0].seconds)
+    asked = Asked(intervals, _columns(intervals, demand.log_known), demand.windows[0].seconds)
     return demand.changed(peaks=asked.peaks(demand.windows), beyond=asked.beyond(demand.windows))
 
 
@@ -103,8 +101,7 @@ def _refuse_without_windows(folder: Path, manifest: ProfileManifest, window_s: f
 
 def ios_of_minutes(intervals: Intervals, rates: Rates) -> np.ndarray:
     """Return the I/Os per second of every minute in which they are known, counted as in the pieces of a window."""
-    placed = Placed(intervals)
-    columns = _columns(placed, _log_is_known(placed))
+    columns = _columns(intervals, _log_is_known(intervals))
     total = columns["reads"] + columns["writes"] + columns["log_writes"]
     found = replace(rates, counted={Measure.IOS: Counted(total, rates.seconds)}).by(MINUTE_S).values[Measure.IOS]
     return found[np.isfinite(found)]
@@ -117,21 +114,21 @@ def mark_of(manifest: ProfileManifest, rates: Rates) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _log_is_known(placed: Placed) -> bool:
+def _log_is_known(intervals: Intervals) -> bool:
     """Tell whether writes of the log are known apart from those of data."""
-    known = is_known(placed.log("writes", "log_flushes")) and is_known(placed.log("write_bytes", "log_bytes"))
-    return known and (placed.has(FileClass.LOG) or not placed.has(FileClass.DEVICE))
+    known = is_known(intervals.log("writes", "log_flushes")) and is_known(intervals.log("write_bytes", "log_bytes"))
+    return known and (FileClass.LOG in intervals.classes or FileClass.DEVICE not in intervals.classes)
 
 
-def _columns(placed: Placed, log_known: bool) -> dict[str, np.ndarray]:
+def _columns(intervals: Intervals, log_known: bool) -> dict[str, np.ndarray]:
     """Return the columns of a piece in all intervals. Reads of the log are among the reads."""
     apart = FileClass.LOG if log_known else None
-    nothing = np.zeros(len(placed.start))
+    nothing = np.zeros(len(intervals.start))
     return {
-        "reads": placed.total("reads"),
-        "read_bytes": placed.total("read_bytes"),
-        "writes": placed.total("writes", without=apart),
-        "write_bytes": placed.total("write_bytes", without=apart),
-        "log_writes": placed.log("writes", "log_flushes") if log_known else nothing,
-        "log_bytes": placed.log("write_bytes", "log_bytes") if log_known else nothing,
+        "reads": intervals.total("reads"),
+        "read_bytes": intervals.total("read_bytes"),
+        "writes": intervals.total("writes", without=apart),
+        "write_bytes": intervals.total("write_bytes", without=apart),
+        "log_writes": intervals.log("writes", "log_flushes") if log_known else nothing,
+        "log_bytes": intervals.log("write_bytes", "log_bytes") if log_known else nothing,
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import Rates
-from stallmark.analysis.profile.totals import ClassTotals, known_states, server_quotient
+from stallmark.analysis.profile.totals import ClassTotals, server_quotient
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
 
@@ -40,7 +40,7 @@ def memory(
     if fits:
         return
     if pool and data.read_bytes_per_s:
-        life = known_states(intervals, "page_life_expectancy_s")
+        life = intervals.known("server.page_life_expectancy_s")
         yield info(
             ProfileKind.POOL_TURNOVER,
             pool_bytes=pool,
@@ -52,7 +52,7 @@ def memory(
 
 def pool_bytes(manifest: ProfileManifest, intervals: Intervals) -> float | None:
     """Return the size of the buffer pool: the pages it held last, or its size as the server is set."""
-    held = known_states(intervals, "database_pages_bytes")
+    held = intervals.known("server.database_pages_bytes")
     return float(held[-1]) if len(held) else manifest.server.pool_bytes
 
 

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from stallmark.analysis.profile.placed import Placed
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
 
@@ -104,26 +103,28 @@ class Slots:
 
 def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
     """Return the rates of a profile. A measure of which nothing is known in any interval is left out."""
-    placed = Placed(intervals)
-    seconds, cores = placed.seconds, manifest.server.cores
+    seconds, cores = intervals.seconds, manifest.server.cores
+
+    def server(column: str) -> np.ndarray:
+        return intervals.column(f"server.{column}")
 
     def took(of: FileClass, stall: str, ios: str) -> Counted:
-        return Counted(placed.of_class(of, stall), placed.of_class(of, ios))
+        return Counted(intervals.column(f"{of}.{stall}"), intervals.column(f"{of}.{ios}"))
 
     found = {
-        Measure.IOS: Counted(placed.total("reads", "writes"), seconds),
-        Measure.READS: Counted(placed.total("reads"), seconds),
-        Measure.WRITES: Counted(placed.total("writes"), seconds),
-        Measure.READ_MB: Counted(placed.total("read_bytes") / _MB, seconds),
-        Measure.WRITE_MB: Counted(placed.total("write_bytes") / _MB, seconds),
+        Measure.IOS: Counted(intervals.total("reads", "writes"), seconds),
+        Measure.READS: Counted(intervals.total("reads"), seconds),
+        Measure.WRITES: Counted(intervals.total("writes"), seconds),
+        Measure.READ_MB: Counted(intervals.total("read_bytes") / _MB, seconds),
+        Measure.WRITE_MB: Counted(intervals.total("write_bytes") / _MB, seconds),
         Measure.READ_MS: took(FileClass.DATA, "read_stall_ms", "reads"),
         Measure.WRITE_MS: took(FileClass.DATA, "write_stall_ms", "writes"),
-        Measure.LOG_WRITES: Counted(placed.log("writes", "log_flushes"), seconds),
-        Measure.LOG_MB: Counted(placed.log("write_bytes", "log_bytes") / _MB, seconds),
+        Measure.LOG_WRITES: Counted(intervals.log("writes", "log_flushes"), seconds),
+        Measure.LOG_MB: Counted(intervals.log("write_bytes", "log_bytes") / _MB, seconds),
         Measure.LOG_MS: took(FileClass.LOG, "write_stall_ms", "writes"),
-        Measure.TRANSACTIONS: Counted(placed.server("transactions"), seconds),
-        Measure.BATCHES: Counted(placed.server("batches"), seconds),
-        Measure.CPU: Counted(placed.server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
-        Measure.CONNECTIONS: Counted(placed.server("connections") * seconds, seconds),
+        Measure.TRANSACTIONS: Counted(server("transactions"), seconds),
+        Measure.BATCHES: Counted(server("batches"), seconds),
+        Measure.CPU: Counted(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
+        Measure.CONNECTIONS: Counted(server("connections") * seconds, seconds),
     }
-    return Rates(placed.start, placed.end, {name: one for name, one in found.items() if one.is_known})
+    return Rates(intervals.start, intervals.end, {name: one for name, one in found.items() if one.is_known})

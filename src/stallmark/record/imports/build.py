@@ -12,7 +12,7 @@ from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
 from stallmark.record.imports.timeline import Timeline, timeline_of
 from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import FILE_IO
+from stallmark.record.profile.intervals import FILE_IO, Intervals, is_known
 from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
@@ -51,13 +51,13 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     _refuse_unknown_devices(recording, wanted)
     sysstat.assign_all_disks(recording, wanted)
     timeline = timeline_of(recording)
-    if not len(timeline.start):
+    if not len(timeline.intervals.start):
         raise StallmarkError(
             f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
             "samples after another are needed."
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
-    write_imported(folder, manifest, timeline.intervals())
+    write_imported(folder, manifest, timeline.intervals.tables())
     return manifest
 
 
@@ -76,8 +76,9 @@ def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
 def _manifest(
     files: Sequence[Path], source: Source, recording: Recording, timeline: Timeline, anonymous: bool
 ) -> ProfileManifest:
-    target = timeline.last("server.memory_target_bytes")
-    begin, end = _iso(timeline.start[0]), _iso(timeline.end[-1])
+    intervals = timeline.intervals
+    targets = intervals.known("server.memory_target_bytes")
+    begin, end = _iso(intervals.start[0]), _iso(intervals.end[-1])
     notes = recording.notes + timeline.notes
     if anonymous:
         for place, path in enumerate(files, 1):
@@ -87,7 +88,7 @@ def _manifest(
         engine=recording.engine,
         name=None if anonymous else recording.host,
         cores=recording.cores,
-        pool_bytes=int(target) if target else None,
+        pool_bytes=int(targets[-1]) or None if len(targets) else None,
     )
     return ProfileManifest(
         source=source,
@@ -98,16 +99,16 @@ def _manifest(
         servers=(server,),
         sessions=(Session(started=begin, ended=end, end="imported"),),
         gaps=tuple(Gap(started=_iso(one.start), ended=_iso(one.end), reason=one.reason) for one in timeline.gaps),
-        missing=_missing(recording, timeline, source),
+        missing=_missing(recording, intervals, source),
         files=tuple(f"file {place}" if anonymous else path.name for place, path in enumerate(files, 1)),
         notes=tuple(notes),
     )
 
 
-def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[str, str]:
+def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
     """Return what no file has, by table, with the reason."""
     found = dict(recording.missing)
-    known = {name for name in timeline.columns if timeline.is_known(name)}
+    known = {name for name, values in intervals.columns.items() if is_known(values)}
     of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
     if not of_files:
         found["disk counters"] = "the files have no I/O of disks"

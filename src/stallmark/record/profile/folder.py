@@ -1,11 +1,14 @@
 """Read and write the folder of a profile: its manifest, and the intervals of one that was imported."""
 
+from collections.abc import Mapping
 from pathlib import Path
+
+import pyarrow as pa
 
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
 from stallmark.record.json_file import read_model, write_whole
-from stallmark.record.profile.intervals import TABLES, WAITS, Intervals
+from stallmark.record.profile.intervals import TABLES, Intervals, intervals_of_tables
 from stallmark.record.profile.manifest import FORMAT, ProfileManifest
 from stallmark.record.profile.plausible import wrong_rows
 from stallmark.record.table_file import find, read_whole, writing, written
@@ -29,14 +32,14 @@ def write_profile(folder: Path, manifest: ProfileManifest) -> None:
     write_whole(folder / FILE, manifest)
 
 
-def write_imported(folder: Path, manifest: ProfileManifest, intervals: Intervals) -> None:
+def write_imported(folder: Path, manifest: ProfileManifest, tables: Mapping[str, pa.Table]) -> None:
     """Write a new folder of an imported profile. It is one only when it is whole: the manifest comes last."""
     folder.mkdir(parents=True, exist_ok=False)
     files = {}
     for name, schema in TABLES.items():
         path = folder / f"{name}.parquet"
         with writing(path, schema) as writer:
-            writer.write_table(getattr(intervals, name).cast(schema))
+            writer.write_table(tables[name].cast(schema))
         files[name] = written(path)
     write_profile(folder, manifest.changed(tables=files))
 
@@ -50,4 +53,4 @@ def read_imported(folder: Path) -> Intervals:
         found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
         if why := wrong_rows(found[name]):
             raise StallmarkError(f"{path} is damaged ({why}): {_ANEW}.")
-    return Intervals(**found, waits=WAITS.empty_table())
+    return intervals_of_tables(**found)

@@ -4,10 +4,14 @@ Every count is what was counted from `start` to `end`, the time that was really 
 Intervals neither overlap nor reach across a gap. A null is not known, and never 0.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stallmark.record.schema import column
 
@@ -65,28 +69,120 @@ SERVER = pa.schema(
         column("page_lookups", _COUNT, "pages looked up in the pool", "pages"),
     ]
 )
-WAITS = pa.schema(
-    [
-        column("wait_type", _TEXT, "the server's name of the wait"),
-        column("wait_class", _TEXT, "class that Stallmark counts it to: io, wal, lock, cpu and so on"),
-        column("waits", _COUNT, "waits that ended", "waits"),
-        column("wait_ms", _COUNT, "what they took, summed; signal included"),
-    ]
-)
 LONGEST_TRANSACTION = "longest_transaction_ms"
 """The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in whole ms."""
 
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 """The tables of an imported profile. No source of one tells what was waited for."""
+_US = 1e6
+
+
+class Waited(NamedTuple):
+    """All waits of one type that ended, and their time in ms, signal included. `waits`: None where the server tells
+    only who was met waiting."""
+
+    wait_type: str
+    wait_class: str
+    waits: float | None
+    wait_ms: float
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The intervals of a profile in the order of time, and what was waited for in all of them together. Waits that hold
-    nobody up are left out of `waits`. `longest_transaction_s`: the age of the oldest transaction that was seen at work;
-    None of a server or a file that does not tell."""
+    """The intervals (n) of a profile in the order of time, and what was waited for in all of them together.
 
-    file_io: pa.Table
-    server: pa.Table
-    waits: pa.Table
+    `start` and `end`: in seconds since 1970. `columns`: arrays (n) by the class of file or "server" and a column of its
+    table, as "data.reads"; NaN where a value is not known. Waits that hold nobody up are left out of `waits`.
+    `longest_transaction_s`: the age of the oldest transaction that was seen at work; None of a server or a file that
+    does not tell."""
+
+    start: np.ndarray
+    end: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    waits: Sequence[Waited] = ()
     longest_transaction_s: float | None = None
+
+    @property
+    def seconds(self) -> np.ndarray:
+        return self.end - self.start
+
+    @property
+    def classes(self) -> list[FileClass]:
+        return [name for name in FileClass if self._of(name)]
+
+    def column(self, name: str) -> np.ndarray:
+        found = self.columns.get(name)
+        return np.full(len(self.start), np.nan) if found is None else found
+
+    def known(self, name: str) -> np.ndarray:
+        """Return the values of a column, without those that are not known."""
+        values = self.column(name)
+        return values[np.isfinite(values)]
+
+    def log(self, column: str, of_server: str) -> np.ndarray:
+        """Return a column of the log's files; that `of_server`, where the files do not tell."""
+        found = self.column(f"{FileClass.LOG}.{column}")
+        return found if is_known(found) else self.column(f"server.{of_server}")
+
+    def total(self, *columns: str, without: FileClass | None = None) -> np.ndarray:
+        """Return the sum of columns over the classes of file, NaN where a part is; a part that is never known is left
+        out."""
+        classes = [name for name in self.classes if name is not without]
+        known = [one for name in classes for column in columns if is_known(one := self.column(f"{name}.{column}"))]
+        return np.sum(known, axis=0) if known else np.full(len(self.start), np.nan)
+
+    def has_any(self, name: str) -> np.ndarray:
+        """Tell in which intervals any column of a class of file, or of the server, is known."""
+        known = [np.isfinite(values) for values in self._of(name).values()]
+        return np.any(known, axis=0) if known else np.zeros(len(self.start), dtype=bool)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the tables of an imported profile, with the rows in which anything is known."""
+        parts = [self._table(name, FILE_IO) for name in self.classes]
+        file_io = pa.concat_tables([FILE_IO.empty_table(), *parts])
+        file_io = file_io.sort_by([("start", "ascending"), ("file_class", "ascending")])
+        return {"file_io": file_io, "server": self._table("server", SERVER)}
+
+    def _of(self, name: str) -> dict[str, np.ndarray]:
+        return {column: values for column, values in self.columns.items() if column.startswith(f"{name}.")}
+
+    def _table(self, name: str, schema: pa.Schema) -> pa.Table:
+        rows = np.flatnonzero(self.has_any(name))
+        arrays = {"start": _times(self.start[rows]), "end": _times(self.end[rows])}
+        arrays["file_class"] = pa.array([name] * len(rows), pa.string())
+        for other in schema.names:
+            if other not in arrays:
+                arrays[other] = pa.array(self.column(f"{name}.{other}")[rows], from_pandas=True)
+        return pa.table([arrays[own] for own in schema.names], schema)
+
+
+def intervals_of_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
+    """Return the intervals of an imported profile: those in which anything was seen."""
+    starts, ends = (
+        np.concatenate([_seconds(table.column(name)) for table in (file_io, server)]) for name in ("start", "end")
+    )
+    start, first = np.unique(starts, return_index=True)
+    parts = {str(name): file_io.filter(pc.equal(file_io.column("file_class"), name)) for name in FileClass}
+    columns = {}
+    for name, rows in (parts | {"server": server}).items():
+        places = np.searchsorted(start, _seconds(rows.column("start")))
+        for field in rows.schema:
+            if pa.types.is_floating(field.type) and rows.num_rows:
+                values = columns[f"{name}.{field.name}"] = np.full(len(start), np.nan)
+                values[places] = rows.column(field.name).to_numpy()
+    return Intervals(start, ends[first], columns)
+
+
+def is_known(values: np.ndarray) -> bool:
+    """Tell whether any of the values is known."""
+    return bool(np.isfinite(values).any())
+
+
+def _seconds(column: pa.ChunkedArray) -> np.ndarray:
+    """Return times as seconds since 1970."""
+    found: np.ndarray = column.cast(pa.int64()).to_numpy() / _US
+    return found
+
+
+def _times(at: np.ndarray) -> pa.Array:
+    return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
