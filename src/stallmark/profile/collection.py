@@ -8,9 +8,10 @@ from pathlib import Path
 
 from stallmark.collectors.sampler import Ticks
 from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
-from stallmark.profile.opening import begin, moment, refuse_folder, refuse_over, seconds
+from stallmark.profile.opening import begin, refuse_folder, refuse_over
 from stallmark.profile.source import Opened, Reading, Source
 from stallmark.record.folder_lock import alone
+from stallmark.record.manifest.part import moment_at, seconds_at
 from stallmark.record.profile.manifest import GAP, Gap, SessionEnd
 from stallmark.record.profile.reader import last_sample
 from stallmark.record.profile.writer import ProfileWriter
@@ -98,14 +99,14 @@ class Collection:
             cpu_s = round(self.clock.cpu() - cpu, 3)
             writer.close()
             *before, last = writer.manifest.sessions
-            ended = last.changed(ended=moment(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
+            ended = last.changed(ended=moment_at(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
             try:
                 writer.update(sessions=(*before, ended), gaps=_closed(writer, self.clock.now()))
             except OSError:  # the disk is full: the next session says that this one ended
                 pass
 
     def _collect(self, writer: ProfileWriter) -> None:
-        begun = seconds(writer.manifest.started)
+        begun = seconds_at(writer.manifest.started)
         clock, interval_s = self.clock, writer.manifest.interval_s
         over = clock.monotonic() + begun + self.planned_s - clock.now()
         ticks = Ticks(interval_s, clock.monotonic())
@@ -138,7 +139,7 @@ class Collection:
         """Connect again, and note another server behind the address, or what has changed of it."""
         opened = self.source.open()
         if not writer.manifest.server.is_as(opened.server):
-            since = moment(self.clock.now())
+            since = moment_at(self.clock.now())
             writer.update(servers=(*writer.manifest.servers, opened.server.changed(since=since)))
         return opened
 
@@ -171,7 +172,7 @@ class Collection:
         if gaps and gaps[-1].ended is None:
             return
         since = self.clock.now() - (self.clock.monotonic() - seen_at)
-        writer.update(gaps=(*gaps, Gap(started=moment(since), reason=why)))
+        writer.update(gaps=(*gaps, Gap(started=moment_at(since), reason=why)))
 
     def _end_gap(self, writer: ProfileWriter, seen_at: float, interval_s: float) -> None:
         """End the gap, which is none where no more than a sample or two were missed."""
@@ -190,7 +191,7 @@ class Collection:
             if last and last.start == reading.start and now > last.at:
                 reads_per_s = (self._last.reads - last.reads) / (now - last.at)
                 writes_per_s = (self._last.writes - last.writes) / (now - last.at)
-        passed_s = self.clock.now() - seconds(writer.manifest.started)
+        passed_s = self.clock.now() - seconds_at(writer.manifest.started)
         gaps = len(writer.manifest.gaps)
         self.told(Seen(max(0.0, passed_s), self.planned_s, self._sample, gaps, reads_per_s, writes_per_s, trouble))
 
@@ -198,5 +199,6 @@ class Collection:
 def _closed(writer: ProfileWriter, now: float) -> tuple[Gap, ...]:
     """Return the gaps of the manifest, each with an end."""
     return tuple(
-        gap if gap.ended else gap.changed(ended=moment(max(now, seconds(gap.started)))) for gap in writer.manifest.gaps
+        gap if gap.ended else gap.changed(ended=moment_at(max(now, seconds_at(gap.started))))
+        for gap in writer.manifest.gaps
     )

@@ -2,28 +2,18 @@
 
 import hashlib
 import secrets
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
 from stallmark.profile.source import Opened
-from stallmark.record.manifest.part import Moment
+from stallmark.record.manifest.part import moment_at, seconds_at
 from stallmark.record.profile.folder import FILE, is_profile, read_profile, write_profile
 from stallmark.record.profile.manifest import Marks, ProfileManifest, Session
 from stallmark.record.profile.reader import read_raw
 from stallmark.record.profile.writer import ProfileWriter, close_streams
 
 INTERVAL_S = 15.0
-
-
-def moment(clock: float) -> Moment:
-    """Return seconds since 1970 as a moment in UTC."""
-    return datetime.fromtimestamp(clock, UTC).isoformat(timespec="milliseconds")
-
-
-def seconds(moment: Moment) -> float:
-    return datetime.fromisoformat(moment).timestamp()
 
 
 def refuse_folder(folder: Path) -> None:
@@ -42,7 +32,7 @@ def _is_left_by_us(path: Path) -> bool:
 
 def refuse_over(folder: Path, planned_s: float, now: float) -> None:
     """Raise StallmarkError where the time of a profile that is to go on is over."""
-    if is_profile(folder) and seconds(read_profile(folder).started) + planned_s <= now:
+    if is_profile(folder) and seconds_at(read_profile(folder).started) + planned_s <= now:
         raise StallmarkError(
             f"The profile in {folder} began longer ago than --for says, so it is whole: see `stallmark report "
             f"{folder}`, name another folder with --out, or a longer time with --for."
@@ -53,24 +43,24 @@ def begin(
     folder: Path, address: str, opened: Opened, planned_s: float, *, anonymous: bool, now: float
 ) -> ProfileWriter:
     """Return the writer of the next session. Raise StallmarkError for a folder of another server."""
-    session = Session(started=moment(now))
+    session = Session(started=moment_at(now))
     if is_profile(folder):
         found = _ended(folder, read_profile(folder), now)
         _refuse_another(folder, found, address, opened, anonymous)
         servers = found.servers
         if not found.server.is_as(opened.server):
-            servers = (*servers, opened.server.changed(since=moment(now)))
+            servers = (*servers, opened.server.changed(since=moment_at(now)))
         manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session), servers=servers)
     else:
         salt = secrets.token_hex(8)
         manifest = ProfileManifest(
             source="server",
             stallmark=version("stallmark"),
-            started=moment(now),
+            started=moment_at(now),
             interval_s=INTERVAL_S,
             planned_s=planned_s,
             anonymous=anonymous,
-            servers=(opened.server.changed(since=moment(now)),),
+            servers=(opened.server.changed(since=moment_at(now)),),
             marks=Marks(salt=salt, address=mark(salt, address), server=mark(salt, opened.mark)),
             sessions=(session,),
             missing=dict(opened.missing),
@@ -91,8 +81,8 @@ def _ended(folder: Path, found: ProfileManifest, now: float) -> ProfileManifest:
         return found
     *before, last = found.sessions
     clocks = read_raw(folder, "samples").column("clock")
-    seen = clocks[-1].as_py() if len(clocks) else seconds(last.started)
-    ended = moment(min(max(seen, seconds(last.started)), now))
+    seen = clocks[-1].as_py() if len(clocks) else seconds_at(last.started)
+    ended = moment_at(min(max(seen, seconds_at(last.started)), now))
     gaps = tuple(gap if gap.ended else gap.changed(ended=max(ended, gap.started)) for gap in found.gaps)
     return found.changed(sessions=(*before, last.changed(ended=ended, end="killed")), gaps=gaps)
 

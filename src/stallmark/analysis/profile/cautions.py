@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import MINUTE_S, Rates
 from stallmark.analysis.profile.sample_clock import Samples
+from stallmark.record.manifest.part import seconds_at
 from stallmark.record.profile.intervals import Intervals, is_known
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 
@@ -117,7 +117,7 @@ def _came_later(name: str, manifest: ProfileManifest, intervals: Intervals) -> b
 def _reason(manifest: ProfileManifest, begin: float, end: float) -> str | None:
     """Return why nothing was seen, where a gap of the manifest lies in that time."""
     for gap in manifest.gaps:
-        started = datetime.fromisoformat(gap.started).timestamp()
+        started = seconds_at(gap.started)
         if begin - manifest.interval_s <= started < end:
             return gap.reason
     return None
@@ -144,4 +144,4 @@ def _server_share(samples: Samples) -> float | None:
 
 
 def _length(started: str, ended: str | None) -> float:
-    return (datetime.fromisoformat(ended or started) - datetime.fromisoformat(started)).total_seconds()
+    return seconds_at(ended or started) - seconds_at(started)

@@ -1,7 +1,6 @@
 """Make the folder of a profile from files that other tools recorded."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import stallmark
@@ -11,6 +10,7 @@ from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
 from stallmark.record.imports.timeline import Timeline, timeline_of
+from stallmark.record.manifest.part import moment_at
 from stallmark.record.profile.folder import write_imported
 from stallmark.record.profile.intervals import FILE_IO, Intervals, is_known
 from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
@@ -78,7 +78,7 @@ def _manifest(
 ) -> ProfileManifest:
     intervals = timeline.intervals
     targets = intervals.known("server.memory_target_bytes")
-    begin, end = _iso(intervals.start[0]), _iso(intervals.end[-1])
+    begin, end = moment_at(intervals.start[0]), moment_at(intervals.end[-1])
     notes = recording.notes + timeline.notes
     if anonymous:
         for place, path in enumerate(files, 1):
@@ -98,7 +98,9 @@ def _manifest(
         anonymous=anonymous,
         servers=(server,),
         sessions=(Session(started=begin, ended=end, end="imported"),),
-        gaps=tuple(Gap(started=_iso(one.start), ended=_iso(one.end), reason=one.reason) for one in timeline.gaps),
+        gaps=tuple(
+            Gap(started=moment_at(one.start), ended=moment_at(one.end), reason=one.reason) for one in timeline.gaps
+        ),
         missing=_missing(recording, intervals, source),
         files=tuple(f"file {place}" if anonymous else path.name for place, path in enumerate(files, 1)),
         notes=tuple(notes),
@@ -122,7 +124,3 @@ def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict
         found["database counters"] = f"{', '.join(lacking)}: not in the files"
     found["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return found
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
