@@ -96,7 +96,8 @@ def collected(folder: Path, *, closed: bool = True) -> None:
         writer = ProfileWriter(place, manifest, number)
         writer.update()
         for sample in range(40 * number, 40 * number + 20):
-            writer.append(_sample(sample, number, 1772445600.0 + 15 * (sample - 40) + 600 * (number - 1)))
+            for table, rows in _sample(sample, number, 1772445600.0 + 15 * (sample - 40) + 600 * (number - 1)).items():
+                writer.append(table, rows)
         if closed or number == 1:
             writer.close()
             ended = session.changed(ended="2026-03-02T10:40:00+00:00", end="complete")

@@ -149,21 +149,10 @@ class Collection:
         reading = self.source.read()
         took = clock.monotonic() - began
         place = len(writer.manifest.sessions), wall + took / 2, began + took / 2
-        number = self._sample
-        writer.append(
-            {
-                "samples": [
-                    (
-                        *(number, *place, reading.server_clock, took, reading.start),
-                        *(len(writer.manifest.servers), reading.own_cpu_ms),
-                    )
-                ],
-                "file_counters": [(number, *row) for row in reading.files],
-                "server_counters": [(number, *row) for row in reading.counters],
-                "wait_counters": [(number, *row) for row in reading.waits],
-                "sessions_seen": [(number, *row) for row in reading.sessions],
-            }
-        )
+        about = reading.server_clock, took, reading.start, len(writer.manifest.servers), reading.own_cpu_ms
+        for name, rows in reading.tables.items():
+            writer.append(name, [(self._sample, *row) for row in rows])
+        writer.append("samples", [(self._sample, *place, *about)])  # last: a sample counts when its row is there
         self._sample += 1
         self._tell(writer, reading)
 

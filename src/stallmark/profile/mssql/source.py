@@ -80,10 +80,11 @@ class MssqlSource(Source):
             cores=cores,
             memory_bytes=memory_bytes,
             pool_bytes=pool_bytes,
-            database_bytes=sum(row[10] or 0 for row in reading.files),
+            database_bytes=sum(row[10] or 0 for row in reading.tables["file_counters"]),
         )
-        missing = {} if len(reading.counters) > 1 else {"server": _NO_COUNTERS}
-        if not missing and "transactions" not in {name for name, *_ in reading.counters}:
+        counters = {counter for counter, *_ in reading.tables["server_counters"]}
+        missing = {} if len(counters) > 1 else {"server": _NO_COUNTERS}
+        if not missing and "transactions" not in counters:
             missing = {"transactions": _NOT_OUR_COUNTERS}
         return Opened(server, name, missing)
 
@@ -114,7 +115,8 @@ class MssqlSource(Source):
             for name, waits, wait_ms, signal_ms in cursor.fetchall()
             if name and not is_benign(name)
         ]
-        return Reading(server_clock, start or "", own_cpu_ms, files, counters, waits)
+        tables = {"file_counters": files, "server_counters": counters, "wait_counters": waits}
+        return Reading(server_clock, start or "", own_cpu_ms, tables)
 
     def _file(self, start: str, row: tuple) -> tuple:
         numbers, database_id, database, file, file_class, epoch, *counts = row

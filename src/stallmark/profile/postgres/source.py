@@ -100,7 +100,8 @@ class PostgresSource(Source):
             counters.append((LONGEST_TRANSACTION, "", round(max(ages) * 1000)))
         self._measure_sizes()
         files = [self._file(start, row) for row in answers["files"]]
-        return Reading(moment["server_clock"], start, None, files, counters, sessions=_sessions(sessions))
+        tables = {"file_counters": files, "server_counters": counters, "sessions_seen": _sessions(sessions)}
+        return Reading(moment["server_clock"], start, None, tables)
 
     def close(self) -> None:
         self._connection.close()

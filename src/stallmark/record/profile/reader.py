@@ -28,13 +28,20 @@ def read_raw(folder: Path, name: str) -> pa.Table:
 
 def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
     """Yield what `read_raw` returns, a batch of rows at a time. Strings may come dictionary-encoded."""
-    schema = RAW_TABLES[name]
+    encoded = pa.schema(
+        [field.with_type(_ENCODED) if field.type == pa.string() else field for field in RAW_TABLES[name]]
+    )
     noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
     there = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
     for stem in sorted(there | set(noted)):
-        for batch in _part(folder / f"{stem}.parquet", schema, noted.get(stem)):
+        path = folder / f"{stem}.parquet"
+        for part in _part(path, noted.get(stem)):
+            with readable(path, remedy=_REMEDY):
+                batch = part.cast(encoded)
+                batch.validate(full=True)  # texts that are none would fail where they are read
             _refuse(folder / name, wrong_rows(batch))
-            yield batch
+            if batch.num_rows:
+                yield batch
 
 
 def _refuse(path: Path, why: str | None) -> None:
@@ -42,7 +49,8 @@ def _refuse(path: Path, why: str | None) -> None:
         raise StallmarkError(f"{path} is damaged ({why}): {_REMEDY}.")
 
 
-def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
+def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
+    """Yield what a session has in a table; of one without rows a batch without rows, for its columns."""
     if not find(path, noted, remedy=_REMEDY):
         stream = path.with_suffix(".arrows")
         try:
@@ -53,19 +61,11 @@ def _part(path: Path, schema: pa.Schema, noted: TableFile | None) -> Iterator[pa
                 raise StallmarkError(f"{stream} is missing, and was there: {_REMEDY}.") from None
         else:
             for part in parts:
-                with readable(stream, remedy=_REMEDY):
-                    batches = part.cast(schema).combine_chunks().to_batches()
-                yield from batches
+                yield from part.combine_chunks().to_batches()
             return
     layout = read_layout(path, remedy=_REMEDY)
-    with readable(path, remedy=_REMEDY):
-        layout.schema.empty_table().cast(schema)  # of a table without rows no batch comes
-    encoded = pa.schema([field.with_type(_ENCODED) if field.type == pa.string() else field for field in schema])
-    for batch in read_pieces(path, layout, layout.schema.names, remedy=_REMEDY):
-        with readable(path, remedy=_REMEDY):
-            found = batch.cast(encoded)
-            found.validate(full=True)  # texts that are none would fail where they are read
-        yield found
+    yield pa.RecordBatch.from_pylist([], layout.schema)
+    yield from read_pieces(path, layout, layout.schema.names, remedy=_REMEDY)
 
 
 def last_sample(folder: Path) -> int:

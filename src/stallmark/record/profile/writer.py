@@ -4,7 +4,7 @@ Every table of a session is an Arrow stream that grows by a batch with each samp
 streams into Parquet; those of a session that was killed are closed by the next one in the folder.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from stallmark.record.profile.folder import write_profile
 from stallmark.record.profile.manifest import ProfileManifest
 from stallmark.record.profile.raw import GONE, RAW_TABLES
 from stallmark.record.reserve import Reserve
+from stallmark.record.rows import Rows, batch_of
 from stallmark.record.stream import StreamWriter, remove
 from stallmark.record.table_file import written
 from stallmark.record.writer import to_parquet
@@ -37,14 +38,13 @@ class ProfileWriter:
         for name, schema in RAW_TABLES.items():
             self._streams[name] = StreamWriter(folder / f"{name}-{session:03d}.arrows", schema, _OPTIONS)
 
-    def append(self, tables: Mapping[str, Sequence[tuple]]) -> None:
-        """Add the rows of one sample, as tuples in the order of the columns, `samples` last: a sample counts when its
-        row is there. Of a table with epochs only rows that differ from their last are stored."""
-        for name in sorted(tables, key=lambda table: table == "samples"):
-            counted = "epoch" in RAW_TABLES[name].names
-            rows = list(self._changed(name, tables[name])) if counted else tables[name]
-            if rows:
-                self._write(name, rows)
+    def append(self, name: str, rows: Sequence[tuple]) -> None:
+        """Add the rows of one sample to a table, as tuples in the order of the columns. Of a table with epochs only
+        rows that differ from their last are stored."""
+        if "epoch" in RAW_TABLES[name].names:
+            rows = list(self._changed(name, rows))
+        if rows:
+            self._write(name, rows)
 
     def _changed(self, table: str, rows: Sequence[tuple]) -> Iterator[tuple]:
         """Yield the rows that are not as they were, and one without values for each that has gone. The columns between
@@ -63,8 +63,7 @@ class ProfileWriter:
 
     def _write(self, name: str, rows: Sequence[tuple]) -> None:
         schema = RAW_TABLES[name]
-        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-        self._streams[name].write(pa.RecordBatch.from_arrays(columns, schema=schema))
+        self._streams[name].write(batch_of(Rows(schema.names, rows), schema))
 
     def update(self, **fields: Any) -> None:
         """Replace fields of the manifest, in the folder as well."""
