@@ -105,8 +105,7 @@ class GroupStates:
         np.add.at(self._known, places, np.isfinite(values).astype(int) - np.isfinite(before))
 
     def of(self, group: int) -> np.ndarray:
-        """Return the sum at the end of each interval (n − 1), each entity as it was stored last; NaN where none of them
-        has a value."""
+        """Return the sum at each sample (n), each entity as it was stored last; NaN where none of them has a value."""
         own = slice(group * self._samples, (group + 1) * self._samples)
-        total, known = np.cumsum(self._sum[own])[1:], np.cumsum(self._known[own])[1:]
+        total, known = np.cumsum(self._sum[own]), np.cumsum(self._known[own])
         return np.where(known > 0, total, np.nan)
