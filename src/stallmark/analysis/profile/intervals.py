@@ -17,11 +17,9 @@ from stallmark.analysis.profile.waits import waits_of
 from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.sample_times import floats
 from stallmark.record.profile.folder import read_imported, read_profile
-from stallmark.record.profile.intervals import LONGEST_TRANSACTION, Intervals
+from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION, STATES, Intervals
 from stallmark.record.profile.reader import read_raw
 
-_IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
-_STATES = (*("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections"),)
 _US = 1e6
 
 
@@ -46,9 +44,9 @@ def samples_of(folder: Path) -> Samples | None:
 
 def _file_io(folder: Path, samples: Samples) -> dict[str, np.ndarray]:
     """Return the columns of the classes of file, each by interval (n − 1), seen or not."""
-    columns = {}
-    for name, counted, sizes in _groups(folder, "file_counters", samples, ("file_class", "entity", "size_bytes"), _IO):
-        columns |= {f"{name}.{column}": values for column, values in zip(_IO, counted, strict=True)}
+    columns: dict[str, np.ndarray] = {}
+    for name, counted, sizes in _groups(folder, "file_counters", samples, ("file_class", "entity", "size_bytes"), IO):
+        columns |= {f"{name}.{column}": values for column, values in zip(IO, counted, strict=True)}
         columns[f"{name}.size_bytes"] = sizes[1:]
     return columns
 
@@ -64,7 +62,7 @@ def _server(folder: Path, samples: Samples) -> tuple[dict[str, np.ndarray], floa
         elif name == "cpu_ms":
             columns["server.cpu_s"] = counted / 1000
         else:
-            columns[f"server.{name}"] = values[1:] if name in _STATES else counted
+            columns[f"server.{name}"] = values[1:] if name in STATES else counted
     return columns, longest_s
 
 

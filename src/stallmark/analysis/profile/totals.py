@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallmark.analysis.profile.rates import Counted
-from stallmark.record.profile.intervals import FileClass, Intervals, is_known
-
-_COUNTS = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+from stallmark.record.profile.intervals import IO, FileClass, Intervals, is_known
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def class_totals(intervals: Intervals) -> list[ClassTotals]:
 
 def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
     seconds = intervals.seconds
-    columns = {column: intervals.column(f"{name}.{column}") for column in _COUNTS}
+    columns = {column: intervals.column(f"{name}.{column}") for column in IO}
     reads, writes = columns["reads"], columns["writes"]
     sizes = intervals.column(f"{name}.size_bytes")
     sized = np.isfinite(sizes)

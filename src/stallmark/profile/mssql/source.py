@@ -14,6 +14,7 @@ from stallmark.engines.mssql.sql import one_row
 from stallmark.engines.mssql.view_rights import refused_right
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile.intervals import STATES
 from stallmark.record.profile.manifest import ProfiledServer
 
 # A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
@@ -21,7 +22,6 @@ _MANNERS = (
     f"SET LOCK_TIMEOUT {LOCK_TIMEOUT_MS}; SET DEADLOCK_PRIORITY LOW; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"
 )
 _PARTS = ("moment", "files", "counters", "waits")
-_STATES = {*("memory_target_bytes", "stolen_bytes", "database_pages_bytes", "page_life_expectancy_s", "connections")}
 _NO_COUNTERS = (
     "the server's performance counters are disabled (sys.dm_os_performance_counters has no rows); its error log says "
     "why at its start"
@@ -107,7 +107,7 @@ class MssqlSource(Source):
         files = [self._file(start, row) for row in cursor.fetchall()]
         cursor.nextset()
         counters = [
-            (name, "" if name in _STATES else f"{start} {sources}", value) for name, sources, value in cursor.fetchall()
+            (name, "" if name in STATES else f"{start} {sources}", value) for name, sources, value in cursor.fetchall()
         ]
         cursor.nextset()
         waits = [

@@ -69,6 +69,10 @@ SERVER = pa.schema(
         column("page_lookups", _COUNT, "pages looked up in the pool", "pages"),
     ]
 )
+IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+"""The columns of a class of file that are counts."""
+STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
+"""The columns of the server that are values at the end of an interval; all others are counts."""
 LONGEST_TRANSACTION = "longest_transaction_ms"
 """The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in whole ms."""
 
