@@ -17,8 +17,8 @@ import pytest
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, Row, write_made_profile
 
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.profile.intervals import Samples, sample_times
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.sample_clock import Samples, sample_times
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.record.profile.folder import read_imported
 from stallmark.record.profile.intervals import Waited

@@ -13,10 +13,9 @@ from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, l
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
-from stallmark.analysis.profile.asked import COLUMNS as MEASURES
-from stallmark.analysis.profile.asked import MOST_TOGETHER, TOGETHER, Asked
-from stallmark.analysis.profile.demand import demand_of
-from stallmark.analysis.profile.windows import MORE, SEEN_SHARE
+from stallmark.analysis.profile.demand import COLUMNS as MEASURES
+from stallmark.analysis.profile.demand import MOST_TOGETHER, TOGETHER, Asked, demand_of
+from stallmark.analysis.profile.rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.imports.build import import_profile

@@ -12,9 +12,8 @@ from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure, rates_of
+from stallmark.analysis.profile.rates import PEAKS, Measure, busiest, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.analysis.profile.windows import PEAKS, busiest
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import Waited
 from stallmark.record.profile.manifest import Gap, ProfiledServer

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.whole_profile import WholeTable
 
-from stallmark.analysis.profile import raw as room
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.sample_clock import Samples
+from stallmark.analysis.profile import intervals as room
+from stallmark.analysis.profile.intervals import Samples, intervals_of
 from stallmark.record.profile.intervals import FILE_IO
 from stallmark.record.profile.raw import GONE, RAW_TABLES
 
