@@ -20,8 +20,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import Samples, sample_times
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.record.profile.folder import read_imported
-from stallmark.record.profile.intervals import Waited
+from stallmark.record.profile.intervals import Waited, read_imported
 from stallmark.record.profile.manifest import ProfiledServer, Session
 from stallmark.record.profile.raw import SAMPLES
 from stallmark.report.text import sentence

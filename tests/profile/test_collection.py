@@ -18,9 +18,8 @@ from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.folder_lock import alone
-from stallmark.record.profile.folder import read_profile, write_profile
-from stallmark.record.profile.reader import last_sample, read_raw
-from stallmark.record.profile.writer import ProfileWriter
+from stallmark.record.profile.manifest import read_profile, write_profile
+from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
 
 TEN_MINUTES = 600.0
 

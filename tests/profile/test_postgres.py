@@ -18,7 +18,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection
 from stallmark.profile.find import source_for
-from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.manifest import read_profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0

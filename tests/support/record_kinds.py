@@ -10,7 +10,7 @@ from stallmark.record.attach.measurements import Wanted
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted as WantedProfile
 from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
-from stallmark.record.profile.writer import ProfileWriter
+from stallmark.record.profile.raw import ProfileWriter
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter

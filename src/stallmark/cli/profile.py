@@ -74,7 +74,7 @@ def profile(
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection
     from stallmark.profile.find import source_for
-    from stallmark.record.profile.reader import last_sample
+    from stallmark.record.profile.raw import last_sample
 
     source = source_for(server, anonymous=anonymous)
     try:

@@ -13,8 +13,7 @@ from stallmark.profile.source import Opened, Reading, Source
 from stallmark.record.folder_lock import alone
 from stallmark.record.manifest.part import moment_at, seconds_at
 from stallmark.record.profile.manifest import GAP, Gap, SessionEnd
-from stallmark.record.profile.reader import last_sample
-from stallmark.record.profile.writer import ProfileWriter
+from stallmark.record.profile.raw import ProfileWriter, last_sample
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 

@@ -8,10 +8,16 @@ from pathlib import Path
 from stallmark.errors import StallmarkError
 from stallmark.profile.source import Opened
 from stallmark.record.manifest.part import moment_at, seconds_at
-from stallmark.record.profile.folder import FILE, is_profile, read_profile, write_profile
-from stallmark.record.profile.manifest import Marks, ProfileManifest, Session
-from stallmark.record.profile.reader import read_raw
-from stallmark.record.profile.writer import ProfileWriter, close_streams
+from stallmark.record.profile.manifest import (
+    FILE,
+    Marks,
+    ProfileManifest,
+    Session,
+    is_profile,
+    read_profile,
+    write_profile,
+)
+from stallmark.record.profile.raw import ProfileWriter, close_streams, read_raw
 
 INTERVAL_S = 15.0
 

@@ -20,9 +20,8 @@ from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.folder import read_imported, read_profile, write_imported
-from stallmark.record.profile.intervals import FileClass
-from stallmark.record.profile.manifest import ProfiledServer
+from stallmark.record.profile.intervals import FileClass, read_imported, write_imported
+from stallmark.record.profile.manifest import ProfiledServer, read_profile
 
 SAMPLES = Path(__file__).parents[2] / "record" / "imports" / "samples"
 SERVER = {"transactions": 300.0, "cpu_s": 30.0, "database_pages_bytes": 20 * GIB}

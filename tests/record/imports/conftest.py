@@ -8,8 +8,7 @@ import pytest
 
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.folder import read_imported
-from stallmark.record.profile.intervals import Intervals
+from stallmark.record.profile.intervals import Intervals, read_imported
 from stallmark.record.profile.manifest import ProfileManifest
 
 

@@ -30,9 +30,8 @@ from stallmark.analysis.profile.summary import pool_bytes
 from stallmark.analysis.profile.totals import class_totals
 from stallmark.errors import StallmarkError
 from stallmark.format import short
-from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.intervals import FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile.manifest import ProfileManifest, read_profile
 from stallmark.record.sizing import manifest as record
 from stallmark.record.sizing.manifest import Beyond, Measured, Peak, Piece, Window
 

@@ -23,11 +23,17 @@ from stallmark.analysis.read.codes import Codes, PairCodes
 from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.sample_times import first_of_runs, floats
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.folder import read_imported, read_profile
-from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION, STATES, Intervals, Waited
-from stallmark.record.profile.manifest import GAP
-from stallmark.record.profile.plausible import LONGEST_S
-from stallmark.record.profile.reader import raw_batches, read_raw
+from stallmark.record.profile.intervals import (
+    IO,
+    LONGEST_S,
+    LONGEST_TRANSACTION,
+    STATES,
+    Intervals,
+    Waited,
+    read_imported,
+)
+from stallmark.record.profile.manifest import GAP, read_profile
+from stallmark.record.profile.raw import raw_batches, read_raw
 
 JUMP_S = 5.0
 """A clock that is off by more between two samples was set."""

@@ -29,9 +29,8 @@ from stallmark.analysis.profile.rates import (
 )
 from stallmark.analysis.profile.totals import ClassTotals, WaitTotal, class_totals, server_quotient, wait_totals
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.folder import read_profile
 from stallmark.record.profile.intervals import FileClass, Intervals
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile.manifest import ProfileManifest, read_profile
 
 DAY_S = 86_400.0
 GROWTH_FROM_S = DAY_S / 2

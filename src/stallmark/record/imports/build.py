@@ -11,8 +11,7 @@ from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted
 from stallmark.record.imports.timeline import Timeline, timeline_of
 from stallmark.record.manifest.part import moment_at
-from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import FILE_IO, STATES, Intervals, is_known
+from stallmark.record.profile.intervals import FILE_IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {

@@ -1,19 +1,28 @@
-"""The intervals of a profile, about 15 s each: what a server did, by class of file and as a whole.
+"""The intervals of a profile, about 15 s each: what a server did, by class of file and as a whole. Those of an imported
+profile are read and written here.
 
 Every count is what was counted from `start` to `end`, the time that was really seen; a rate is the count over it.
 Intervals neither overlap nor reach across a gap. A null is not known, and never 0.
+
+What is read is checked: what names a row is there, counts have bounds, times too. Checksums find damage, but a profile
+may also come from somebody else. What is refused would end the analysis in the middle, or fill the memory: each hour
+and each minute takes some.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.errors import StallmarkError
+from stallmark.record.profile.manifest import ProfileManifest, read_profile, write_profile
 from stallmark.record.schema import column
+from stallmark.record.table_file import find, read_whole, writing, written
 
 
 class FileClass(StrEnum):
@@ -79,6 +88,7 @@ LONGEST_TRANSACTION = "longest_transaction_ms"
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 """The tables of an imported profile. No source of one tells what was waited for."""
 _US = 1e6
+_ANEW = "restore it, or import the profile anew"
 
 
 class Waited(NamedTuple):
@@ -182,11 +192,74 @@ def is_known(values: np.ndarray) -> bool:
     return bool(np.isfinite(values).any())
 
 
-def _seconds(column: pa.ChunkedArray) -> np.ndarray:
-    """Return times as seconds since 1970."""
-    found: np.ndarray = column.cast(pa.int64()).to_numpy() / _US
-    return found
-
-
 def _times(at: np.ndarray) -> pa.Array:
     return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
+
+
+LONGEST_S = 3660 * 86_400.0
+"""No profile is of more than ten years."""
+LATEST_S = 4_102_444_800.0
+"""The end of the year 2099."""
+_NEVER_NULL: Final = frozenset((
+    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
+    "wait_class", "users",
+))  # fmt: skip
+
+
+_CLASSES: Final = frozenset(FileClass)
+
+
+def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
+    """Return what is wrong with the rows of a table, or of a batch of it; None where nothing is."""
+    for field in table.schema:
+        values = table[field.name]
+        if values.null_count and (field.name in _NEVER_NULL or pa.types.is_timestamp(field.type)):
+            return f"its column {field.name} has rows without a value"
+        if pa.types.is_floating(field.type) and not np.isfinite(values.drop_null().to_numpy()).all():
+            return f"its column {field.name} has a value that is no finite number"
+        if field.name == "file_class" and not _CLASSES.issuperset(values.unique().to_pylist()):
+            return "its column file_class has a class that there is none of"
+        if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
+            return "its samples are not in the order in which they were taken"
+    seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
+    if seconds and table.num_rows:
+        first, last = min(map(np.min, seconds)), max(map(np.max, seconds))
+        if not 0 <= first <= last < LATEST_S:
+            return "its times are before 1970 or after 2100"
+        if last - first > LONGEST_S:
+            return "its times are more than ten years apart"
+    return None
+
+
+def _is_time(field: pa.Field) -> bool:
+    return field.name == "clock" or pa.types.is_timestamp(field.type)
+
+
+def _seconds(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64()).to_numpy() / 1e6
+    return column.to_numpy()
+
+
+def write_imported(folder: Path, manifest: ProfileManifest, tables: Mapping[str, pa.Table]) -> None:
+    """Write a new folder of an imported profile. It is one only when it is whole: the manifest comes last."""
+    folder.mkdir(parents=True, exist_ok=False)
+    files = {}
+    for name, schema in TABLES.items():
+        path = folder / f"{name}.parquet"
+        with writing(path, schema) as writer:
+            writer.write_table(tables[name].cast(schema))
+        files[name] = written(path)
+    write_profile(folder, manifest.changed(tables=files))
+
+
+def read_imported(folder: Path) -> Intervals:
+    """Return the intervals of an imported profile; a table that it lacks is empty."""
+    files, found = read_profile(folder).tables, {}
+    for name, schema in TABLES.items():
+        path = folder / f"{name}.parquet"
+        there = find(path, files.get(name), remedy=_ANEW)
+        found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
+        if why := wrong_rows(found[name]):
+            raise StallmarkError(f"{path} is damaged ({why}): {_ANEW}.")
+    return intervals_of_tables(**found)
