@@ -40,7 +40,7 @@ def report(
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.cli.ceiling_rule import CeilingRule
     from stallmark.cli.enough_rule import EnoughRule
-    from stallmark.record.profile.folder import is_profile
+    from stallmark.record.profile.manifest import is_profile
     from stallmark.record.sizing.folder import is_sizing
     from stallmark.report.file import refuse_target
 
