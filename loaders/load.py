@@ -15,7 +15,7 @@ from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed
 from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl, ddl_of
-from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.schema.own import Deployable, things_of_others
 from stallmark.schema.several import parts_of, versions_in
 

@@ -20,7 +20,7 @@ from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
-from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
+from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY
 
 CUSTOMERS, DAYS = 1_000, 10.0  # unless the scale says otherwise
 _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days

@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.text import digits
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import whole
+from stallmark.schema.draw import Ints, whole
+from stallmark.schema.words import chosen
 
 ZIP_CODES = FIXED_ROWS["zip_code"]
 _FLATS = 40

@@ -14,7 +14,6 @@ from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     QUARTERS,
     Population,
@@ -23,9 +22,8 @@ from stallmark.schema.brokerage.population import (
     company_of,
     is_preferred,
 )
-from stallmark.schema.columns import chosen, decimals
-from stallmark.schema.draw import whole
-from stallmark.schema.prose import short
+from stallmark.schema.draw import Ints, whole
+from stallmark.schema.words import chosen, decimals, short
 
 _FIRST_YEAR = 2000  # of the figures
 _RATINGS = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-", "BB+", "BB")

@@ -14,7 +14,6 @@ from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.loaders.text import digits
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     TAX_ID_DIGITS,
     UNIT,
@@ -30,8 +29,8 @@ from stallmark.schema.brokerage.population import (
     tier_of,
     watched_by,
 )
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import percent, whole
+from stallmark.schema.draw import Ints, percent, whole
+from stallmark.schema.words import chosen
 
 TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
 _RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade

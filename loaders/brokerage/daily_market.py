@@ -9,12 +9,9 @@ import pyarrow as pa
 from stallmark.loaders.brokerage.counts import WEEK_DAYS
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
-from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage.population import Population
-from stallmark.schema.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, moment, price_cents
-from stallmark.schema.columns import chosen, decimals
-from stallmark.schema.draw import bits
-from stallmark.schema.hashing import Numbers
+from stallmark.schema.brokerage.population import DAY_S, HIGH_CENTS, LOW_CENTS, Population, moment, price_cents
+from stallmark.schema.draw import Ints, Numbers, bits
+from stallmark.schema.words import chosen, decimals
 
 _CALENDAR = np.arange("2000-01-03", "2005-01-01", dtype="datetime64[D]")
 _DAYS = _CALENDAR[np.is_busday(_CALENDAR)]

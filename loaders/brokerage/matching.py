@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stallmark.schema.arrays import Bools, Ints
+from stallmark.schema.draw import Bools, Ints
 
 NONE = -1
 _OF_HOLDINGS = ("key", "position", "quantity", "cents", "begun", "_older", "_newer")

@@ -10,11 +10,9 @@ from stallmark.loaders.brokerage.counts import NEWS
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.plan import Piece
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import KEY, Population, company_key
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import whole
-from stallmark.schema.prose import prose, short
+from stallmark.schema.draw import Ints, whole
+from stallmark.schema.words import chosen, prose, short
 
 _ROWS = 160  # of a piece: no more than 16 MB
 _FIRST_DAY, _DAY_MS = np.datetime64("2004-01-01", "ms"), 24 * 3600 * 1000

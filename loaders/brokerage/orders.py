@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.schema.arrays import Bools, Floats, Ints
 from stallmark.schema.brokerage.population import (
+    DAY_S,
+    HIGH_CENTS,
+    LOW_CENTS,
     MOST_HELD,
+    PERIOD_S,
     UNIT,
     Population,
     account_key,
@@ -19,10 +22,11 @@ from stallmark.schema.brokerage.population import (
     busy_rank,
     customer_at,
     held_by,
+    price_cents,
+    second_reached,
     security_of,
 )
-from stallmark.schema.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, PERIOD_S, price_cents, second_reached
-from stallmark.schema.hashing import Numbers, below, hashed, unit
+from stallmark.schema.draw import Bools, Floats, Ints, Numbers, below, hashed, unit
 
 # Trade types by number, in the order of `fixed.TRADE_TYPES`, and how many of 100 orders.
 MARKET_BUY, MARKET_SELL, LIMIT_BUY, LIMIT_SELL, STOP_LOSS = range(5)

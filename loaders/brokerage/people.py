@@ -4,9 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import whole
+from stallmark.schema.draw import Ints, whole
+from stallmark.schema.words import chosen
 
 
 def people(seed: int, who: str, number: Ints) -> pa.StringArray:

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from stallmark.loaders.brokerage.matching import History, Holdings, Trades
 from stallmark.loaders.brokerage.orders import LIMIT_SELL, MARKET_SELL, STOP_LOSS, OrderBook, Orders
-from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage.population import ACCOUNTS, MOST_HELD, Population, trade_key
-from stallmark.schema.brokerage.prices import moment, price_cents
+from stallmark.schema.brokerage.population import ACCOUNTS, MOST_HELD, Population, moment, price_cents, trade_key
+from stallmark.schema.draw import Ints
 
 STRETCH = 100_000  # orders
 

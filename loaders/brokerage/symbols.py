@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.text import strings
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import TICKER_LETTERS, company_of, is_preferred, ticker_numbers
-from stallmark.schema.columns import chosen
+from stallmark.schema.draw import Ints
+from stallmark.schema.words import chosen
 
 _FIFTH = ("", *ascii_uppercase[1:])  # before the four, where so many companies need one
 

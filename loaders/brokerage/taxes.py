@@ -7,9 +7,8 @@ import pyarrow as pa
 
 from stallmark.loaders.brokerage.addresses import state_of, zip_of
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
-from stallmark.schema.columns import decimals
-from stallmark.schema.draw import whole
+from stallmark.schema.draw import Ints, whole
+from stallmark.schema.words import decimals
 
 # Rates in 0.00001 of what was earned: those of the country, then those of each state in turn.
 _OF_COUNTRY, _OF_STATE, _STATES = 20, 6, 50

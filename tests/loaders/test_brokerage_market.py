@@ -15,8 +15,16 @@ from stallmark.loaders.brokerage.daily_market import Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
-from stallmark.schema.brokerage.population import COMPANIES, KEY, SECURITIES, Population, symbol
-from stallmark.schema.brokerage.prices import DAY_S, moment, price_cents
+from stallmark.schema.brokerage.population import (
+    COMPANIES,
+    DAY_S,
+    KEY,
+    SECURITIES,
+    Population,
+    moment,
+    price_cents,
+    symbol,
+)
 
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     Population,
     account_key,
@@ -21,7 +20,7 @@ from stallmark.schema.brokerage.population import (
     held_by,
     security_of,
 )
-from stallmark.schema.hashing import Numbers, below, unit
+from stallmark.schema.draw import Ints, Numbers, below, unit
 
 AT_ONCE = 256
 

@@ -10,7 +10,7 @@ import numpy as np
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import MARKET_WEEKS, Population, company_key, customer_key
-from stallmark.schema.hashing import below
+from stallmark.schema.draw import below
 from stallmark.transactions.brokerage.choices import Choice
 from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.skew import Skew

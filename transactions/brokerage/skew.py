@@ -15,8 +15,7 @@ from math import log2
 
 import numpy as np
 
-from stallmark.schema.arrays import Floats
-from stallmark.schema.hashing import Numbers, unit
+from stallmark.schema.draw import Floats, Numbers, unit
 
 _PUBLISHED_SHARE = 0.75  # of draws in which a bit is 1
 _MOST_SHARE = 0.999
