@@ -9,8 +9,7 @@ from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.probe import coarser
 from stallmark.record.sizing.manifest import Decides, ReplayLevel, Stream, StreamName, WindowSeen
-from stallmark.stats.ceiling_search import Next, Verdict
-from stallmark.stats.within_limit import enough, judge
+from stallmark.stats.ceiling_search import Next, Verdict, enough, judge
 from stallmark.storage.replay.course import WARM_UP_S, Span
 from stallmark.storage.replay.play import Issued
 
