@@ -12,10 +12,9 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import counts, customers, fixed
-from stallmark.loaders.brokerage.companies import companies, securities
-from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
-from stallmark.loaders.brokerage.news import news
-from stallmark.loaders.brokerage.split import MOST_CUSTOMERS, MOST_DAYS, split
+from stallmark.loaders.brokerage.companies import companies, news, securities
+from stallmark.loaders.brokerage.counts import MOST_CUSTOMERS, MOST_DAYS, split
+from stallmark.loaders.brokerage.securities import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words

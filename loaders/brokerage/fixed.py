@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from stallmark.loaders.brokerage.addresses import addresses, zip_code_table
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
-from stallmark.loaders.brokerage.taxes import tax_rate_table
+from stallmark.loaders.brokerage.people import addresses, tax_rate_table, zip_code_table
 from stallmark.loaders.plan import Piece
 from stallmark.schema.brokerage.population import EXCHANGES, Population, address_key_of_exchange
 from stallmark.schema.draw import Ints

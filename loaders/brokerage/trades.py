@@ -15,10 +15,8 @@ from stallmark.loaders.brokerage.fixed import (
     TRADE_TYPES,
     exchange_of,
 )
-from stallmark.loaders.brokerage.matching import History
-from stallmark.loaders.brokerage.orders import LIMIT_BUY, QUANTITIES
-from stallmark.loaders.brokerage.simulation import STRETCH, Completed, Simulation
-from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.brokerage.securities import symbols
+from stallmark.loaders.brokerage.simulation import LIMIT_BUY, QUANTITIES, STRETCH, Completed, History, Simulation
 from stallmark.loaders.plan import Piece
 from stallmark.schema.brokerage.population import (
     ACCOUNTS,

@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
 
-from stallmark.loaders.brokerage.orders import LIMIT_BUY, LIMIT_SELL, QUANTITIES, SHARES, STOP_LOSS, OrderBook, Orders
-from stallmark.loaders.brokerage.simulation import Simulation
+from stallmark.loaders.brokerage.simulation import (
+    LIMIT_BUY,
+    LIMIT_SELL,
+    QUANTITIES,
+    SHARES,
+    STOP_LOSS,
+    OrderBook,
+    Orders,
+    Simulation,
+)
 from stallmark.schema.brokerage.population import (
     DAY_S,
     MOST_HELD,
