@@ -16,7 +16,6 @@ Bools = npt.NDArray[np.bool_]
 
 # Random bits as a pure function of a number.
 
-
 Numbers = npt.NDArray[np.uint64]
 
 _GOLDEN = 0x9E3779B97F4A7C15

@@ -62,7 +62,6 @@ def name_of(item: Index | Constraint, dialect: str) -> str:
 
 # Find the rows that keep a key or a foreign key from being created.
 
-
 SHOWN_ROWS = 3
 
 # Of a foreign key, and of a key that is made: PostgreSQL, SQL Server.

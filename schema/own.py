@@ -46,7 +46,6 @@ LEDGER = Table(
 
 # The names of what Stallmark makes in a database: all others are of somebody else.
 
-
 MOST_NAMED = 4
 
 _CREATED = re.compile(r"^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) (\w+)\.(\w+)", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Words and texts of them: names, streets and companies from Faker, articles of chosen compressibility; Arrow columns."""
+"""Words and texts of them: names, streets and companies from Faker, articles of chosen compressibility."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -37,7 +37,6 @@ def chosen(pool: pa.StringArray | Sequence[str], places: Ints) -> pa.StringArray
 # Only Faker's word lists are used, none of its random generators: a pool is the same in every process, whatever the
 # seed. Another version of Faker may have other words, so a digest of all pools is part of a database's identity. All is
 # ASCII.
-
 
 MOST_LETTERS = 14
 
@@ -120,7 +119,6 @@ def _pool(words: Iterable[str]) -> pa.StringArray:
 #
 # The ratio is that of LZ4, as fast as what arrays use inline. A compressor that also codes single letters finds more:
 # zlib and zstd make 2.8:1 of 2:1.
-
 
 WIDTH = 32  # of a phrase, with the blank after it
 STOCK = 32  # English phrases

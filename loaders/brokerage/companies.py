@@ -172,7 +172,6 @@ def _shares(seed: int, company: Ints) -> Ints:
 
 # News about companies: two items each, with bodies of 1 to 100,000 characters, or fewer in a small database.
 
-
 _ROWS = 160  # of a piece: no more than 16 MB
 _FIRST_DAY, _DAY_MS = np.datetime64("2004-01-01", "ms"), 24 * 3600 * 1000
 _SIGNED_PERCENT = 90

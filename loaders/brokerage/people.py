@@ -26,7 +26,6 @@ def people(seed: int, who: str, number: Ints) -> pa.StringArray:
 
 # Addresses of exchanges, companies and customers, and the ZIP codes they are in.
 
-
 ZIP_CODES = FIXED_ROWS["zip_code"]
 _FLATS = 40
 

@@ -43,7 +43,6 @@ def symbols(security: Ints) -> pa.StringArray:
 
 # Prices of securities on the weekdays before trading begins, of five years at most, and at the end of trading.
 
-
 _CALENDAR = np.arange("2000-01-03", "2005-01-01", dtype="datetime64[D]")
 _DAYS = _CALENDAR[np.is_busday(_CALENDAR)]
 YEAR = 261  # days of the last year

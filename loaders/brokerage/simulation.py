@@ -168,7 +168,6 @@ _KIND_BY_PERCENT = np.repeat(np.arange(len(SHARES)), SHARES)
 # go on in lockstep: in each round every position that still has trades takes one step, which changes one holding, and
 # the round is a few vectorised operations over all of them. The queues are doubly linked lists in arrays.
 
-
 NONE = -1
 _OF_HOLDINGS = ("key", "position", "quantity", "cents", "begun", "_older", "_newer")
 

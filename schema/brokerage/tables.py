@@ -86,7 +86,6 @@ def key(name: str, *more: Any, **options: Any) -> Column[int]:
 
 # Tables that others refer to: addresses, ZIP codes, states, tax rates. Only addresses grow with the customers.
 
-
 STATUS_TYPE = Table("status_type", METADATA, column("st_id", CHAR(4), primary_key=True), text("st_name", 10, 8))
 TAXRATE = Table(
     "taxrate",
@@ -111,7 +110,6 @@ ADDRESS = Table(
 
 
 # Tables of customers, their accounts, and their watch lists.
-
 
 CUSTOMER = Table(
     "customer",
@@ -191,7 +189,6 @@ WATCH_ITEM = Table(
 
 # Tables of brokers and of their charges.
 
-
 BROKER = Table(
     "broker",
     METADATA,
@@ -231,7 +228,6 @@ COMMISSION_RATE = Table(
 
 
 # Tables of exchanges, companies, securities, prices and news.
-
 
 SECTOR = Table("sector", METADATA, column("sc_id", CHAR(2), primary_key=True), text("sc_name", 30, 15))
 INDUSTRY = Table(
@@ -412,7 +408,6 @@ HOLDING_SUMMARY = Table(
 
 
 # Tables of trades, their states, and the money that they move.
-
 
 TRADE_TYPE = Table(
     "trade_type",

@@ -61,7 +61,6 @@ def rows(factor: float) -> dict[str, int]:
 
 # The path of `tpchgen-cli`, which makes the warehouse's data for its loader and for the oracle of its answers.
 
-
 GENERATOR = "tpchgen-cli"
 
 

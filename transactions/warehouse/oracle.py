@@ -18,7 +18,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.leftovers import own_name
 from stallmark.schema.warehouse import refresh as warehouse_refresh
-from stallmark.schema.warehouse import scale as warehouse_generator
+from stallmark.schema.warehouse import scale
 from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.warehouse.answers import VALIDATION_ROWS, differences
 from stallmark.transactions.warehouse.parameters import validation
@@ -127,15 +127,13 @@ def validate(engine: Engine, factor: float, folder: Path | None = None) -> Itera
 
 def _generate(factor: float, folder: Path) -> None:
     """Write a Parquet file for each table. Raise StallmarkError when the generator is missing or fails."""
-    if not (program := warehouse_generator.find_generator()):
+    if not (program := scale.find_generator()):
         raise StallmarkError(
-            f"{warehouse_generator.GENERATOR} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
+            f"{scale.GENERATOR} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
         )
     done = subprocess.run(
         [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"], capture_output=True, text=True
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
-        raise StallmarkError(
-            f"{warehouse_generator.GENERATOR} could not write the warehouse's tables into {folder}: {said}."
-        )
+        raise StallmarkError(f"{scale.GENERATOR} could not write the warehouse's tables into {folder}: {said}.")

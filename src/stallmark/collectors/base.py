@@ -241,7 +241,6 @@ class EachDatabase(ServerConnection):
 # A session takes its counts with it when it ends, and a sum without them is no continuation of the one before. So the
 # epoch of an application's sum changes where a session is missing that the sum before it held; new sessions begin at 0.
 
-
 TITLE = "I/O per load"
 APPLICATION = (
     column("application", pa.string(), NAME_OF_SESSIONS),

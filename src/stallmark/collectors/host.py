@@ -69,7 +69,6 @@ def _stalled_s(resource: str, pressure: Path = Path("/proc/pressure")) -> float 
 
 # CPU time of the server's own processes, if they run on this machine, and of the kernel's threads beside them.
 
-
 CPU_TIMES = (
     column("user_s", pa.float64(), "CPU time of the server's programs, ended processes included"),
     column("system_s", pa.float64(), "CPU time of the kernel in the server's processes, ended ones included"),

@@ -120,7 +120,6 @@ class MonotoneCurve:
 # tolerance. Then the sizes follow that an answer needs: the smallest one that is enough, as closely as NARROW, with
 # half and twice of it.
 
-
 PER_OCTAVE = 4
 FOR_ANSWER = 3
 """Sizes kept back for the one that is enough, with half and twice of it."""

@@ -128,7 +128,6 @@ def binned(series: np.ndarray, seconds: int) -> np.ndarray:
 # reduced to an effective one by Bartlett's formula. scipy.stats.pearsonr takes all pairs for independent, so its
 # interval is not used.
 
-
 _LAGS = 5
 _Z95 = 1.959964
 _MOST = 1 - 1e-12  # of which Fisher's z is still finite

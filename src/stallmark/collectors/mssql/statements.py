@@ -84,7 +84,6 @@ class Statements(MssqlCollector):
 
 # Query Store's counts of our databases' procedures: collected on request, and where it is on already.
 
-
 _REPLICAS = """\
 SELECT COL_LENGTH('sys.query_store_replicas', 'role_type'),
        COL_LENGTH('sys.query_store_runtime_stats', 'replica_group_id'),
