@@ -14,9 +14,8 @@ from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.search import Search, ServiceLevelChoice, transactions_of
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice
-from stallmark.storage.probe.patterns import MOST_OUTSTANDING
+from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
-from stallmark.storage.raw_load.patterns import NAMES, RawPattern, find_pattern
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import background_per_user
 from stallmark.transactions.warehouse.streams import MOST_STREAMS

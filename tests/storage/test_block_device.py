@@ -18,7 +18,7 @@ from stallmark.storage.block_device import ArrayFacts, BlockDeviceError, behind,
 from stallmark.storage.block_device.facts import RUNTIME, Places
 from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
 from stallmark.storage.emulator import ArrayModel, FlashCache
-from stallmark.storage.emulator.shared import SharedState
+from stallmark.storage.emulator.arrays import SharedState
 
 MODEL = ArrayModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 

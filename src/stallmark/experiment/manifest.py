@@ -19,8 +19,7 @@ from stallmark.record.manifest.server import ChosenSize, Database, Memory, Serve
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.search import described as described_slo
-from stallmark.storage.describe import describe
-from stallmark.storage.direct_io import direct_io
+from stallmark.storage.direct_io import describe, direct_io
 
 
 @dataclass(frozen=True)
