@@ -17,8 +17,8 @@ from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
 from stallmark.transactions import find_workload
-from stallmark.transactions.mix import background_per_user
-from stallmark.transactions.warehouse.streams import MOST_STREAMS
+from stallmark.transactions.warehouse.queries import MOST_STREAMS
+from stallmark.transactions.workload import background_per_user
 
 # A raw load of a scenario: reads or writes of a kind on a file of its own, beside the database.
 #
