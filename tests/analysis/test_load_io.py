@@ -8,7 +8,7 @@ from support.manifests import a_manifest
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadViews
-from stallmark.collectors.load_io import EndedSessions
+from stallmark.collectors.base import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
 SECONDS = range(0, 41)

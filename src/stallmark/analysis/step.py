@@ -51,7 +51,7 @@ from stallmark.analysis.validity.service_level import judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record
-from stallmark.stats.correlation import Correlation, correlate_changes
+from stallmark.stats.dependence import Correlation, correlate_changes
 from stallmark.stats.thresholds import LATE_FLOOR_PER_S
 
 
