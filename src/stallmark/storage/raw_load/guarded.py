@@ -1,6 +1,5 @@
 """A running program that does I/O, with a guard, which ends it when we end."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,10 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_module, tell
+from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_guarded
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.tool import clean, reason_in
-from stallmark.storage.raw_load.guard import GRACE_S
+from stallmark.storage.raw_load.arrivals import GRACE_S
 from stallmark.storage.raw_load.reports import documents
 
 _PATIENCE_S = GRACE_S + 5.0
@@ -27,17 +26,17 @@ class GuardedProgram:
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._guard = start_module(
-            "stallmark.storage.raw_load.guard",
-            stdin=subprocess.PIPE,
+        self._guard = start_guarded(
+            "raw-load",
+            argv,
+            environment,
+            [(signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=clean(environment_without_secrets()),
-            start_new_session=True,  # Ctrl-C is for Stallmark alone
         )
         assert self._guard.stdin and self._guard.stdout
         self._stdin, self._stdout = self._guard.stdin, self._guard.stdout
-        tell(self._stdin, json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
         self._said: list[str] = []
         self._unreadable: str | None = None
         self._stopped: float | None = None
