@@ -112,7 +112,7 @@ def mix(rounds: int) -> None:
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """Drive USERS threads in two plain processes, each on a core, that send the recorded calls and read the
     answers' rows."""
-    argv = [sys.executable, "-m", "benchmarks.brokerage", "loop", engine.conninfo("bare")]
+    argv = [sys.executable, "-m", "benchmarks.brokerage", "loop", engine.server.url("brokerage")]
     processes = [subprocess.Popen([*argv, str(index)], stdout=subprocess.PIPE, text=True) for index in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)

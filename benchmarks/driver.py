@@ -82,7 +82,7 @@ def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float,
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """Drive USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else. Each process keeps to
     one core, as executors do: on both, its threads cost up to twice as much."""
-    argv = [sys.executable, __file__, "loop", engine.conninfo("bare"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
+    argv = [sys.executable, __file__, "loop", engine.server.url("bank"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
     processes = [subprocess.Popen([*argv, str(core)], stdout=subprocess.PIPE, text=True) for core in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)
