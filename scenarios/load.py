@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, ValidationError, WithJsonSchema
 
-from stallmark.analysis.thresholds import Rule
+from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.pacing import Arrivals
 from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds
@@ -203,7 +203,7 @@ class Users(Section):
         """Yield the mistake of a threshold or a service level of a transaction that the workload does not have."""
         names = {kind.name for kind in find_workload(workload).transactions}
         for key, texts in (("thresholds", self.thresholds), ("slo.transactions", transactions_of(slo))):
-            for rule in map(Rule.parse, texts):
+            for rule in map(parse_threshold, texts):
                 if rule.transaction and rule.transaction not in names:
                     yield f"{key}: {workload} has no transaction {rule.transaction}"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, Tag
 
 from stallmark.analysis.read.latency import PERCENTILES as SHARE_OF
-from stallmark.analysis.thresholds import Rule
+from stallmark.analysis.thresholds import parse_threshold
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.quantities import Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
@@ -19,7 +19,7 @@ from stallmark.stats.ceiling_search import Asked
 
 
 def _percentile_below(text: str) -> str:
-    rule = Rule.parse(text)
+    rule = parse_threshold(text)
     if rule.metric not in SHARE_OF or rule.sign not in ("<", "<="):
         raise ValueError(
             f"{text!r} is no service level of transactions: write a percentile and its limit, as p95 < 50ms or "

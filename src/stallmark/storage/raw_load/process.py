@@ -1,6 +1,5 @@
 """The program of one cell of a raw load: its command line, and the guard that ends it when we end."""
 
-import json
 import os
 import signal
 import subprocess
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_module, tell
+from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_guarded
 from stallmark.record.manifest.loads import RawPlan
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.fio import SKIP_BYTES, escaped, part_bytes
 from stallmark.storage.probe.tool import clean, reason_in
-from stallmark.storage.raw_load.guard import GRACE_S
+from stallmark.storage.raw_load.arrivals import GRACE_S
 from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
 
 # The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop.
@@ -95,17 +94,17 @@ class GuardedProgram:
 
     def __init__(self, argv: Sequence[str], environment: Mapping[str, str]):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._guard = start_module(
-            "stallmark.storage.raw_load.guard",
-            stdin=subprocess.PIPE,
+        self._guard = start_guarded(
+            "raw-load",
+            argv,
+            environment,
+            [(signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=clean(environment_without_secrets()),
-            start_new_session=True,  # Ctrl-C is for Stallmark alone
         )
         assert self._guard.stdin and self._guard.stdout
         self._stdin, self._stdout = self._guard.stdin, self._guard.stdout
-        tell(self._stdin, json.dumps({"argv": list(argv), "environment": dict(environment)}).encode() + b"\n")
         self._said: list[str] = []
         self._unreadable: str | None = None
         self._stopped: float | None = None
