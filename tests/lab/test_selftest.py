@@ -13,7 +13,7 @@ from rich.console import Console
 from support.locks import in_the_way
 
 from stallmark.cli.main import main
-from stallmark.engines.examined import Examined
+from stallmark.engines.abilities import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError

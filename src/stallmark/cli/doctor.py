@@ -14,7 +14,7 @@ import click
 from stallmark import capabilities, format
 from stallmark.cli.command import Extensible
 from stallmark.cli.common import FAILED, escape, item, json_option, target_options
-from stallmark.engines.examined import Availability, Examined
+from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 from stallmark import format
 from stallmark.cli.command import Group
 from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
-from stallmark.engines.examined import Examined
+from stallmark.engines.abilities import Examined
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 

@@ -9,8 +9,8 @@ from typing import Literal
 import stallmark
 from stallmark import format
 from stallmark.cli.common import FAILED
+from stallmark.engines.abilities import Availability
 from stallmark.engines.base import Engine
-from stallmark.engines.examined import Availability
 from stallmark.experiment.progress import Show
 from stallmark.experiment.target import Target
 from stallmark.lab.selftest.check import SelftestResult, attempt
