@@ -13,8 +13,8 @@ from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.service_level import ServiceLevelChoice, transactions_of
-from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice
-from stallmark.transactions import find_workload
+from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice, one_of
+from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.mix import background_per_user
 from stallmark.transactions.warehouse.streams import MOST_STREAMS
 
@@ -148,8 +148,7 @@ def _choice(**keys: Any) -> WorkloadChoice:
 class UsersLoad(Users):
     """A load of users: `{workload: bank, scale: {branches: 10}, users: 50}`."""
 
-    workload: str
-    """`bank`, `brokerage` or `mail`."""
+    workload: str = Field(description=one_of([name for name in WORKLOADS if find_workload(name).users.deck]))
     scale: Measures = {}
     """How large its data are, in the workload's own measures; of one cell where there are cells."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
