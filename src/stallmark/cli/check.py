@@ -46,7 +46,7 @@ _REFUSED = "[red]REFUSED [/]"
 def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
     """Check that a database is whole and consistent.
 
-    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, in one each as
+    WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
     bank,mail, or a scenario, whose database is checked.
     """
     from stallmark.loaders import databases, ledger
@@ -96,7 +96,7 @@ def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoic
 def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
     """Return the choice with scale and seed of the one embedded database of the workload in its usual place. Raise
     StallmarkError if there is none, or several."""
-    from stallmark.engines.postgres.embedded.found import find
+    from stallmark.engines.postgres.embedded.engine import find
     from stallmark.experiment.target import home
     from stallmark.schema.several import parts_of
 

@@ -13,10 +13,10 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.record.manifest.storage import Array, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
+from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.storage import probe
-from stallmark.storage.block_device import emulated_array_of
+from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 from stallmark.storage.emulator import PROBE_FOLDER
 

@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.files import crc32, is_file, replacing
+from stallmark.record.histogram import with_service
 from stallmark.record.manifest.part import TableFile
 from stallmark.record.schema import ROWS_AT_ONCE
 
 _LEAVE_OUT = "restore it, or leave this record out"
 _PIECE_BYTES = 1 << 22
+_HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 
 
 class Layout(NamedTuple):
@@ -93,6 +95,8 @@ def read_pieces(
     """Yield some columns of a table, some 65,000 rows or 4 MiB at a time, strings as dictionaries. The row groups of a
     table are no larger than `read_stream` made them."""
     footer = layout.footer
+    of_service = not {"service_gaps", "service_counts"}.isdisjoint(columns)
+    read = list(dict.fromkeys([*columns, *(_HISTOGRAMS if of_service else ())]))
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
     # Arrow takes several times the memory of a batch to read its lists.
     at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
@@ -104,17 +108,26 @@ def read_pieces(
         pq.ParquetFile(path, metadata=footer, page_checksum_verification=True, **options) as file,
     ):
         for group in range(file.num_row_groups):
-            yield from file.iter_batches(at_once, row_groups=[group], columns=columns, use_threads=False)
+            for batch in file.iter_batches(at_once, row_groups=[group], columns=read, use_threads=False):
+                yield with_service(batch).select(columns) if of_service else batch
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Return Parquet's options: its default, dictionaries, but split bytes for histograms, which halves those."""
-    split = [f"{name}.list.element" for name in schema.names if name.endswith("_gaps")]
-    if not split:
-        return {}
-    lists = [name for name in schema.names if pa.types.is_list(schema.field(name).type)]
-    others = [name if name not in lists else f"{name}.list.element" for name in schema.names]
-    return {
-        "use_dictionary": [name for name in others if name not in split],
-        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
-    }
+    """Return Parquet's options. Dictionaries are for what repeats: texts, and counts of histograms, mostly 1."""
+    texts = {field.name for field in schema if pa.types.is_string(field.type)}
+    # Of many entities in a sample most are as in the sample before: the compression sees that in whole values alone.
+    several = "t" in schema.names and bool(texts - {"epoch", "collector"})
+    dictionaries, encodings = [], {}
+    for field in schema:
+        name, kind = field.name, field.type
+        if pa.types.is_list(kind):
+            name, kind = f"{name}.list.element", kind.value_type
+        if field.name.endswith("_gaps"):
+            encodings[name] = "BYTE_STREAM_SPLIT"
+        elif field.name.endswith("_counts") or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            dictionaries.append(name)
+        elif several:
+            encodings[name] = "PLAIN"
+        else:
+            encodings[name] = "DELTA_BINARY_PACKED" if pa.types.is_integer(kind) else "BYTE_STREAM_SPLIT"
+    return {"use_dictionary": dictionaries, "column_encoding": encodings}

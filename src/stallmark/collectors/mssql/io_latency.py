@@ -13,13 +13,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row
-from stallmark.collectors.databases import name_of
+from stallmark.collectors.base import COUNT, OF_SEVERAL, SERVER_CLOCK, TEXT, Row, name_of
 from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.sql import one_row
+from stallmark.engines.mssql.odbc import one_row
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column

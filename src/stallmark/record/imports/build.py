@@ -1,19 +1,112 @@
-"""Make the folder of a profile from files that other tools recorded."""
+"""Make the folder of a profile from files that other tools recorded.
+
+The spans of all files are put into one order of time: no two overlap, each time counts once, and holes are told.
+"""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 import stallmark
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.open import detect_format
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
-from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
-from stallmark.record.imports.timeline import Timeline, timeline_of
-from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import FILE_IO
-from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
+from stallmark.record.imports.recording import COUNTS, Recording, Wanted
+from stallmark.record.manifest.part import moment_at
+from stallmark.record.profile.intervals import FILE_IO, STATES, Intervals, is_known, write_imported
+from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
+
+_US = 1e6
+_LONG_S = 0.5  # what lies between two spans and is shorter is no gap
+
+
+@dataclass(frozen=True)
+class Hole:
+    start: float
+    end: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The intervals of an import, how long they usually are, and the times between them."""
+
+    intervals: Intervals
+    interval_s: float
+    gaps: list[Hole]
+    notes: list[str]
+
+
+def timeline_of(recording: Recording) -> Timeline:
+    """Put the spans of all files into one order. What overlaps an earlier span is left out; a span that is much longer
+    than the others covers a time in which nothing was seen."""
+    spans = recording.spans
+    start, end = np.round(np.array(spans.start) * _US), np.round(np.array(spans.end) * _US)
+    order = np.lexsort((np.arange(len(end)), end, start))
+    start, end = start[order], end[order]
+    first = np.ones(len(start), dtype=bool)
+    first[1:] = (np.diff(start) != 0) | (np.diff(end) != 0)
+    group = np.cumsum(first) - 1
+    columns = {name: _first_known(np.array(values)[order], first, group) for name, values in spans.columns.items()}
+    start, end = start[first] / _US, end[first] / _US
+    usual_s = float(np.median(end - start)) if len(start) else 0.0
+    long = end - start > GAP * usual_s
+    kept = _apart(start, end, ~long)
+    notes = []
+    if doubled := int((~kept & ~long).sum()):
+        notes.append(f"{doubled} sample{'s' * (doubled > 1)} of a time that was there already {_left_out(doubled)}.")
+    if long.any():
+        count = int(long.sum())
+        notes.append(
+            f"{count} sample{'s' * (count > 1)} after a time in which nothing was recorded {_left_out(count)}."
+        )
+    start, end = start[kept], end[kept]
+    intervals = Intervals(start, end, {name: values[kept] for name, values in columns.items()})
+    return Timeline(intervals, round(usual_s, 3), _holes(start, end, recording), notes)
+
+
+def _left_out(count: int) -> str:
+    return "is left out" if count == 1 else "are left out"
+
+
+def _first_known(values: np.ndarray, first: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the first value that is known of each group of rows of one span."""
+    found = values[first]
+    for place in np.flatnonzero(~first & np.isfinite(values)):
+        if np.isnan(found[group[place]]):
+            found[group[place]] = values[place]
+    return found
+
+
+def _apart(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Return which of the spans to keep, so that none overlaps one before it."""
+    kept = np.zeros(len(start), dtype=bool)
+    until = -np.inf
+    for place in np.flatnonzero(candidates).tolist():
+        if start[place] >= until:
+            kept[place] = True
+            until = end[place]
+    return kept
+
+
+def _holes(start: np.ndarray, end: np.ndarray, recording: Recording) -> list[Hole]:
+    found = []
+    for begin, until in zip(end[:-1].tolist(), start[1:].tolist(), strict=True):
+        if until - begin > _LONG_S:
+            found.append(Hole(begin, until, _reason(begin, until, recording)))
+    return found
+
+
+def _reason(begin: float, until: float, recording: Recording) -> str:
+    if any(begin <= at <= until for at in recording.restarts):
+        return "the machine was restarted"
+    if any(begin <= at <= until for at in recording.clock_set):
+        return "the clock was set"
+    return "no samples"
+
 
 _READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
     "perfmon": perfmon.read,
@@ -51,13 +144,13 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     _refuse_unknown_devices(recording, wanted)
     sysstat.assign_all_disks(recording, wanted)
     timeline = timeline_of(recording)
-    if not len(timeline.start):
+    if not len(timeline.intervals.start):
         raise StallmarkError(
             f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
             "samples after another are needed."
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
-    write_imported(folder, manifest, timeline.intervals())
+    write_imported(folder, manifest, timeline.intervals.tables())
     return manifest
 
 
@@ -76,8 +169,9 @@ def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
 def _manifest(
     files: Sequence[Path], source: Source, recording: Recording, timeline: Timeline, anonymous: bool
 ) -> ProfileManifest:
-    target = timeline.last("server.memory_target_bytes")
-    begin, end = _iso(timeline.start[0]), _iso(timeline.end[-1])
+    intervals = timeline.intervals
+    targets = intervals.known("server.memory_target_bytes")
+    begin, end = moment_at(intervals.start[0]), moment_at(intervals.end[-1])
     notes = recording.notes + timeline.notes
     if anonymous:
         for place, path in enumerate(files, 1):
@@ -87,7 +181,7 @@ def _manifest(
         engine=recording.engine,
         name=None if anonymous else recording.host,
         cores=recording.cores,
-        pool_bytes=int(target) if target else None,
+        pool_bytes=int(targets[-1]) or None if len(targets) else None,
     )
     return ProfileManifest(
         source=source,
@@ -97,17 +191,19 @@ def _manifest(
         anonymous=anonymous,
         servers=(server,),
         sessions=(Session(started=begin, ended=end, end="imported"),),
-        gaps=tuple(Gap(started=_iso(one.start), ended=_iso(one.end), reason=one.reason) for one in timeline.gaps),
-        missing=_missing(recording, timeline, source),
+        gaps=tuple(
+            Gap(started=moment_at(one.start), ended=moment_at(one.end), reason=one.reason) for one in timeline.gaps
+        ),
+        missing=_missing(recording, intervals, source),
         files=tuple(f"file {place}" if anonymous else path.name for place, path in enumerate(files, 1)),
         notes=tuple(notes),
     )
 
 
-def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[str, str]:
+def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
     """Return what no file has, by table, with the reason."""
     found = dict(recording.missing)
-    known = {name for name in timeline.columns if timeline.is_known(name)}
+    known = {name for name, values in intervals.columns.items() if is_known(values)}
     of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
     if not of_files:
         found["disk counters"] = "the files have no I/O of disks"
@@ -121,7 +217,3 @@ def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[s
         found["database counters"] = f"{', '.join(lacking)}: not in the files"
     found["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return found
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
