@@ -12,7 +12,7 @@ _processes.set_forkserver_preload(
     [
         "stallmark.cli.main", "stallmark.experiment.hooks", "stallmark.machines.serving",
         "stallmark.experiment.resume", "stallmark.experiment.runner", "stallmark.live.server",
-        "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
+        "stallmark.cli.document", "stallmark.report.experiment",
     ]
 )  # fmt: skip
 
