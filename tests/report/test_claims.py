@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.comparisons import one_run, template, with_manifest, with_step
 from support.terminal import printed
@@ -135,7 +135,6 @@ def findings_of(experiment: ExperimentSummary) -> list[Finding]:
     return [*([experiment.answer] if experiment.answer else []), *experiment.findings, *judged]
 
 
-@settings(max_examples=60)
 @given(variants=st.lists(VARIANT, min_size=2, max_size=8), axis=AXES)
 def test_every_output_claims_of_a_pair_what_its_runs_allow(sound, variants, axis):
     made = dict(zip(NAMES, variants, strict=False))
@@ -172,7 +171,6 @@ def test_every_output_claims_of_a_pair_what_its_runs_allow(sound, variants, axis
     assert {tuple(pair) for pair in told["not_comparable"]} == apart
 
 
-@settings(max_examples=25)
 @given(variants=st.lists(VARIANT, min_size=2, max_size=3), axis=AXES)
 def test_compare_claims_the_same(sound, variants, axis):
     made = dict(zip(NAMES, variants, strict=False))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.synthetic_shapes import Shape
 
@@ -61,7 +61,6 @@ def test_a_weak_tie_leaves_the_lag_open():
 
 
 @given(st.integers(0, 1000), st.floats(0.01, 100), st.floats(0.01, 100), st.lists(st.integers(0, 79), max_size=10))
-@settings(max_examples=30)
 def test_elasticity_does_not_depend_on_units_nor_gaps_change_its_sign(seed, scale_y, scale_x, gaps):
     tps, read = levels(Shape(scatter=0.005), 80, seed)
     tps[gaps] = np.nan

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy  # its parts are imported when first asked for
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from support.synthetic_series import autoregressive
@@ -90,7 +90,6 @@ def test_resemblance_is_the_correlation_of_neighbours_whatever_the_trend(phi, sh
 
 
 @given(SERIES)
-@settings(max_examples=40)
 def test_probabilities_and_intervals_are_such(series):
     batched = stationarity.batches(series)
     trend, change = stationarity.trend(batched), stationarity.change(batched)
@@ -102,7 +101,6 @@ def test_probabilities_and_intervals_are_such(series):
 
 
 @given(SERIES, some.floats(0.01, 100))
-@settings(max_examples=25)
 def test_the_unit_does_not_matter_and_time_backwards_turns_the_trend(series, factor):
     """Without the hair's breadth by which a factor turns equal values into different ones."""
     series = np.round(series)
@@ -115,7 +113,6 @@ def test_the_unit_does_not_matter_and_time_backwards_turns_the_trend(series, fac
 
 
 @given(SERIES)
-@settings(max_examples=25)
 def test_the_slope_is_theil_and_sen_s(series):
     ours = stationarity.trend(stationarity.Batches(series, 1, 0.0))
     assert ours.slope == pytest.approx(scipy.stats.theilslopes(series).slope, rel=1e-9, abs=1e-9)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.whole_profile import WholeTable
 
@@ -71,7 +71,6 @@ def known(values: np.ndarray, samples: Samples) -> list[float | None]:
     return [None if np.isnan(one) else float(one) for one in values[samples.seen]]
 
 
-@settings(max_examples=60)
 @given(sampled(), rows_of(ENTITIES, 7), st.integers(1, 40))
 def test_counts_of_files_are_those_of_the_whole_table(samples, rows, at_once):
     files = table("file_counters", rows, database=None)
@@ -87,7 +86,6 @@ def test_counts_of_files_are_those_of_the_whole_table(samples, rows, at_once):
             assert [row[column] for row in mine] == pytest.approx(known(wanted[column], samples)), column
 
 
-@settings(max_examples=60)
 @given(sampled(), rows_of([("batches",), ("cpu_ms",), ("connections",)], 1), st.integers(1, 20))
 def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_once):
     counters = table("server_counters", rows)
@@ -99,7 +97,6 @@ def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_onc
         assert found[column].to_pylist() == pytest.approx(known(wanted, samples)), column
 
 
-@settings(max_examples=60)
 @given(sampled(), rows_of([("WRITELOG", "wal"), ("LCK_M_X", "lock"), ("PAGEIOLATCH_SH", "io")], 3), st.integers(1, 20))
 def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
     waits = table("wait_counters", rows)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.tds.answers import Count, Cut, Error
 from support.tds.datatypes import INT, nvarchar
@@ -120,7 +120,6 @@ def test_the_switch_reaches_the_loaders(server):
         by_url(server, "BulkCopy=maybe")
 
 
-@settings(max_examples=30)
 @given(branches=st.integers(1, 30), data=st.data())
 def test_the_rows_of_a_batch_are_told_from_all_others(branches, data):
     groups = LOADER.groups({"branches": branches})

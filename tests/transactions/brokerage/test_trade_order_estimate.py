@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.schema.brokerage.population import symbol
@@ -55,7 +55,6 @@ def walk(held: Iterable[Held], sells: bool, lifo: bool, quantity: int, bid: Deci
     return (then, now) if sells else (now, then)
 
 
-@settings(max_examples=30)
 @given(
     held=st.lists(st.tuples(st.integers(0, 3), st.integers(2_000, 3_000), st.sampled_from(QUANTITIES)), max_size=5),
     short=st.booleans(),
