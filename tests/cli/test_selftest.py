@@ -18,7 +18,7 @@ from stallmark.cli.selftest import selftest
 from stallmark.cli.selftest.check import SelftestResult
 from stallmark.cli.selftest.selftest import Selftest
 from stallmark.cli.selftest.trial import Trial
-from stallmark.engines.examined import Examined
+from stallmark.engines.abilities import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError

@@ -16,7 +16,7 @@ from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.common import FAILED, escape, item, json_option, target_options
 from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
-from stallmark.engines.examined import Availability, Examined
+from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 
 if TYPE_CHECKING:

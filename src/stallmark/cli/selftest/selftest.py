@@ -18,8 +18,8 @@ from stallmark.cli.selftest.database import (
     remove,
 )
 from stallmark.cli.selftest.trial import Trial
+from stallmark.engines.abilities import Availability
 from stallmark.engines.base import Engine
-from stallmark.engines.examined import Availability
 from stallmark.experiment.progress import Show
 from stallmark.experiment.target import Target
 from stallmark.record import machine

@@ -30,7 +30,7 @@ from stallmark.cli.server.order import (
 )
 from stallmark.engines import sql_file
 from stallmark.engines.base import ServerIdentity
-from stallmark.engines.mssql import sql
+from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.progress import Show
@@ -255,7 +255,7 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         except StallmarkError as error:
             refusal = str(error)
         try:
-            at_first.execute(f"ALTER LOGIN sa WITH PASSWORD = {sql.text(server.address.password or '')}")
+            at_first.execute(f"ALTER LOGIN sa WITH PASSWORD = {odbc.text(server.address.password or '')}")
             continue
         except CallFailed as error:
             refusal = f"Its first password could not be replaced ({error.message})."

@@ -11,7 +11,7 @@ from stallmark.collectors.postgres.collector import CollectorConnection
 from stallmark.collectors.postgres.waits import wait_class
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.engines.postgres.errors import first_line
+from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
 from stallmark.record.profile.intervals import LONGEST_TRANSACTION
