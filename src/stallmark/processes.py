@@ -3,7 +3,7 @@
 Some stay apart. The guards of the embedded server (engines/postgres/embedded/guard.py) and of a data generator
 (loaders/warehouse/guard.py) outlive the process that started them, and import nothing of ours. A hook's family
 (experiment/hooks.py) is killed as a group, whose number must not be freed by waiting first. The emulated array's
-processes (storage/block_device/parts.py) belong to no parent: they are found again by their command lines.
+processes (lab/block_device/parts.py) belong to no parent: they are found again by their command lines.
 """
 
 import signal

@@ -25,7 +25,7 @@ from stallmark.cli.main import main
 from stallmark.cli.show import ShowInSentences
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
-from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.manifest import read_profile
 from stallmark.record.reader import find_records
 from stallmark.record.trade_history import trade_history
 from stallmark.transactions.brokerage import WORKLOAD

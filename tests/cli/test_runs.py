@@ -13,9 +13,9 @@ from support.synthetic import Truth, make_experiment, make_run
 from support.tds.odbc import needs_odbc
 
 from stallmark.cli.main import main
-from stallmark.cli.selftest.selftest import _redactor
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.lab.selftest.selftest import _redactor
 
 
 def listed(*arguments: str):

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import malformed
-from support.waiting import TIMEOUT_S
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel, start_child
 from stallmark.driver.machines import RunFacts
@@ -24,7 +23,6 @@ from stallmark.driver.messages import (
     Malformed,
     Message,
     NotUnderstood,
-    Quit,
     Refused,
     Report,
     StartUser,
@@ -207,19 +205,3 @@ def test_on_windows_a_child_finds_its_end_of_the_channel_in_its_input(monkeypatc
     assert isinstance(ours.receive(), Finished)
     ours.close()
     theirs.close()
-
-
-# The process that joins a load of several machines, and what its parent may say to it when
-
-
-def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
-    process, channel = start_child("stallmark.driver.cluster.worker")
-    try:
-        channel.send(Quit())
-        assert channel.receive() == Finished()
-        assert process.wait(TIMEOUT_S) == 0
-    finally:
-        channel.close()
-        process.kill()
-        process.wait()
-    assert capfd.readouterr().err == ""

@@ -12,8 +12,8 @@ _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [
         "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.hooks",
-        "stallmark.experiment.load_worker", "stallmark.experiment.resume", "stallmark.experiment.runner",
-        "stallmark.live.server", "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
+        "stallmark.experiment.resume", "stallmark.experiment.runner", "stallmark.live.server",
+        "stallmark.machines.serving", "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
     ]
 )  # fmt: skip
 

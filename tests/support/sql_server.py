@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.cli.server import container
 from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.target import server_url
+from stallmark.lab.server import container
 from support.remote import free_port
 from support.tool import Tool
 from support.waiting import eventually
