@@ -18,7 +18,7 @@ test: $(VENV)/installed-dev compiler packages lint
 
 # What starts no server, browser or compiler, and tries not too many cases: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
 
 # The property tests with 300 new examples each instead of 25 that are always the same: minutes.
 explore: $(VENV)/installed-dev compiler packages

@@ -54,7 +54,10 @@ THOROUGH = (
     "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
     "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
     "test_warehouse_refresh", "mssql/test_memory", "test_external.py", "test_loader_pool", "test_estimate",
-    "test_active_set", "test_golden",
+    "test_active_set", "test_golden", "mssql/test_answers", "mssql/test_view_rights", "cli/test_characterise",
+    "cli/test_readers", "test_false_sizing", "test_false_reading", "test_false_locality", "test_data_versions",
+    "test_locality", "test_claims", "test_any_cpu", "test_brokerage_split", "test_codecs", "test_totals",
+    "test_ceiling_search", "test_student",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.comparisons import one_run, template, with_manifest, with_step
 from support.terminal import printed
@@ -135,6 +135,7 @@ def findings_of(experiment: ExperimentSummary) -> list[Finding]:
     return [*([experiment.answer] if experiment.answer else []), *experiment.findings, *judged]
 
 
+@settings(max_examples=60)  # with fewer some conclusions are never drawn
 @given(variants=st.lists(VARIANT, min_size=2, max_size=8), axis=AXES)
 def test_every_output_claims_of_a_pair_what_its_runs_allow(sound, variants, axis):
     made = dict(zip(NAMES, variants, strict=False))
