@@ -258,7 +258,7 @@ def test_a_guard_that_is_killed_before_it_has_its_order_is_said(make_server: Mak
     start = subprocess.Popen
 
     def start_killed(argv: list[str], **options) -> subprocess.Popen:
-        if not argv[-1].endswith("embedded.guard"):
+        if argv[-1] != "guard-of-postgres":
             return start(argv, **options)
         process = start(["/bin/sh", "-c", "kill -9 $$"], **options)
         process.wait()
@@ -524,7 +524,7 @@ def test_a_stale_number_harms_neither_the_start_nor_the_process_that_has_it_now(
     assert PostgresEngine(other.url("postgres")).query("SELECT 1") == [(1,)]
 
 
-GUARD = [sys.executable, "-m", "stallmark.engines.postgres.embedded.guard"]
+GUARD = [sys.executable, "-m", "stallmark.guard", "test"]
 
 
 def test_a_guard_whose_tool_has_gone_before_its_order_ends():

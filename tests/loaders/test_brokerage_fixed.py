@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stallmark.loaders.brokerage import taxes
+from stallmark.loaders.brokerage import people
 from stallmark.loaders.brokerage.customers import tax_rate_of
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
@@ -17,9 +17,18 @@ from stallmark.loaders.brokerage.fixed import (
     TRADE_TYPES,
     fixed,
 )
-from stallmark.loaders.brokerage.orders import LIMIT_BUY, LIMIT_SELL, QUANTITIES, SHARES, STOP_LOSS, OrderBook, Orders
-from stallmark.loaders.brokerage.simulation import Simulation
+from stallmark.loaders.brokerage.simulation import (
+    LIMIT_BUY,
+    LIMIT_SELL,
+    QUANTITIES,
+    SHARES,
+    STOP_LOSS,
+    OrderBook,
+    Orders,
+    Simulation,
+)
 from stallmark.schema.brokerage.population import (
+    DAY_S,
     MOST_HELD,
     UNIT,
     Population,
@@ -27,10 +36,10 @@ from stallmark.schema.brokerage.population import (
     accounts_of,
     busy_rank,
     held_by,
+    price_cents,
     rank_of,
     security_of,
 )
-from stallmark.schema.brokerage.prices import DAY_S, price_cents
 
 TYPES = [kind for kind, *_ in TRADE_TYPES]
 TABLES = dict(fixed(1, Population(1_000, 1.0)))
@@ -75,7 +84,7 @@ def test_bands_cover_every_quantity_once() -> None:
 def test_a_customer_pays_the_taxes_of_the_country_and_of_the_state() -> None:
     customer = np.arange(2_000)
     rates = {row["tx_id"]: row["tx_rate"] for row in rows("taxrate")}
-    country, state = (taxes.ids().take(pa.array(each)).to_pylist() for each in taxes.rates_of(9, customer))
+    country, state = (people.tax_ids().take(pa.array(each)).to_pylist() for each in people.tax_rates(9, customer))
     assert {each[:2] for each in country} == {"US"}
     assert "US" not in {each[:2] for each in state}
     both = [rates[one] + rates[other] for one, other in zip(country, state, strict=True)]

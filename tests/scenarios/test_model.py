@@ -21,7 +21,7 @@ from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
 from stallmark.scenarios.run_order import run_order
-from stallmark.scenarios.service_level import ReadyMade, described
+from stallmark.scenarios.search import ReadyMade, described
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 

@@ -19,13 +19,13 @@ from stallmark.record.probe import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.array import Array
 from stallmark.scenarios.devices import on_devices
+from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario
-from stallmark.scenarios.raw_load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.read import read_any_scenario, read_scenario
 from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, NoCompiler
 from stallmark.storage.probe import LEAST_BYTES, tool
+from stallmark.storage.probe.patterns import NAMES, WEB, find_pattern, with_least_block
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
-from stallmark.storage.raw_load.patterns import NAMES, WEB, find_pattern, with_least_block
 
 RAW = """name: mine
 title: t

@@ -14,7 +14,7 @@ from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.schema import words
-from stallmark.schema.prose import WIDTH, prose, short
+from stallmark.schema.words import WIDTH, prose, short
 from stallmark.transactions.bank import WORKLOAD
 
 COLUMNS = """

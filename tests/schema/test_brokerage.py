@@ -15,8 +15,15 @@ from support.tsql import parsers
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.schema import deploy
 from stallmark.schema.brokerage import population as p
-from stallmark.schema.brokerage.population import Population
-from stallmark.schema.brokerage.prices import HIGH_CENTS, LOW_CENTS, PERIOD_S, moment, price_cents, second_reached
+from stallmark.schema.brokerage.population import (
+    HIGH_CENTS,
+    LOW_CENTS,
+    PERIOD_S,
+    Population,
+    moment,
+    price_cents,
+    second_reached,
+)
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement.design import Design, File, Filegroup, TableGroup

@@ -21,7 +21,7 @@ from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
-from stallmark.schema.ddl import ddl_of
+from stallmark.schema.ddl import ddl_of, together
 from stallmark.schema.mail import tables as mail
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing
@@ -38,7 +38,6 @@ from stallmark.schema.placement.design import (
     default_name,
     sized,
 )
-from stallmark.schema.together import together
 from stallmark.schema.warehouse import tables as warehouse
 
 # Names that would end a quotation, or a statement.

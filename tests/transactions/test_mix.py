@@ -18,11 +18,22 @@ from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
-from stallmark.schema.brokerage.prices import price_second
+from stallmark.schema.brokerage.population import price_second
 from stallmark.transactions import checks, clock, find_workload
 from stallmark.transactions.bank import WORKLOAD, Transfer
-from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, background_per_user, deck_of
-from stallmark.transactions.workload import Background, Condition, Outcome, Transaction, UserLoad, Workload
+from stallmark.transactions.workload import (
+    FEWEST,
+    MOST_CARDS,
+    Background,
+    Condition,
+    Outcome,
+    Transaction,
+    UserLoad,
+    Workload,
+    apportioned,
+    background_per_user,
+    deck_of,
+)
 
 
 def kind(name: str, reads: bool) -> type[Transaction]:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.record.histogram import TOPS_US, VALUES_US, count
 from stallmark.storage.probe.fio import SKIP_BYTES
+from stallmark.storage.probe.patterns import WEB
 from stallmark.storage.raw_load import arrivals
 from stallmark.storage.raw_load.arrivals import Arrivals, Plan, Threads
-from stallmark.storage.raw_load.patterns import WEB
 from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
 
 SIZE = 2**26

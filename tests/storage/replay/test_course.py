@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from support.replays import READS_20, a_piece, a_window
 
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.replay.course import (
+from stallmark.storage.replay.play import (
     LEAST_PIECE_S,
     STREAMS,
     USUAL_BYTES,
     WARM_UP_S,
     Due,
+    Issued,
+    _issued,
+    dealt,
     due,
     length_s,
     mixed,
@@ -20,8 +23,7 @@ from stallmark.storage.replay.course import (
     spans_of,
     written,
 )
-from stallmark.storage.replay.judging import judged
-from stallmark.storage.replay.play import Issued, _issued, dealt
+from stallmark.storage.replay.search import judged
 
 RATES = st.floats(0, 40)
 PIECES = st.lists(

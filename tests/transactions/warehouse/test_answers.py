@@ -12,7 +12,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.transactions import checks
 from stallmark.transactions.warehouse import WORKLOAD
-from stallmark.transactions.warehouse.answers import COLUMNS, ORDERED_BY, VALIDATION_ROWS, differences
+from stallmark.transactions.warehouse.oracle import COLUMNS, ORDERED_BY, VALIDATION_ROWS, differences
 from stallmark.transactions.warehouse.queries import QUERIES
 
 MONEY = st.decimals(-(10**12), 10**12, places=4)
