@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from stallmark.record.files import is_file
 from stallmark.record.json_file import read_model, write_whole
-from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName
+from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName, moment_at, seconds_at
 
 FORMAT: Final = 1
 GAP: Final = 2.5
@@ -88,6 +88,17 @@ class ProfileManifest(ManifestPart):
     def server(self) -> ProfiledServer:
         """Return the server as it was seen last; one without any fact where none is known."""
         return self.servers[-1] if self.servers else ProfiledServer()
+
+    def servers_with(self, server: ProfiledServer, now: float) -> tuple[ProfiledServer, ...]:
+        """Return all servers, with one that answers now: another, or the same with other equipment."""
+        known = self.servers and self.server.is_as(server)
+        return self.servers if known else (*self.servers, server.changed(since=moment_at(now)))
+
+    def closed_gaps(self, now: float) -> tuple[Gap, ...]:
+        """Return the gaps, each with an end."""
+        return tuple(
+            gap if gap.ended else gap.changed(ended=moment_at(max(now, seconds_at(gap.started)))) for gap in self.gaps
+        )
 
     @property
     def server_names(self) -> list[str]:
