@@ -111,7 +111,6 @@ class ProfileWriter:
         """`session`: its number from 1, whose tables must not be there yet."""
         self.folder = folder
         self.manifest = manifest
-        self._session = session
         self._streams: dict[str, StreamWriter] = {}
         self._stored: dict[str, dict[tuple, tuple]] = {}
         self._reserve = Reserve(folder)
