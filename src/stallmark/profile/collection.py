@@ -31,6 +31,9 @@ from stallmark.record.profile.manifest import (
 )
 from stallmark.record.profile.raw import ProfileWriter, close_streams, last_sample, read_raw
 
+INTERVAL_S = 15.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+
 
 def source_for(url: str, *, anonymous: bool) -> Source:
     """Return the source for a server by its URL. No connection is made yet."""
@@ -42,9 +45,6 @@ def source_for(url: str, *, anonymous: bool) -> Source:
     from stallmark.profile.postgres.source import PostgresSource
 
     return PostgresSource(engine, anonymous=anonymous)
-
-
-INTERVAL_S = 15.0
 
 
 def refuse_folder(folder: Path) -> None:
@@ -122,9 +122,6 @@ def _refuse_another(folder: Path, found: ProfileManifest, address: str, opened: 
     if found.anonymous != anonymous:
         said = "leaves names out: give --anonymous again" if found.anonymous else "has names: leave --anonymous out"
         raise StallmarkError(f"The profile in {folder} {said}, or name a new folder with --out.")
-
-
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 @dataclass(frozen=True)

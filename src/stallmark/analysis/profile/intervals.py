@@ -37,6 +37,8 @@ from stallmark.record.profile.raw import raw_batches, read_raw
 
 JUMP_S = 5.0
 """A clock that is off by more between two samples was set."""
+_COUNTED = ("waits", "wait_ms", "signal_ms")  # the last for its losses
+_US = 1e6
 
 
 @dataclass(frozen=True)
@@ -197,9 +199,6 @@ class _States:
         return np.where(known > 0, total, np.nan)
 
 
-_COUNTED = ("waits", "wait_ms", "signal_ms")  # the last for its losses
-
-
 def waits_of(folder: Path, samples: Samples) -> list[Waited]:
     """Return what was waited for, by type."""
     seen = np.append(False, samples.seen)
@@ -271,9 +270,6 @@ def _plus(sums: np.ndarray, groups: np.ndarray, values: np.ndarray) -> np.ndarra
     more = np.bincount(groups, values, len(sums)).astype(float)  # of nothing it counts in integers
     more[: len(sums)] += sums
     return more
-
-
-_US = 1e6
 
 
 def intervals_of(folder: Path, samples: Samples | None = None) -> Intervals:

@@ -12,6 +12,13 @@ from stallmark.record.profile.manifest import ProfileManifest
 
 MINUTE_S, HOUR_S = 60, 3600
 _MB = 1e6
+WINDOW_S = 900.0
+WINDOWS = 5
+SEEN_SHARE = 0.8
+"""The share of a window that must have been seen: one busy minute beside a gap is no busy quarter of an hour."""
+MORE = 1.1
+"""So many times as much of a measure is a peak of its own: a sizing would not show less, whose levels lie about as far
+apart."""
 
 
 class Measure(StrEnum):
@@ -131,15 +138,6 @@ def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
     return Rates(intervals.start, intervals.end, {name: one for name, one in found.items() if one.is_known})
 
 
-WINDOW_S = 900.0
-WINDOWS = 5
-SEEN_SHARE = 0.8
-"""The share of a window that must have been seen: one busy minute beside a gap is no busy quarter of an hour."""
-
-
-MORE = 1.1
-"""So many times as much of a measure is a peak of its own: a sizing would not show less, whose levels lie about as far
-apart."""
 PEAKS = (
     *(Measure.IOS, Measure.READS, Measure.WRITES, Measure.LOG_WRITES),
     *(Measure.READ_MB, Measure.WRITE_MB, Measure.LOG_MB),

@@ -24,6 +24,15 @@ from stallmark.record.profile.manifest import ProfileManifest, read_profile, wri
 from stallmark.record.schema import column
 from stallmark.record.table_file import find, read_whole, writing, written
 
+LONGEST_S = 3660 * 86_400.0
+"""No profile is of more than ten years."""
+LATEST_S = 4_102_444_800.0
+"""The end of the year 2099."""
+_NEVER_NULL: Final = frozenset((
+    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
+    "wait_class", "users",
+))  # fmt: skip
+
 
 class FileClass(StrEnum):
     """The class of a file. Where a profile is of one database, the data and logs of the others are `OTHER`; a profile
@@ -196,19 +205,6 @@ def _times(at: np.ndarray) -> pa.Array:
     return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
 
 
-LONGEST_S = 3660 * 86_400.0
-"""No profile is of more than ten years."""
-LATEST_S = 4_102_444_800.0
-"""The end of the year 2099."""
-_NEVER_NULL: Final = frozenset((
-    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
-    "wait_class", "users",
-))  # fmt: skip
-
-
-_CLASSES: Final = frozenset(FileClass)
-
-
 def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
     """Return what is wrong with the rows of a table, or of a batch of it; None where nothing is."""
     for field in table.schema:
@@ -217,7 +213,7 @@ def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
             return f"its column {field.name} has rows without a value"
         if pa.types.is_floating(field.type) and not np.isfinite(values.drop_null().to_numpy()).all():
             return f"its column {field.name} has a value that is no finite number"
-        if field.name == "file_class" and not _CLASSES.issuperset(values.unique().to_pylist()):
+        if field.name == "file_class" and not set(FileClass).issuperset(values.unique().to_pylist()):
             return "its column file_class has a class that there is none of"
         if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
             return "its samples are not in the order in which they were taken"

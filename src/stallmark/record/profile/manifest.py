@@ -12,6 +12,8 @@ GAP: Final = 2.5
 """So many intervals without a sample are a gap: in it nothing was seen."""
 Source = Literal["server", "perfmon", "iostat", "sar", "prometheus", "csv"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
+FILE = "profile.json"
+_REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfiledServer(ManifestPart):
@@ -104,10 +106,6 @@ class ProfileManifest(ManifestPart):
     def server_names(self) -> list[str]:
         """Return the different names of the servers that answered, in their order."""
         return list(dict.fromkeys(one.name for one in self.servers if one.name))
-
-
-FILE = "profile.json"
-_REMEDY = "restore it, or collect the profile anew"
 
 
 def is_profile(folder: Path) -> bool:

@@ -102,6 +102,8 @@ RAW_TABLES: Final[dict[str, pa.Schema]] = {
 
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ENCODED = pa.dictionary(pa.int32(), pa.string())
+_REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfileWriter:
@@ -170,10 +172,6 @@ def close_streams(folder: Path) -> dict[str, TableFile]:
                 closed[path.stem] = written(target)
                 remove(path)
     return closed
-
-
-_ENCODED = pa.dictionary(pa.int32(), pa.string())
-_REMEDY = "restore it, or collect the profile anew"
 
 
 def read_raw(folder: Path, name: str) -> pa.Table:
