@@ -192,7 +192,7 @@ class _States:
         np.add.at(self._sum, places, np.nan_to_num(values) - np.nan_to_num(before))
         np.add.at(self._known, places, np.isfinite(values).astype(int) - np.isfinite(before))
 
-    def of(self, group: int) -> np.ndarray:
+    def sums(self, group: int) -> np.ndarray:
         """Return the sum at each sample (n), each entity as it was stored last; NaN where none of them has a value."""
         own = slice(group * self._samples, (group + 1) * self._samples)
         total, known = np.cumsum(self._sum[own]), np.cumsum(self._known[own])
@@ -228,7 +228,7 @@ class _Counted:
         self._types = types.names
 
     def waits(self) -> list[Waited]:
-        waits, wait_ms = (np.pad(one, (0, len(self._types) - len(one))).tolist() for one in self._sums[:2])
+        waits, wait_ms = (np.pad(sums, (0, len(self._types) - len(sums))).tolist() for sums in self._sums[:2])
         rows = zip(self._types, waits, wait_ms, strict=True)
         return [Waited(name, self._classes[name], count, ms) for name, count, ms in rows if count + ms > 0]
 
@@ -297,7 +297,7 @@ def _file_io(folder: Path, samples: Samples) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {}
     for code, name in enumerate(classes.names):
         columns |= {f"{name}.{column}": values for column, values in zip(IO, classes.counted(code), strict=True)}
-        columns[f"{name}.size_bytes"] = classes.states.of(code)[1:]
+        columns[f"{name}.size_bytes"] = classes.states.sums(code)[1:]
     return columns
 
 
@@ -307,9 +307,9 @@ def _server(folder: Path, samples: Samples) -> tuple[dict[str, np.ndarray], floa
     columns, longest_s = {}, None
     for code, name in enumerate(counters.names):
         if name == LONGEST_TRANSACTION:
-            longest_s = float(np.fmax.reduce(counters.states.of(code), initial=0.0)) / 1000
+            longest_s = float(np.fmax.reduce(counters.states.sums(code), initial=0.0)) / 1000
         elif name in STATES:
-            columns[f"server.{name}"] = counters.states.of(code)[1:]
+            columns[f"server.{name}"] = counters.states.sums(code)[1:]
         else:
             [columns[f"server.{name}"]] = counters.counted(code)
     if "server.cpu_ms" in columns:
