@@ -64,16 +64,15 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
         searched.load,
         searched.search.asked(),
         described(searched.slo).read_ms,
-        tuple(_limit(Rule.parse(text)) for text in transactions_of(searched.slo)),
+        tuple(
+            TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
+            for rule in map(Rule.parse, transactions_of(searched.slo))
+        ),
         scenario.ramp,
         scenario.longest_warm_up_s,
         scenario.measure,
         searched.rates,
     )
-
-
-def _limit(rule: Rule) -> TransactionLimit:
-    return TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
 
 
 def most_sessions(scenario: TimedScenario, machines: int = 1) -> tuple[int, int, int]:

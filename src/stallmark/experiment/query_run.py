@@ -9,8 +9,8 @@ from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress
-from stallmark.experiment.drawn_query import drawn_query
 from stallmark.experiment.run import AnyRun, RunOrder
+from stallmark.experiment.streams_load import drawn_query
 from stallmark.experiment.work import Work, of_queries, phase_step
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
@@ -83,7 +83,9 @@ class QueryRun(AnyRun):
 
     def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[StreamStep]]]:
         """Yield number and steps of each stream of a phase, with every text made."""
-        first, last = Refreshing("RF1", self._insert, self._refresh.prepare), Refreshing("RF2", self._delete)
+        refresh = self._refresh
+        first = Refreshing("RF1", lambda: refresh.insert().rows, refresh.prepare)
+        last = Refreshing("RF2", lambda: refresh.delete().rows)
         refreshes = self._queries.refreshes
         if phase == "power":
             queries = [self._query(query, POWER, None) for query in order(POWER)]
@@ -108,12 +110,6 @@ class QueryRun(AnyRun):
             return [None]
         cores = self._engine.cores()
         return list(dict.fromkeys(cores if dop == "all" else dop for dop in self._queries.dop))
-
-    def _insert(self) -> int:
-        return self._refresh.insert().rows
-
-    def _delete(self) -> int:
-        return self._refresh.delete().rows
 
     def _say(self, phase: Phase, total: int, progress: StreamProgress) -> None:
         done = self._done + progress.done

@@ -138,7 +138,8 @@ class Runner:
         if self._begun:
             done, resumed_after_s = self._begun.records, self._begun.gap_s()
         self._expected = self._machines.expected(self._engine) if self._machines else None
-        holds, there, prepared = all(map(_consistent, done.values())), None, PreparedStorage()
+        holds = all(one.holds is not False for record in done.values() for one in record.manifest.conditions)
+        there, prepared = None, PreparedStorage()
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
         last = done[max(done)].folder if done else None
         course, note = Course(self._scenario, asked, done), EndNote()
@@ -253,7 +254,3 @@ class Runner:
                 refuse_driven(self._scenario, one, entry)
                 with self._show.bar("Keeping a copy to start every variant from", None):
                     backup.keep(entry.label)
-
-
-def _consistent(record: Record) -> bool:
-    return all(condition.holds is not False for condition in record.manifest.conditions)
