@@ -14,8 +14,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.transactions.warehouse.parameters import parameters
-from stallmark.transactions.warehouse.queries import text
-from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, text
 
 PHASE = "concurrent"
 

@@ -1,0 +1,90 @@
+"""`stallmark attach`: add measurements from elsewhere to a run."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, json_option, out, runs_argument, tell
+from stallmark.errors import StallmarkError, as_sentence, mistake
+
+if TYPE_CHECKING:
+    from stallmark.attach.attach import Attached
+    from stallmark.record.manifest.course import External
+
+
+@click.command(cls=Command)
+@runs_argument
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--format", type=click.Choice(["perfmon", "iostat", "sar", "csv"]), help="[default: told from content]")
+@click.option("--timezone", "zone", metavar="ZONE", help="Of local times: Europe/Berlin, UTC, +01:00.")
+@click.option(
+    "--offset", default="0s", show_default=True, metavar="TIME",
+    help="Added to the file's times: 2.5s where its clock is slow, -2.5s where it is fast.",
+)  # fmt: skip
+@click.option("--time-column", metavar="NAME", help="The column of times of a CSV.")
+@click.option("--counter", "counters", multiple=True, metavar="PATTERN", help="Only these: 'Disk*sec/Read'.")
+@click.option("--name", help="What the report calls it [default: the host the file names, or the file].")
+@click.option("--replace", is_flag=True, help="Instead of what was attached under this name.")
+@json_option
+def attach(
+    runs: tuple[Path, ...], file: Path, format: str | None, zone: str | None, offset: str, time_column: str | None,
+    counters: tuple[str, ...], name: str | None, replace: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
+
+    RUN is a run's folder, or one that holds several: every run that the file overlaps gets its share.
+    """
+    from stallmark.attach.attach import Request
+    from stallmark.attach.attach import attach as attach_to
+    from stallmark.attach.measurements import Wanted
+    from stallmark.record.reader import find_records
+
+    request = Request(name, format, zone, offset_s(offset), replace)
+    attached = attach_to(find_records(runs), Wanted(file, counters, time_column), request)
+    if as_json:
+        told = [{"run": one.run, "entry": one.entry.model_dump(mode="json")} for one in attached]
+        click.echo(json.dumps(told, indent=2))
+        return
+    for one in attached:
+        for sentence in _sentences(one):
+            tell(out, escape(sentence))
+    tell(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
+
+
+def offset_s(text: str) -> float:
+    """Return the seconds to add to the file's times: 2.5s, -300ms, +1h."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from stallmark.quantities import Seconds
+
+    sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
+    if rest[:1] in ("+", "-"):
+        raise StallmarkError(f"{text} is no offset: write it as 2.5s or -300ms.")
+    try:
+        return math.copysign(TypeAdapter(Seconds).validate_python(rest), -1.0 if sign == "-" else 1.0)
+    except ValidationError as error:
+        raise StallmarkError(as_sentence(mistake(error.errors()[0]))) from None
+
+
+def _sentences(attached: "Attached") -> list[str]:
+    """Return sentences on what was attached, and by which clock."""
+    from stallmark.quantities import write_duration
+
+    entry = attached.entry
+    begin, end = (moment[:19].replace("T", " ") for moment in entry.span)
+    counters = f"{entry.counters} counter{'s' * (entry.counters != 1)}"
+    lines = [
+        f"{attached.run}: “{entry.name}” attached ({entry.format}), {counters}, {entry.samples} samples "
+        f"every {write_duration(round(entry.interval_s, 3))}, {begin} to {end} UTC.",
+        f"Its clock: {entry.time_zone}; {_offset(entry)}.",
+    ]
+    return lines + [f"Left out: {note}." for note in entry.notes]
+
+
+def _offset(entry: "External") -> str:
+    seconds = entry.offset_s
+    return f"{seconds:+g} s added to its times" if seconds else "no offset applied"
