@@ -14,22 +14,16 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
+from benchmarks.driver import drive_load
 from benchmarks.recorded import Recorded, record
 from psycopg import pq
 
-from stallmark.driver.controller import Drive
 from stallmark.driver.load import LoadSpec
-from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.part import now
-from stallmark.record.reader import Record
-from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 15, 5
@@ -70,9 +64,6 @@ def made_ready(engine: EmbeddedEngine) -> None:
 
 def driven(engine: EmbeddedEngine) -> tuple[float, float]:
     """Return (TPS, executor CPU µs per transaction) of the measured interval."""
-    folder = WORK / "record"
-    rmtree(folder, ignore_errors=True)
-    writer = RecordWriter(folder, Manifest(started=now()))
     found = find_workload("brokerage")
     load = LoadSpec(
         "brokerage",
@@ -84,13 +75,7 @@ def driven(engine: EmbeddedEngine) -> tuple[float, float]:
         call_timeout_s=60,
         background_per_user=found.background.sessions_per_user,
     )
-    steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    drive = Drive(Timeline(steps), engine.spec(), [load], writer)
-    drive.start()
-    drive.follow(lambda progress: None, lambda: None)
-    drive.finish()
-    writer.close()
-    kept = Record(folder)
+    kept = drive_load(engine, WORK / "record", load, WARM_UP_S, SECONDS)
     inside = range(WARM_UP_S, WARM_UP_S + SECONDS)
     rows = [row for row in kept.table("transactions").to_pylist() if row["second"] in inside]
     done = sum(row["committed"] + row["rolled_back"] for row in rows)
@@ -127,7 +112,7 @@ def mix(rounds: int) -> None:
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """Drive USERS threads in two plain processes, each on a core, that send the recorded calls and read the
     answers' rows."""
-    argv = [sys.executable, "-m", "benchmarks.brokerage", "loop", engine.conninfo("bare")]
+    argv = [sys.executable, "-m", "benchmarks.brokerage", "loop", engine.server.url("brokerage")]
     processes = [subprocess.Popen([*argv, str(index)], stdout=subprocess.PIPE, text=True) for index in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)

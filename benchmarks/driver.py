@@ -39,20 +39,25 @@ USERS, SECONDS, WARM_UP_S = 30, 12, 3
 BRANCHES = 40
 
 
-def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
-    """Return (committed TPS, executor CPU µs per transaction) of the measured interval."""
+def drive_load(engine: EmbeddedEngine, folder: Path, load: LoadSpec, warm_up_s: float, seconds: float) -> Record:
+    """Drive a load on the engine into a record at a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
-    steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    load = LoadSpec(
-        "bank", "bank", {"branches": BRANCHES}, {"transfer": 1}, (USERS,), random.randrange(1000), call_timeout_s=60
-    )
+    steps = consecutive_steps(list(load.users), ramp_s=0, warm_up_s=warm_up_s, measure_s=seconds)
     drive = Drive(Timeline(steps), engine.spec(), [load], writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()
     writer.close()
-    record = Record(folder)
+    return Record(folder)
+
+
+def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
+    """Return (committed TPS, executor CPU µs per transaction) of the measured interval."""
+    load = LoadSpec(
+        "bank", "bank", {"branches": BRANCHES}, {"transfer": 1}, (USERS,), random.randrange(1000), call_timeout_s=60
+    )
+    record = drive_load(engine, folder, load, WARM_UP_S, SECONDS)
     inside = range(WARM_UP_S, WARM_UP_S + SECONDS)
     committed = sum(r["committed"] for r in record.table("transactions").to_pylist() if r["second"] in inside)
     cpu = sum(r["cpu_us"] for r in record.table("users").to_pylist() if r["second"] in inside)
@@ -62,20 +67,9 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
 def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float, float]:
     server = engine.server
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess_argv = [
-        binary("pgbench"),
-        "-n",
-        "-c",
-        str(USERS),
-        "-j",
-        "2",
-        "-T",
-        str(SECONDS + WARM_UP_S),
-        "-f",
-        script,
-    ]
+    argv = [binary("pgbench"), "-n", "-c", str(USERS), "-j", "2", "-T", str(SECONDS + WARM_UP_S), "-f", script]
     done = subprocess.run(
-        [*subprocess_argv, *options, "-h", server.socket_folder, "-U", "stallmark", "bank"],
+        [*argv, *options, "-h", server.socket_folder, "-U", "stallmark", "bank"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -88,7 +82,7 @@ def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float,
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """Drive USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else. Each process keeps to
     one core, as executors do: on both, its threads cost up to twice as much."""
-    argv = [sys.executable, __file__, "loop", engine.conninfo("bare"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
+    argv = [sys.executable, __file__, "loop", engine.server.url("bank"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
     processes = [subprocess.Popen([*argv, str(core)], stdout=subprocess.PIPE, text=True) for core in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)

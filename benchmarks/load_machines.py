@@ -2,10 +2,9 @@
 
     python -m benchmarks.load_machines 1 2 8 32 100     so many load machines, one number after the other
 
-The command and the conductor are those of a run; the load machines are simulated in one process beside them
-(simulated_machines.py). CPU is in % of a core, of the conductor and of the command as the record has them, and of the
-merging and writing of rows in the latter. Memory is proportional set size. Every transaction that was reported must be
-in the record.
+The command and the conductor are those of a run; the load machines are simulated in one process beside them. CPU is in
+% of a core, of the conductor and of the command as the record has them, and of the merging and writing of rows in the
+latter. Memory is proportional set size. Every transaction that was reported must be in the record.
 """
 
 import os
@@ -22,7 +21,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import psutil
-from benchmarks.simulated_machines import EXECUTORS, USERS, WORKLOAD, Order, Told, executor_second
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from support import simulated_machines
+from support.simulated_machines import EXECUTORS, USERS, WORKLOAD, Order, Told, executor_second
 
 from stallmark.driver.controller import Drive, LoadProgress
 from stallmark.driver.load import LoadSpec
@@ -39,7 +41,6 @@ from stallmark.record.writer import RecordWriter
 WARM_UP_S, SECONDS = 4, 12
 PORT = 15_557
 QUARTERS_LEFT = 3  # of a second: the reports without transactions
-ROOT = Path(__file__).parent.parent
 
 
 class Measured(NamedTuple):
@@ -86,8 +87,8 @@ def measure(machines: int, port: int, folder: Path, warm_up_s: float, seconds: f
     merger: Any = drive._merger
     merger.add, merger.write_before = parts = Timed(merger.add), Timed(merger.write_before)
     order = msgspec.json.encode(Order(machines, port, str(folder))).decode()
-    command = [sys.executable, "-m", "benchmarks.simulated_machines", order]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as simulated:
+    command = [sys.executable, simulated_machines.__file__, order]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as simulated:
         try:
             began = time.monotonic()
             drive.start()

@@ -11,7 +11,7 @@ from stallmark.loaders.plan import checked_seed
 from stallmark.quantities import parse_size
 from stallmark.scenarios.section import Section, refusing
 from stallmark.transactions import WORKLOADS, find_workload, known_name
-from stallmark.transactions.mix import deck_of
+from stallmark.transactions.workload import deck_of
 
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, strict=True), AfterValidator(refusing(checked_seed))]

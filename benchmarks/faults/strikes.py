@@ -19,7 +19,7 @@ PARTS = {
     "conductor": "stallmark.driver.locust_bridge",
     "executor": "stallmark.driver.executor",
     "loader": "stallmark.loaders.worker",
-    "guard": "stallmark.engines.postgres.embedded.guard",
+    "guard": "guard-of-postgres",
     "server": "/bin/postgres",
     "initdb": "/bin/initdb",
 }

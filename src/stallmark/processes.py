@@ -1,15 +1,18 @@
 """Start processes of our own, and end them for certain.
 
-Some stay apart. The guards of the embedded server (engines/postgres/embedded/guard.py) and of a data generator
-(loaders/warehouse/guard.py) outlive the process that started them, and import nothing of ours. A hook's family
+Some stay apart. The guard of a data generator (loaders/warehouse/guard.py) imports nothing of ours, and holds its
+generator up. A hook's family
 (experiment/hooks.py) is killed as a group, whose number must not be freed by waiting first. The emulated array's
 processes (lab/block_device/parts.py) belong to no parent: they are found again by their command lines.
 """
 
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any, AnyStr
 
 try:
@@ -25,6 +28,25 @@ def start_module(module: str, *arguments: str, **options: Any) -> subprocess.Pop
     with a standard library patched by gevent.
     """
     return subprocess.Popen([sys.executable, "-m", module, *arguments], **options)
+
+
+def start_guarded(
+    name: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    ends: Sequence[tuple[int, float | None]],
+    log: Path | None = None,
+    **options: Any,
+) -> subprocess.Popen:
+    """Run a program with a guard of ours, and return the guard. Once its input ends, or this process, it sends the
+    signals of `ends`, as long as the program goes on for so many seconds after each. Ctrl-C is for us alone."""
+    guard = start_module(
+        "stallmark.guard", f"guard-of-{name}", stdin=subprocess.PIPE, start_new_session=True, **options
+    )
+    assert guard.stdin
+    order = {"argv": list(argv), "environment": dict(environment), "ends": ends, "log": log and str(log)}
+    tell(guard.stdin, json.dumps(order).encode() + b"\n")
+    return guard
 
 
 def tell(stdin: IO[AnyStr], order: AnyStr) -> None:

@@ -14,11 +14,12 @@ from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.fail_if import fail_rule
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
-from stallmark.cli.ceiling_rule import CeilingRule
 from stallmark.errors import StallmarkError
+from stallmark.report.text.rules import run_failure
 
 
 def found(*runs: RunSummary) -> list[Finding]:
@@ -101,18 +102,18 @@ def test_a_ceiling_that_was_not_reached_has_no_ratio(sound):
     [("ceiling below 6 users", False), ("ceiling below 7 users", True), ("ceiling below 5 per second", True)],
 )
 def test_a_rule_fails_below_what_is_carried(sound, rule, fails):
-    assert bool(CeilingRule.parse(rule).reason(found(searched(sound)))) is fails
+    assert bool(run_failure(fail_rule(rule, of_runs=True), found(searched(sound)))) is fails
 
 
 def test_a_rule_fails_where_nothing_was_found(sound):
-    rule = CeilingRule.parse("Ceiling below 1 user")
-    assert rule.reason([])
-    assert rule.reason(found(searched(sound, outcome="unconfirmed")))
-    assert rule.reason(found(searched(sound, outcome="none", holds=None, breaks=4)))
-    assert not rule.reason(found(searched(sound, outcome="at_least", holds=64, breaks=None)))
+    rule = fail_rule("Ceiling below 1 user", of_runs=True)
+    assert run_failure(rule, [])
+    assert run_failure(rule, found(searched(sound, outcome="unconfirmed")))
+    assert run_failure(rule, found(searched(sound, outcome="none", holds=None, breaks=4)))
+    assert not run_failure(rule, found(searched(sound, outcome="at_least", holds=64, breaks=None)))
 
 
 @pytest.mark.parametrize("text", ["ceiling", "ceiling below users", "ceiling below 5", "ceiling above 5 users"])
 def test_a_rule_that_is_none_is_refused(text):
     with pytest.raises(StallmarkError, match="ceiling below 200 users"):
-        CeilingRule.parse(text)
+        fail_rule(text, of_runs=True)

@@ -13,12 +13,13 @@ from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
 from stallmark.analysis.ends import EndKind
+from stallmark.analysis.fail_if import fail_rule
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
-from stallmark.cli.fail_if import FailIf
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
+from stallmark.report.text.rules import comparison_failures
 
 
 def failed(pair):
@@ -152,7 +153,7 @@ def test_a_variant_that_one_experiment_alone_has_is_told(sound):
     assert alone(baseline="A") == [], "the others were not asked for"
     asked = compare_runs(runs, between="experiments", baseline="A")
     assert [side.name for side in asked.sides] == ["A, e1", "A, e2"]
-    assert not any("not compared" in why for why in FailIf.parse("worse").reasons(asked))
+    assert not any("not compared" in why for why in comparison_failures(fail_rule("worse", of_runs=False), asked))
     assert compare_runs(runs).left_out != [] and not facts_of(compare_runs(runs).left_out, PairKind.NO_PARTNER)
 
 

@@ -9,7 +9,7 @@ from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.thresholds import Rule
+from stallmark.analysis.thresholds import parse_threshold
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.report.in_json import dumped, experiment_in_json
@@ -29,7 +29,7 @@ from stallmark.report.sections.thresholds import failures
     ],
 )
 def test_how_they_are_written(text, transaction, metric, sign, limit):
-    rule = Rule.parse(text)
+    rule = parse_threshold(text)
     assert (rule.transaction, rule.metric, rule.sign) == (transaction, metric, sign)
     assert rule.limit == pytest.approx(limit)
 
@@ -37,7 +37,7 @@ def test_how_they_are_written(text, transaction, metric, sign, limit):
 @given(st.text(max_size=30))
 def test_whatever_is_written_is_understood_or_refused(text):
     try:
-        assert Rule.parse(text).limit is not None
+        assert parse_threshold(text).limit is not None
     except ValueError as error:
         assert str(error)
 
@@ -59,7 +59,7 @@ def test_whatever_is_written_is_understood_or_refused(text):
 )
 def test_what_is_refused(text):
     with pytest.raises(ValueError):
-        Rule.parse(text)
+        parse_threshold(text)
 
 
 def held(record: Record, *texts: str):

@@ -1,4 +1,4 @@
-"""When a comparison fails in CI."""
+"""When a comparison, or a report, fails in CI by `--fail-if`."""
 
 from dataclasses import replace
 
@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, SideSummary
-from stallmark.cli.fail_if import FailIf
+from stallmark.analysis.fail_if import fail_rule
+from stallmark.analysis.finding import caution, info
+from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.errors import StallmarkError
+from stallmark.report.text.rules import comparison_doubts, comparison_failures, run_failure
+
+GIB = 1024**3
 
 
 def pair(verdict: str, ratio: float | None, detectable: float | None = None) -> PairComparison:
@@ -18,7 +23,7 @@ def pair(verdict: str, ratio: float | None, detectable: float | None = None) -> 
 
 def reasons(rule: str, *pairs: PairComparison, among: str = "AB") -> list[str]:
     sides = [SideSummary(name, [], [], [], False) for name in among]
-    return FailIf.parse(rule).reasons(ComparisonSummary("tps", "A", sides, list(pairs)))
+    return comparison_failures(fail_rule(rule, of_runs=False), ComparisonSummary("tps", "A", sides, list(pairs)))
 
 
 @pytest.mark.parametrize(
@@ -58,11 +63,11 @@ def test_a_side_that_no_pair_is_of_fails():
 )
 def test_what_is_no_rule_is_refused_with_those_there_are(text):
     with pytest.raises(StallmarkError, match="not better by 10 %"):
-        FailIf.parse(text)
+        fail_rule(text, of_runs=False)
 
 
 def doubts(rule: str, *pairs: PairComparison) -> list[str]:
-    return FailIf.parse(rule).doubts(ComparisonSummary("tps", "A", [], list(pairs)))
+    return comparison_doubts(fail_rule(rule, of_runs=False), ComparisonSummary("tps", "A", [], list(pairs)))
 
 
 def test_runs_that_could_not_have_shown_what_is_asked_are_inconclusive():
@@ -94,3 +99,22 @@ def test_a_gate_passes_only_what_it_knows_to_be_within(low: float, width: float)
     fails, inconclusive = within(low, low + width)
     assert not (fails and inconclusive)
     assert (not fails and not inconclusive) == (low >= 0.95 and low + width <= 1.05)
+
+
+@pytest.mark.parametrize("text", ["enough above 4GiB", "  Enough  above 4 GiB "])
+def test_enough_is_understood(text):
+    assert fail_rule(text, of_runs=True).limit == 4 * GIB
+
+
+@pytest.mark.parametrize("text", ["", "worse", "enough", "enough above", "enough above 4", "enough above lots"])
+def test_anything_else_is_refused_of_a_report(text):
+    with pytest.raises(StallmarkError, match="--fail-if"):
+        fail_rule(text, of_runs=True)
+
+
+def test_a_report_fails_above_the_limit_and_where_nothing_is_shown():
+    rule = fail_rule("enough above 4GiB", of_runs=True)
+    assert run_failure(rule, [info(CurveKind.ENOUGH, pool_bytes=4 * GIB)]) is None
+    assert "5 GiB" in run_failure(rule, [info(CurveKind.ENOUGH, pool_bytes=5 * GIB)]).replace("\u00a0", " ")
+    for shown in ([], [caution(CurveKind.MAY_BE_ENOUGH, pool_bytes=GIB)], [info(CurveKind.STILL_BUYS, pool_bytes=GIB)]):
+        assert run_failure(rule, shown)

@@ -135,7 +135,7 @@ def test_a_part_of_the_driver_is_killed_while_measuring(tool, module, part):
 def test_the_guard_is_killed_while_measuring(shared):
     """The server then is an orphan: the next run (of the last test here) ends it."""
     command, folder = shared.start_measuring()
-    [guard] = shared.running("stallmark.engines.postgres.embedded.guard")
+    [guard] = shared.running("guard-of-postgres")
     guard.kill()
     code = command.wait()
     assert code == 4 and "Traceback" not in command.text, command.text

@@ -252,7 +252,7 @@ def test_a_guard_that_is_killed_before_it_has_its_order_is_said(make_server: Mak
     start = subprocess.Popen
 
     def start_killed(argv: list[str], **options) -> subprocess.Popen:
-        if not argv[-1].endswith("embedded.guard"):
+        if argv[-1] != "guard-of-postgres":
             return start(argv, **options)
         process = start(["/bin/sh", "-c", "kill -9 $$"], **options)
         process.wait()

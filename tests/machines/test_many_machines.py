@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.load_machines import committed, measure
-from benchmarks.simulated_machines import EXECUTORS, USERS
 from support.remote import free_port
+from support.simulated_machines import EXECUTORS, USERS
 
 MACHINES = 12
 

@@ -19,11 +19,11 @@ from support.terminal import printed
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.analysis.fail_if import fail_rule
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
-from stallmark.cli.fail_if import FailIf
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison
@@ -33,6 +33,7 @@ from stallmark.report.picture import picture_of
 from stallmark.report.slide import slide
 from stallmark.report.terminal import table
 from stallmark.report.text import sentence
+from stallmark.report.text.rules import comparison_failures
 
 NAMES = ["Alpha", "Bravo", "Carol", "Delta", "Echos", "Fokus", "Gamma", "Hotel"]
 MIB = 1 << 20
@@ -199,7 +200,7 @@ def test_compare_claims_the_same(sound, variants, axis):
         heading = f"{pair.b} against {pair.a}, every figure as a ratio"
         assert not SIGNED.search(ticket) and not SIGNED.search(shown) and heading not in page
         for rule in ("worse", "better", "not better", "not within 5 %"):
-            assert FailIf.parse(rule).reasons(alone)
+            assert comparison_failures(fail_rule(rule, of_runs=False), alone)
 
 
 def test_two_that_may_each_be_compared_with_the_first_and_not_with_each_other_are_not_ranked(sound):

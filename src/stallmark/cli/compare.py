@@ -49,7 +49,7 @@ def compare(
     RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
     """
     from stallmark.analysis.compare.verdicts import compare_runs
-    from stallmark.cli.fail_if import FailIf
+    from stallmark.analysis.fail_if import fail_rule
     from stallmark.cli.summaries import of_each, summarise_each
     from stallmark.report.comparison.markdown import summary_for_a_ticket
     from stallmark.report.comparison.page import write_comparison
@@ -57,10 +57,11 @@ def compare(
     from stallmark.report.file import refuse_target
     from stallmark.report.in_json import dumped, in_json
     from stallmark.report.loads.page import page_of
+    from stallmark.report.text.rules import comparison_doubts, comparison_failures
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
-    failing = FailIf.parse(rule) if rule is not None else None
+    failing = fail_rule(rule, of_runs=False) if rule is not None else None
     if target:
         refuse_target(target)
     ticket = Path(markdown) if markdown is not None and markdown != "-" else None
@@ -89,9 +90,9 @@ def compare(
             out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), verdicts(found), sep="")
             out.print(f"Report: {pages[name].resolve()}", soft_wrap=True, highlight=False, markup=False)
     if failing:
-        why = {name: failing.reasons(found) for name, found in compared.items()}
+        why = {name: comparison_failures(failing, found) for name, found in compared.items()}
         why |= {name: ["it was not compared"] for name in failed}
-        doubts = {name: failing.doubts(found) for name, found in compared.items()}
+        doubts = {name: comparison_doubts(failing, found) for name, found in compared.items()}
         for word, code, by_name in (("Failed", VERDICT, why), ("Inconclusive", INCONCLUSIVE, doubts)):
             if reasons := [f"{name}: {one}" if name else one for name, some in by_name.items() for one in some]:
                 tell(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")

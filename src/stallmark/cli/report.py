@@ -14,9 +14,8 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
-    from stallmark.cli.ceiling_rule import CeilingRule
-    from stallmark.cli.enough_rule import EnoughRule
     from stallmark.record.reader import Record
+    from stallmark.rules import Rule
 
 
 @click.command(cls=Command)
@@ -38,13 +37,12 @@ def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
 ) -> None:  # fmt: skip
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
-    from stallmark.cli.ceiling_rule import CeilingRule
-    from stallmark.cli.enough_rule import EnoughRule
+    from stallmark.analysis.fail_if import fail_rule
     from stallmark.record.profile.manifest import is_profile
     from stallmark.record.sizing.folder import is_sizing
     from stallmark.report.file import refuse_target
 
-    failing = None if rule is None else (CeilingRule if "ceiling" in rule.lower() else EnoughRule).parse(rule)
+    failing = None if rule is None else fail_rule(rule, of_runs=True)
     if target:
         refuse_target(target)
     if slide:
@@ -74,11 +72,7 @@ def _refuse_beside(kind: str, folder: Path, count: int, slide: Path | None, fail
 
 
 def show_report(
-    runs: Sequence[Path],
-    target: Path | None,
-    as_json: bool,
-    slide: Path | None = None,
-    failing: "CeilingRule | EnoughRule | None" = None,
+    runs: Sequence[Path], target: Path | None, as_json: bool, slide: Path | None = None, failing: "Rule | None" = None
 ) -> list[str]:
     """Write the report of the records in `runs` to `target` and one page to `slide`, each if given; print its table,
     or JSON. Exit where the `failing` rule says so.
@@ -123,19 +117,17 @@ def show_report(
     return failures(summary)
 
 
-def _fail(failing: "CeilingRule | EnoughRule | None", findings: Sequence["Finding"]) -> None:
+def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
     """Exit where the rule says so."""
-    if failing and (why := failing.reason(findings)):
+    from stallmark.report.text.rules import run_failure
+
+    if failing and (why := run_failure(failing, findings)):
         tell(err, f"[bold red]Failed:[/] {escape(why)}.")
         sys.exit(VERDICT)
 
 
 def _show_loads(
-    records: Sequence["Record"],
-    target: Path | None,
-    as_json: bool,
-    slide: Path | None,
-    failing: "CeilingRule | EnoughRule | None",
+    records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None, failing: "Rule | None"
 ) -> list[str]:
     from stallmark.analysis.loads.summary import summarise_loads
     from stallmark.cli.summaries import on_all_cores

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from stallmark.experiment import rates
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import expected_bytes
+from stallmark.scenarios.load import RawLoad
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, SizingScenario, TimedScenario, Variant
-from stallmark.scenarios.raw_load import RawLoad
 from stallmark.transactions import find_workload
 
 

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import msgspec
 
 from stallmark.analysis.read.latency import PERCENTILES
-from stallmark.analysis.thresholds import Rule
+from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
+from stallmark.rules import Rule
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
-from stallmark.scenarios.service_level import described, transactions_of
+from stallmark.scenarios.search import described, transactions_of
 
 
 def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> list[LoadSpec]:
@@ -64,7 +65,7 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
         searched.load,
         searched.search.asked(),
         described(searched.slo).read_ms,
-        tuple(_limit(Rule.parse(text)) for text in transactions_of(searched.slo)),
+        tuple(_limit(parse_threshold(text)) for text in transactions_of(searched.slo)),
         scenario.ramp,
         scenario.longest_warm_up_s,
         scenario.measure,

@@ -4,11 +4,10 @@ import math
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.points import group
-from stallmark.analysis.thresholds import MILLISECONDS, SHARES, Threshold, over_steps
+from stallmark.analysis.thresholds import UNITS, Threshold, over_steps
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Rows, Table, word
-from stallmark.report.text.thresholds import GIVEN_UP, missed, not_known, why_not_judged
+from stallmark.report.text.rules import GIVEN_UP, missed, not_known, why_not_judged
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
@@ -19,7 +18,7 @@ def thresholds(experiment: ExperimentSummary) -> Table | None:
     return Rows(over_steps(experiment.thresholds)).table_if_any(
         word("verdict", lambda verdict: _PASSED[verdict.passed]),
         word("threshold", lambda verdict: verdict.text),
-        word("measured", lambda verdict: "; ".join(f"{_value(one)} in {names[one.step]}" for one in verdict.steps)),
+        word("measured", lambda verdict: _measured(verdict.steps, names)),
     )
 
 
@@ -27,22 +26,23 @@ def failures(experiment: ExperimentSummary) -> list[str]:
     """Return why each threshold that does not hold in every step makes the run fail; empty if all hold."""
     names, steps = step_labels(experiment), {step.key: step for step in experiment.steps}
     incomplete = {step.key: run.incomplete_because for run in experiment.runs for step in run.steps}
-    found = []
-    for same in group(experiment.thresholds, lambda one: one.text):
-        broken = [one for one in same if one.holds is False]
-        unknown = [one for one in same if one.holds is None]
-        if broken:
-            found.append(missed(same[0].text, "; ".join(f"{_value(one)} in {names[one.step]}" for one in broken)))
-        elif unknown:
-            first = unknown[0]
+    reasons = []
+    for verdict in over_steps(experiment.thresholds):
+        first = verdict.steps[0]
+        if verdict.passed is False:
+            reasons.append(missed(verdict.text, _measured(verdict.steps, names)))
+        elif verdict.passed is None:
             why = why_not_judged(steps[first.step], first.value is not None, incomplete[first.step])
-            found.append(not_known(first.text, names[first.step], why, len(unknown)))
-    return found
+            reasons.append(not_known(verdict.text, names[first.step], why, len(verdict.steps)))
+    return reasons
 
 
-def _value(one: Threshold) -> str:
-    if one.value == math.inf:
+def _measured(judged: list[Threshold], names: dict[str, str]) -> str:
+    return "; ".join(f"{_value(threshold)} in {names[threshold.step]}" for threshold in judged)
+
+
+def _value(threshold: Threshold) -> str:
+    if threshold.value == math.inf:
         return GIVEN_UP
-    if one.metric in SHARES:
-        return format.share(one.value)
-    return f"{format.number(one.value)} ms" if one.metric in MILLISECONDS else format.number(one.value)
+    unit, written = UNITS[threshold.metric], format.number(threshold.value)
+    return format.share(threshold.value) if unit == "share" else f"{written} ms" if unit == "ms" else written

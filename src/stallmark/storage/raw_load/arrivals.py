@@ -28,11 +28,12 @@ import numpy as np
 from stallmark.record import histogram
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.probe_file import half_random
-from stallmark.storage.raw_load.guard import GRACE_S
 from stallmark.storage.raw_load.reports import NS_PER_US
 
 MOST_PER_S = 5000
 """The I/Os per second up to which Python's threads add less than 0.1 ms to the time of one."""
+GRACE_S = 5.0
+"""Seconds that a program of raw I/O has to end by itself once it is told to, and to report the last I/Os."""
 _DRAWN = 256  # arrivals at once
 _TURN_S = 1e-4
 """Seconds that a report, which takes some ms, keeps the threads from their I/Os."""

@@ -5,12 +5,11 @@ a marker by which we know it as ours. No other PostgreSQL directory is ever touc
 """
 
 import hashlib
-import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -44,7 +43,7 @@ from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, b
 from stallmark.errors import StallmarkError
 from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, own_name
-from stallmark.processes import hang_up, how_ended, killed_by, of_guarded, tell
+from stallmark.processes import hang_up, how_ended, killed_by, of_guarded, start_guarded
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -52,6 +51,7 @@ from stallmark.storage.io_trace import IoTrace
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
+FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
 LOG_FILE_BYTES = 16 * 1024**2  # of the log: a server without room for its next one ends
 LEAST_CONNECTIONS = 250
 OUR_CONNECTIONS = 50  # beside the users' sessions: those of collectors, what is asked in between, and reserved ones
@@ -336,15 +336,8 @@ class EmbeddedServer:
             _check_port(self.port)
         stale = self._state()
         log_start = self.log.stat().st_size if self.log.exists() else 0
-        self._guard = subprocess.Popen(
-            [sys.executable, "-m", "stallmark.engines.postgres.embedded.guard"],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            env=environment_without_secrets(),
-        )
-        order = {"argv": argv, "environment": environment, "log": str(self.log)}
-        assert self._guard.stdin
-        tell(self._guard.stdin, json.dumps(order).encode() + b"\n")
+        ends = [(signal.SIGINT, FAST_SHUTDOWN_S), (signal.SIGQUIT, None)]
+        self._guard = start_guarded("postgres", argv, environment, ends, self.log, env=environment_without_secrets())
         deadline = time.monotonic() + START_LIMIT_S
         # The eighth line of postmaster.pid is the server's own word on its state.
         while (state := self._state()) == stale or state[7:] != ["ready"]:

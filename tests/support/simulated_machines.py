@@ -1,6 +1,6 @@
 """Load machines as a master sees them: many in one process, which speak the real protocol and drive no users.
 
-    python -m benchmarks.simulated_machines '{"machines": 8, "port": 5557, "folder": "RECORD"}'
+    python tests/support/simulated_machines.py '{"machines": 8, "port": 5557, "folder": "RECORD"}'
 
 Each joins, answers pings, takes orders, starts users, reports, and says goodbye, with 16 executors of 30 users each.
 Their reports are made once, from drawn latencies and with the own code of executors and load machines, and sent again
