@@ -31,8 +31,7 @@ import pyarrow as pa
 from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
-from stallmark.engines.mssql.bulk import BulkCopyWriter
-from stallmark.engines.mssql.copier import Copier
+from stallmark.engines.mssql.bulk import BulkCopyWriter, Copier
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.session import MssqlSession
 from stallmark.record.manifest import Manifest

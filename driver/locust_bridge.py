@@ -12,15 +12,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import zip_longest
+from typing import Any
 
 import gevent
 from locust.env import Environment
 from locust.runners import Runner
 
+from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
+from stallmark.driver.machines import MachinesMissing
 from stallmark.driver.messages import (
     ConductorOrder,
     EndLoad,
@@ -72,7 +74,8 @@ class Conductor:
     def __init__(self, parent: Channel, order: ConductorOrder):
         self._parent = parent
         self._order = order
-        self._load: Executors | Master
+        self._load: Any
+        """The executors of this machine, or the master of load machines."""
         pools: list[LoadPool] = []
         if order.engine is not None:
             self._load = Executors(order.loads, order.engine, self._deliver)
@@ -89,7 +92,8 @@ class Conductor:
         )
         self._runner: Runner
         if order.expected:
-            self._load = self._runner = Master(self._environment, order.expected, order.loads, self._deliver)
+            [master] = capabilities.parts("master")
+            self._load = self._runner = master(self._environment, order.expected, order.loads, self._deliver)
         else:
             self._runner = self._environment.create_local_runner()
 
@@ -138,7 +142,7 @@ class Conductor:
 
     def _get_ready(self) -> None:
         machines: list[LoadMachine] = []
-        if isinstance(self._load, Master):
+        if not isinstance(self._load, Executors):
             try:
                 machines = self._load.wait_until_ready()
             except MachinesMissing as error:

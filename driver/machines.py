@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+MASTER_PORT = 5557  # Locust's own
+
 TOLD_AFTER_S = 0.4
 """The time after a second's end when a load machine tells of it: its executors report four times a second."""
 
@@ -12,6 +14,11 @@ USERS_TOLD_AFTER_S = 0.02
 
 MASTER_SILENT_S = 8
 """The silence after which a load machine ends the run. Locust would go on for a minute, and the load with it."""
+
+
+class MachinesMissing(Exception):
+    """The load machines are not all there, or not all ready; the sentence says so."""
+
 
 Measures = dict[str, int | float | str | bool | None]
 

@@ -1,7 +1,7 @@
 """Messages between our processes: tagged structs as MessagePack.
 
 Every kind is a struct of its own; what arrives is checked against it, and anything else raises Malformed. Processes of
-one machine send them over a channel (channel.py), load machines over Locust's connection (cluster/).
+one machine send them over a channel (channel.py), load machines over Locust's connection (stallmark/machines/).
 """
 
 from functools import reduce

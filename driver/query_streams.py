@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from stallmark.driver.controller import Interrupted
 from stallmark.driver.due_queries import DueQueries
+from stallmark.engines.abilities import Answer, Measures, QuerySession
 from stallmark.engines.base import Engine
-from stallmark.engines.queries import Answer, Measures, QuerySession
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError, as_reason
 from stallmark.record.writer import RecordWriter
 

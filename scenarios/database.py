@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from stallmark.engines.mssql.compatibility import LEAST_LEVEL, WHY_LEAST_LEVEL
+from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.quantities import Seconds, SizeOrZero
 from stallmark.scenarios.section import Section, refusing
 from stallmark.schema.placement import design as placement

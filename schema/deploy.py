@@ -21,8 +21,8 @@ import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSchema, Index
 
 from stallmark.engines import sql_file
+from stallmark.engines.abilities import ServerSession
 from stallmark.engines.base import Engine
-from stallmark.engines.server_session import ServerSession
 from stallmark.errors import CallFailed, NoConnection, StallmarkError, as_reason
 from stallmark.schema import size, violations
 from stallmark.schema.ddl import Ddl

@@ -12,9 +12,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.odbc import api, execute, name, stay_open, text
 from stallmark.engines.mssql.server import Server
-from stallmark.engines.mssql.sql import execute, name, stay_open, text
 from stallmark.errors import StallmarkError
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql_rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stallmark.engines.mssql.sql import name, text
+from stallmark.engines.mssql.odbc import name, text
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement.design import DATES, PRIMARY, Design, TableGroup
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from stallmark.engines.mssql import tempdb
+from stallmark.engines.mssql import variant_settings
+from stallmark.engines.mssql.odbc import name, text
 from stallmark.engines.mssql.server import Server
-from stallmark.engines.mssql.sql import name, text
 from stallmark.errors import StallmarkError
 from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement.design import LEAST_BYTES, MIB, Design, File, TempDb
@@ -33,15 +33,15 @@ def place(server: Server, wanted: TempDb, *, change_server: bool) -> None:
         with closing(server.on_database("master").connect()) as connection:
             if trial := rehearsal(wanted, present):
                 _rehearse(connection, trial)
-            tempdb.note(server, give_back(wanted, present))
+            variant_settings.note_tempdb(server, give_back(wanted, present))
             for statement in statements:
                 run(connection, statement, "tempdb")
     if phrases := mssql_existing.tempdb_differences(wanted, mssql_existing.read_tempdb(server)):
-        kept = tempdb.noted(server)
+        kept = variant_settings.noted_tempdb(server)
         raise StallmarkError(
             f"tempdb is not yet as the scenario designs it: {'; '.join(phrases)}. A new path holds from the server's "
             "next start on: restart it, and run again; a file too many is its administrator's to remove."
-            + (f" {tempdb.how_to_give_back(server, kept)}" if kept else "")
+            + (f" {variant_settings.how_to_give_back_tempdb(server, kept)}" if kept else "")
         )
 
 

@@ -17,11 +17,10 @@ import pytest
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, Row, write_made_profile
 
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.profile.intervals import Samples, sample_times
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.sample_clock import Samples, sample_times
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.record.profile.folder import read_imported
-from stallmark.record.profile.intervals import WAITS
+from stallmark.record.profile.intervals import Waited, read_imported
 from stallmark.record.profile.manifest import ProfiledServer, Session
 from stallmark.record.profile.raw import SAMPLES
 from stallmark.report.text import sentence
@@ -30,13 +29,13 @@ DAY = 5760
 """The intervals of a day."""
 SQL_SERVER, POSTGRESQL = (ProfiledServer(engine=engine) for engine in ("mssql", "postgresql"))
 A, B = (ProfiledServer(name=name) for name in ("SQL-A", "SQL-B"))
-WAITED: Row = {"wait_type": "WRITELOG", "wait_class": "wal", "waits": 7200.0, "wait_ms": 720_000.0}
+WAITED = Waited("WRITELOG", "wal", 7200.0, 720_000.0)
 
 
 def summary(
     count: int = 240,
     *,
-    waits: Sequence[Row] = (),
+    waits: Sequence[Waited] = (),
     longest_transaction_s: float | None = None,
     samples: Samples | None = None,
     **options: Any,
@@ -44,7 +43,7 @@ def summary(
     """The summary of a profile of `count` intervals, with what no imported one has."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         made = write_made_profile(Path(folder) / "p", count, **options)
-        more = {"waits": pa.Table.from_pylist(list(waits), WAITS), "longest_transaction_s": longest_transaction_s}
+        more = {"waits": waits, "longest_transaction_s": longest_transaction_s}
         intervals = replace(read_imported(made), **more)
         patch.setattr("stallmark.analysis.profile.summary.intervals_of", lambda *_: intervals)
         patch.setattr("stallmark.analysis.profile.summary.samples_of", lambda _: samples)

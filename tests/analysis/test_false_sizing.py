@@ -13,8 +13,7 @@ from support.profiles import DATA, LOG, write_made_profile
 from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizing_of, write_stand_in
 from support.wording import kinds_in
 
-from stallmark.analysis.profile.asked import TOGETHER
-from stallmark.analysis.profile.demand import demand_of
+from stallmark.analysis.profile.demand import TOGETHER, demand_of
 from stallmark.analysis.sizing.candidate import CandidateAnswer, finding_of
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import Need

@@ -13,8 +13,7 @@ from support.locks import in_the_way
 
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.found import note_content
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, note_content
 from stallmark.engines.postgres.embedded.ownership import claim
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build

@@ -14,6 +14,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from support.command_line import signals_as_before, stallmark
 
 from stallmark import stopping
+from stallmark.capabilities import installed
 from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
@@ -68,7 +69,7 @@ def test_a_deep_look_is_the_selftest(monkeypatch):
         asked.append((given[0], options))
         raise StallmarkError("That is enough.")
 
-    monkeypatch.setattr("stallmark.cli.selftest.selftest.selftest", look)
+    monkeypatch.setattr("stallmark.lab.selftest.selftest.selftest", look)
     for command in (["doctor", "--deep"], ["selftest"]):
         assert stallmark(*command, "--seconds", "7", "--cap-memory").exit_code == 3
     assert asked[0] == asked[1] and asked[0][1] == {"seconds": 7, "keep": False, "may_cap_memory": True}
@@ -346,7 +347,10 @@ HEAVY = {
 }  # fmt: skip
 FOR_HELP = {
     f"stallmark{module}"
-    for module in ("", ".cli", ".cli.command", ".cli.ending", ".cli.entry", ".cli.main", ".stopping")
+    for module in (
+        "", ".capabilities", ".cli", ".cli.command", ".cli.ending", ".cli.entry", ".cli.main", ".stopping",
+        *(f".{each.name}" for each in installed()),
+    )
 }  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support.tds.odbc import needs_odbc
 
-from stallmark.cli.selftest.selftest import _redactor
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.lab.selftest.selftest import _redactor
 
 
 @pytest.mark.parametrize(

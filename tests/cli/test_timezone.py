@@ -13,7 +13,7 @@ from support.synthetic import Truth, make_run
 from stallmark import format
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.cli.main import main
-from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.manifest import read_profile
 
 SHOWN = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}")
 

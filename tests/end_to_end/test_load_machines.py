@@ -203,13 +203,13 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either
 
 
-@pytest.mark.parametrize("part", ["cli.main", "driver.cluster.worker"])
+@pytest.mark.parametrize("part", ["cli.main", "machines.worker"])
 def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
     first, second = machines.crew.stand()
     command = machines.start(measure="60s")
     folder = machines.measuring(command)
     victim = first.process
-    if part == "driver.cluster.worker":
+    if part == "machines.worker":
         [victim] = [child for child in first.process.children() if any(part in word for word in child.cmdline())]
     victim.send_signal(signal.SIGKILL)
     assert command.wait() == 4, command.text

@@ -9,13 +9,13 @@ from support.clusters import Cluster, ClusterEngine
 from support.poolers import pooler
 from support.remote import Remote, remote
 
-from stallmark.engines.postgres import direct, own_settings
+from stallmark.engines.postgres import address
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import NoConnection, StallmarkError
 
 __all__ = ["remote"]
 
-LIMITS = (*own_settings.ENDING, own_settings.SINCE_17)
+LIMITS = (*address.ENDING, address.SINCE_17)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_a_server_refuses_otherwise_is_no_pooler(remote: Remote):
     ],
 )
 def test_a_pooler_is_known_by_what_it_refuses(error, is_pooler):
-    assert direct.refused_by_pooler(error) is is_pooler
+    assert address.refused_by_pooler(error) is is_pooler
 
 
 def test_a_limit_that_our_sessions_cannot_lift_is_named_with_its_role(remote: Remote, tmp_path: Path):
@@ -87,7 +87,7 @@ def test_a_limit_that_our_sessions_cannot_lift_is_named_with_its_role(remote: Re
 @pytest.fixture
 def limited(cluster: Cluster, engine: ClusterEngine) -> Iterator[PostgresEngine]:
     """The engine of a role whose sessions end at once, and find other schemas first."""
-    limits = [name for name in LIMITS if cluster.major >= 17 or name != own_settings.SINCE_17]
+    limits = [name for name in LIMITS if cluster.major >= 17 or name != address.SINCE_17]
     engine.execute("CREATE ROLE hurried LOGIN")
     try:
         for name in limits:
@@ -102,7 +102,7 @@ def limited(cluster: Cluster, engine: ClusterEngine) -> Iterator[PostgresEngine]
 
 def test_limits_of_a_role_hold_for_none_of_our_sessions(limited: PostgresEngine, cluster: Cluster):
     with limited.cursor() as cursor:
-        shown = {name: cursor.execute(f"SHOW {name}").fetchone() for name in own_settings.ENDING}
+        shown = {name: cursor.execute(f"SHOW {name}").fetchone() for name in address.ENDING}
         assert set(shown.values()) == {("0",)}
         cursor.execute("SELECT pg_sleep(0.05)")
         assert cursor.execute("SHOW search_path").fetchone() == ('"$user",public',)

@@ -17,7 +17,7 @@ from support.waiting import eventually
 
 from stallmark.cli.leftovers import sweep
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.leftovers import servers
+from stallmark.engines.postgres.embedded.ownership import leftover_servers
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 
@@ -138,14 +138,14 @@ def test_a_server_left_behind_is_ended_by_whatever_command_comes_next_and_no_oth
     other.start()
     server, process, guard = other_tool
     left, sockets = postmaster(server), server.socket_folder
-    assert list(servers()) == []  # as long as its tool lives
+    assert list(leftover_servers()) == []  # as long as its tool lives
     guard.kill()
     process.kill()
     process.wait()
     eventually(lambda: not alive(guard))
-    assert [one.place for one in servers()] == [sockets] and alive(left)
+    assert [one.place for one in leftover_servers()] == [sockets] and alive(left)
     sweep()
-    assert not alive(left) and not sockets.exists() and list(servers()) == []
+    assert not alive(left) and not sockets.exists() and list(leftover_servers()) == []
     assert other.running and alive(postmaster(other)) and other.socket_folder.exists()
 
 

@@ -11,8 +11,9 @@ from support.embedded_servers import Make, filled
 
 from stallmark.collectors.device import DeviceIO
 from stallmark.experiment.manifest import devices_of
-from stallmark.storage.block_device import BlockDeviceError, needs
-from stallmark.storage.block_device.lifecycle import BlockDeviceArray
+from stallmark.lab.block_device import needs
+from stallmark.lab.block_device.lifecycle import BlockDeviceArray
+from stallmark.storage.array_facts import BlockDeviceError
 from stallmark.storage.emulator import ArrayModel, FlashCache
 
 WHY_NOT = needs.missing()

@@ -105,7 +105,7 @@ def test_folders_that_cannot_be_are_refused_before_anything_is_copied(make_serve
         with pytest.raises(StallmarkError, match=named):
             engine.backup.refuse_folders(to, size)
     engine.backup.refuse_folders(places[0], 1)
-    monkeypatch.setattr("stallmark.engines.postgres.embedded.placed.shares_blocks", lambda folder: False)
+    monkeypatch.setattr("stallmark.engines.postgres.embedded.copies.shares_blocks", lambda folder: False)
     free = shutil.disk_usage(folder).free
     with pytest.raises(StallmarkError, match=places[1].data):
         engine.backup.refuse_folders(places[1], 2 * free)

@@ -14,8 +14,7 @@ from support.waiting import eventually
 from stallmark.engines.base import Isolation
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.engines.postgres.errors import as_call_failed, classify
-from stallmark.engines.postgres.session import PostgresSession
+from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 

@@ -18,8 +18,6 @@ from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.cli.selftest.selftest import selftest
-from stallmark.cli.server.order import SHARE_OF_SQL_SERVER, ServerOrder
 from stallmark.engines.mssql.engine import OWN_SESSIONS
 from stallmark.engines.mssql.memory import MssqlMemory
 from stallmark.engines.postgres.engine import PostgresEngine
@@ -37,6 +35,8 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import Run
+from stallmark.lab.selftest.selftest import selftest
+from stallmark.lab.server.order import SHARE_OF_SQL_SERVER, ServerOrder
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import LoadPlan
 from stallmark.quantities import parse_size

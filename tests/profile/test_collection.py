@@ -18,9 +18,8 @@ from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.folder_lock import alone
-from stallmark.record.profile.folder import read_profile, write_profile
-from stallmark.record.profile.reader import last_sample, read_raw
-from stallmark.record.profile.writer import ProfileWriter
+from stallmark.record.profile.manifest import read_profile, write_profile
+from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
 
 TEN_MINUTES = 600.0
 
@@ -48,7 +47,7 @@ def test_rows_that_are_as_they_were_are_not_stored_and_count_nothing(tmp_path, m
     folder = collected(Production(), monkeypatch, tmp_path / "p")
     counters = read_raw(folder, "server_counters").to_pylist()
     assert len([row for row in counters if row["counter"] == "connections"]) == 1
-    connections = intervals_of(folder).server.column("connections").to_pylist()
+    connections = intervals_of(folder).column("server.connections").tolist()
     assert set(connections) == {180.0} and len(connections) == 41
 
 
@@ -201,7 +200,7 @@ def test_a_password_is_nowhere_even_where_an_error_has_it(tmp_path, monkeypatch)
 def test_a_login_without_the_right_is_told_which_it_needs(tmp_path, monkeypatch):
     from support.mssql_server import answering
 
-    from stallmark.profile.find import source_for
+    from stallmark.profile.collection import source_for
 
     production = Production(forbidden=True)
     with answering(production.script(), encryption="none") as server:
@@ -215,7 +214,7 @@ def test_a_server_without_management_views_is_told_what_to_profile(tmp_path):
     from support.mssql_server import answering, says_it_is
     from support.tds.script import Script
 
-    from stallmark.profile.find import source_for
+    from stallmark.profile.collection import source_for
 
     script = Script(databases=["master"])
     says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8")
@@ -229,7 +228,7 @@ def test_a_server_without_management_views_is_told_what_to_profile(tmp_path):
 def test_through_the_driver_a_cut_connection_is_opened_again_and_one_text_is_sent(tmp_path):
     from support.mssql_server import answering
 
-    from stallmark.profile.find import source_for
+    from stallmark.profile.collection import source_for
 
     production = Production(outages=[(100, 200)], names=[(0.0, "SQL-A"), (150.0, "SQL-B")], restarts=[150.0])
     with answering(production.script(), encryption="none") as server:

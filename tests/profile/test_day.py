@@ -12,11 +12,10 @@ from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.placed import seconds_of
 from stallmark.analysis.profile.rates import Measure
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.profile.collection import Collection
-from stallmark.record.profile.folder import read_profile
+from stallmark.record.profile.manifest import read_profile
 
 OUTAGES = [(2.2 * HOUR, 2.9 * HOUR), (5.5 * HOUR, 5.5 * HOUR + 180), (11 * HOUR, 11 * HOUR + 40)]
 KILLED, RESUMED = 22 * HOUR, 22 * HOUR + 600
@@ -78,10 +77,9 @@ def test_the_totals_of_files_are_those_of_the_truth(day):
 
 
 def test_the_totals_of_the_server_and_of_waits_are_those_of_the_truth(day):
-    server = day.intervals.server
     for counter, rate in COUNTERS.items():
         column, scale = ("cpu_s", 1000) if counter == "cpu_ms" else (counter, 1)
-        assert pc.sum(server.column(column)).as_py() == pytest.approx(rate / scale * _truth(), rel=0.01)
+        assert day.intervals.known(f"server.{column}").sum() == pytest.approx(rate / scale * _truth(), rel=0.01)
     assert {one.name for one in day.wait_types} == set(WAITS) - {"LAZYWRITER_SLEEP"}  # nobody is held up by that
     for one in day.wait_types:
         assert one.wait_ms == pytest.approx(WAITS[one.name] * _truth(), rel=0.01)
@@ -100,7 +98,7 @@ def test_what_was_not_seen_is_said_and_when(day):
     assert [round((one.begin - MIDNIGHT) / 60) for one in gaps] == pytest.approx([132, 330, 660, 1320], abs=1)
     assert [one.restart for one in gaps] == [False, True, False, False]  # the third ends with another server
     assert all((one.reason and "link" in one.reason) or one.begin > MIDNIGHT + 21 * HOUR for one in gaps)
-    starts, ends = (seconds_of(day.intervals.server.column(name)) for name in ("start", "end"))
+    starts, ends = day.intervals.start, day.intervals.end
     assert (starts[1:] >= ends[:-1]).all()  # no interval reaches into another or across a gap
     for begin, end in NOT_SEEN:
         assert not ((starts < MIDNIGHT + end - 1) & (ends > MIDNIGHT + begin + 16)).any()
@@ -117,7 +115,7 @@ def test_restarts_another_server_and_clocks_are_cautions(day):
 
 
 def test_a_counter_that_began_anew_is_null_for_one_interval_and_takes_nothing_else_with_it(day):
-    file_io = intervals_of(day.folder).file_io
+    file_io = intervals_of(day.folder).tables()["file_io"]
     lost = file_io.filter(pc.is_null(file_io.column("writes")))
     at = {row["file_class"]: round((row["start"].timestamp() - MIDNIGHT) / HOUR) for row in lost.to_pylist()}
     assert at == {"log": 14, "data": 16}

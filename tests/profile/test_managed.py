@@ -12,8 +12,7 @@ from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
-from stallmark.profile.collection import Collection
-from stallmark.profile.find import source_for
+from stallmark.profile.collection import Collection, source_for
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 
 

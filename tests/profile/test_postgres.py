@@ -16,9 +16,8 @@ from stallmark.analysis.profile.rates import Measure, rates_of
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.profile.collection import Clock, Collection
-from stallmark.profile.find import source_for
-from stallmark.record.profile.folder import read_profile
+from stallmark.profile.collection import Clock, Collection, source_for
+from stallmark.record.profile.manifest import read_profile
 
 pytestmark = pytest.mark.server
 COMMITS, INTERVAL_S = 200, 15.0

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as kinds
 import pytest
 from hypothesis import given, settings
@@ -66,3 +67,22 @@ def test_a_table_is_read_as_it_was_written(named, data, tmp_path_factory):
             writer.close()
     described = [(field.name, field.metadata) for field in Record(writer.folder).schema(table)]
     assert described == [(field.name, field.metadata) for field in columns]
+
+
+def test_numbers_of_a_closed_table_are_encoded_by_how_they_repeat(tmp_path):
+    """From sample to sample the row of an idle file repeats as a whole; where a sample is one row, its bytes do."""
+    tables = {name: TABLES[f"{name} postgresql"] for name in ("server_io", "wal")}
+    writer = RecordWriter(tmp_path / "run", a_manifest(), tables)
+    for name, columns in tables.items():
+        row = {column.name: "a" if kinds.is_string(column.type) else 1 for column in columns}
+        writer.append(name, [row | {"t": float(second)} for second in range(9)])
+    writer.close()
+    encodings = {}
+    for name in tables:
+        group = pq.ParquetFile(writer.folder / f"{name}.parquet").metadata.row_group(0)
+        columns = map(group.column, range(group.num_columns))
+        encodings[name] = {column.path_in_schema: set(column.encodings) - {"RLE"} for column in columns}
+    assert encodings["server_io"]["t"] == encodings["server_io"]["reads"] == {"PLAIN"}
+    assert encodings["server_io"]["entity"] == {"PLAIN", "RLE_DICTIONARY"}
+    assert encodings["wal"]["t"] == {"BYTE_STREAM_SPLIT"}
+    assert encodings["wal"]["bytes"] == {"DELTA_BINARY_PACKED"}

@@ -12,10 +12,10 @@ from support.traces import MIB, TRUTH, make_pools, make_traced, put_samples, put
 
 from stallmark.analysis.locality.summary import characterise
 from stallmark.record.reader import find_records
+from stallmark.report.in_html import render
 from stallmark.report.in_json import dumped
-from stallmark.report.locality.in_json import locality_in_json
-from stallmark.report.locality.page import render_locality
-from stallmark.report.locality.terminal import locality_table
+from stallmark.report.in_terminal import in_terminal
+from stallmark.report.locality.document import locality_document, locality_in_json
 from stallmark.report.text import sentence
 
 
@@ -42,7 +42,7 @@ CHARTS = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_page_has_a_chart_of_everything_known_and_every_sentence(made, name):
     found = made[name]
-    html = render_locality(found)
+    html = render(locality_document(found))
     page = Page(html)
     assert {one for one in CHARTS["one"] if f'id="chart-{one}"' in html} == CHARTS[name]
     text = " ".join(page.text.split())
@@ -54,7 +54,7 @@ def test_a_page_has_a_chart_of_everything_known_and_every_sentence(made, name):
 @pytest.mark.parametrize("name", CHARTS)
 @pytest.mark.parametrize("width", [50, 80, 160])
 def test_a_terminal_shows_it_at_every_width(made, name, width):
-    text = printed(locality_table(made[name]), width)
+    text = printed(in_terminal(locality_document(made[name]).brief), width)
     assert max(map(len, text.splitlines())) <= width
     assert "How brokerage reads" in text and ("Skew" in text) is (made[name].traced is not None)
 
@@ -70,13 +70,13 @@ def test_json_has_the_same_figures(made, name):
 
 
 def test_figures_that_were_published_stand_beside_those_of_the_load(made):
-    text = printed(locality_table(made["pools"]), 200)
+    text = printed(in_terminal(locality_document(made["pools"]).brief), 200)
     assert "ACM TODS" in text and "dbt5-sizing-exercise" in text and "SIGMOD Record" in text and "Demartek" in text
     left = next(line for line in text.splitlines() if line.startswith("reads left of a pool"))
     assert "61.6" in left and "55." in left  # (8.8 / 2.7) ** −0.5 is 55.4 %
 
 
 def test_a_type_that_was_sampled_too_rarely_shows_no_share(made):
-    text = printed(locality_table(made["pools"]), 120)
+    text = printed(in_terminal(locality_document(made["pools"]).brief), 120)
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line.startswith(("Trade-Status", "Market-"))}
     assert rows["Market-Watch"][-1] == "–" and rows["Trade-Status"][-1] == "%"

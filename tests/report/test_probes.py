@@ -18,9 +18,10 @@ from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
+from stallmark.report.in_html import render
+from stallmark.report.in_terminal import in_terminal
 from stallmark.report.probe import figures as probe_charts
-from stallmark.report.probe.page import render_probes
-from stallmark.report.probe.terminal import probe_table
+from stallmark.report.probe.document import probe_document
 from stallmark.report.sections.probes import against_database_table, drift_table
 from stallmark.report.text import sentence
 
@@ -65,7 +66,7 @@ def test_it_says_first_what_one_has_of_the_other(experiment):
 
 
 def test_the_page_is_labelled_and_needs_no_network(experiment):
-    page = render_probes(experiment)
+    page = render(probe_document(experiment))
     assert "All probes were of a device whose service times Stallmark injected" in page
     assert "EMULATED sdb" in page or '<td class="word"><span>EMULATED' in page
     assert "<flash>" not in page and "&lt;flash&gt;" in page
@@ -92,7 +93,7 @@ def test_charts_have_the_figures_and_mark_the_knee_and_the_collapse(experiment, 
 
 
 def test_a_terminal_of_80_columns_holds_every_figure(experiment, results):
-    text = printed(probe_table(experiment))
+    text = printed(in_terminal(probe_document(experiment).brief))
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text and "EMULATED" in text
     for one in results[0].steps[:6]:

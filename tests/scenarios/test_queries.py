@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_load_machines, refuse_what_cannot_be
+from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_what_cannot_be
+from stallmark.machines.options import Machines
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
 
@@ -140,7 +140,7 @@ def test_more_streams_than_sessions_are_refused(read, nowhere, tmp_path, monkeyp
 
 def test_there_are_no_load_machines(read, nowhere):
     with pytest.raises(StallmarkError, match="leave out --expect-workers"):
-        refuse_load_machines(read(), nowhere, ExpectedMachines(2, "*", 5557))
+        Machines(2, "*", 5557).refuse(read(), nowhere)
 
 
 def test_streams_take_sessions_as_users_do(tmp_path):

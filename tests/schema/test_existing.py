@@ -10,7 +10,7 @@ from support.mssql_server import says_it_is
 from support.tds.answers import Count, Error, Rows
 from support.tds.script import Script
 
-from stallmark.engines.mssql import sql
+from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
@@ -161,7 +161,7 @@ def test_a_database_that_could_not_be_made_is_not_dropped(script, server, engine
 def test_on_a_server():
     engine = MssqlEngine(sql_server.URL)
     nasty = "stallmark ]placed' -- [x"
-    assert engine.query(f"SELECT {sql.text(nasty)}") == [(nasty,)]
+    assert engine.query(f"SELECT {odbc.text(nasty)}") == [(nasty,)]
     name = nasty if engine.identity().product == "SQL Server" else "stallmark_placed"  # Babelfish takes no ]]
     engine.address = replace(engine.address, database=name)
     mssql_placement.make_database(engine, Design())
@@ -174,5 +174,5 @@ def test_on_a_server():
             mssql_existing.refuse_other(engine, DESIGN, shop())
     finally:
         connection = engine.on_database("master").connect()
-        connection.execute(f"DROP DATABASE {sql.name(name)}")
+        connection.execute(f"DROP DATABASE {odbc.name(name)}")
         connection.close()

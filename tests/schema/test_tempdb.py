@@ -14,7 +14,7 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 from support.tsql import parsers
 
-from stallmark.engines.mssql import settings, tempdb
+from stallmark.engines.mssql import settings, variant_settings
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.examine import examine
 from stallmark.errors import StallmarkError
@@ -194,7 +194,7 @@ def test_where_the_server_cannot_make_it_nothing_is_changed(placed, server, engi
         mssql_tempdb.place(engine, TEMPDB, change_server=True)
     assert reason in str(refused.value)
     assert not any("[tempdb]" in statement for statement in changes(server))
-    assert tempdb.noted(engine) == []
+    assert variant_settings.noted_tempdb(engine) == []
 
 
 def test_what_was_first_there_is_what_is_given_back(placed, server, engine: MssqlEngine, tmp_path):
@@ -204,7 +204,7 @@ def test_what_was_first_there_is_what_is_given_back(placed, server, engine: Mssq
         with pytest.raises(StallmarkError):
             mssql_tempdb.place(engine, wanted, change_server=True)
     first = mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND)
-    assert tempdb.noted(engine) == first
+    assert variant_settings.noted_tempdb(engine) == first
     assert settings.read(engine).configuration["tempdb, what gives back its files"] == "; ".join(first)
     [said] = [one.sentence for one in examine(engine) if one.what == "tempdb"]
     [journal] = tmp_path.rglob("*.json")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.storage.block_device import ArrayFacts, behind, emulated_array_of
-from stallmark.storage.block_device.facts import Places, beneath
+from stallmark.lab.block_device.places import Places
+from stallmark.storage.array_facts import ArrayFacts, behind, beneath, emulated_array_of
 from stallmark.storage.describe import describe
 from stallmark.storage.emulator import ArrayModel
 
@@ -26,8 +26,8 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (device / "partition").write_text("1\n")
     for volume, slave in (("dm-0", "loop0p1"), ("dm-1", "dm-0"), ("md0", "dm-1"), ("md0", "sda")):
         (classes / volume / "slaves" / slave).symlink_to(classes / slave)
-    monkeypatch.setattr("stallmark.storage.block_device.facts.SYS", classes)
-    monkeypatch.setattr("stallmark.storage.block_device.facts.RUNTIME", tmp_path / "memory")
+    monkeypatch.setattr("stallmark.storage.array_facts.SYS", classes)
+    monkeypatch.setattr("stallmark.storage.array_facts.RUNTIME", tmp_path / "memory")
     return classes
 
 

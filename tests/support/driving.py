@@ -48,7 +48,7 @@ def timeline(loads: Sequence[LoadSpec], seconds: float) -> Timeline:
 
 def load_machine(ends: ExitStack, bank: EmbeddedEngine, port: int) -> Channel:
     """Start a load machine that has asked to join."""
-    process, channel = start_child("stallmark.driver.cluster.worker")
+    process, channel = start_child("stallmark.machines.worker")
     ends.callback(kill, process)
     ends.callback(channel.close)
     channel.send(WorkerOrder("127.0.0.1", port, bank.spec()))

@@ -15,9 +15,6 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING
 
-from stallmark.driver.cluster import worker
-from stallmark.driver.cluster.join import STALLMARK
-from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import LoadSpec
@@ -53,6 +50,9 @@ from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import ErrorRow, Rows, TransactionRow, UserRow
+from stallmark.machines import worker
+from stallmark.machines.join import STALLMARK
+from stallmark.machines.master import MachinesMissing, Master
 from stallmark.record import histogram as hdr
 from support import malformed
 
@@ -159,7 +159,7 @@ def test_a_machine_that_leaves_while_others_are_waited_for_is_not_counted(net):
 
 
 def test_how_many_are_there_is_said_anew_when_one_leaves_and_when_it_comes_back(net, monkeypatch):
-    monkeypatch.setattr("stallmark.driver.cluster.master.ANSWER_WITHIN_S", 0)
+    monkeypatch.setattr("stallmark.machines.master.ANSWER_WITHIN_S", 0)
     here = net(2)
     here.join("a")
     waiting = gevent.spawn(here.together)

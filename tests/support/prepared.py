@@ -10,7 +10,7 @@ import psutil
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [
-        "stallmark.cli.main", "stallmark.experiment.hooks", "stallmark.experiment.load_worker",
+        "stallmark.cli.main", "stallmark.experiment.hooks", "stallmark.machines.serving",
         "stallmark.experiment.resume", "stallmark.experiment.runner", "stallmark.live.server",
         "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
     ]

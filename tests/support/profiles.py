@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import TABLES, WAITS, Intervals
+from stallmark.record.profile.intervals import TABLES, write_imported
 from stallmark.record.profile.manifest import ProfileManifest, Session
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -38,8 +37,8 @@ def write_made_profile(
         times = {"start": begin, "end": begin + timedelta(seconds=LENGTH)}
         found["file_io"] += [times | {"file_class": name} | values for name, values in file_io(number).items()]
         found["server"].append(times | server(number))
-    tables = [pa.Table.from_pylist(found[name], TABLES[name]) for name in TABLES]
+    tables = {name: pa.Table.from_pylist(found[name], TABLES[name]) for name in TABLES}
     about = {"source": "perfmon", "started": AT.isoformat(), "interval_s": LENGTH}
     about |= {"sessions": (Session(started=AT.isoformat(), end="imported"),)}
-    write_imported(folder, ProfileManifest(**(about | manifest)), Intervals(*tables, WAITS.empty_table()))
+    write_imported(folder, ProfileManifest(**(about | manifest)), tables)
     return folder

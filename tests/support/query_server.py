@@ -2,7 +2,7 @@
 
 import threading
 
-from stallmark.engines.queries import Answer, Measures
+from stallmark.engines.abilities import Answer, Measures
 from stallmark.errors import CallFailed, ErrorClass
 
 

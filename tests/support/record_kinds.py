@@ -10,7 +10,7 @@ from stallmark.record.attach.measurements import Wanted
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted as WantedProfile
 from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
-from stallmark.record.profile.writer import ProfileWriter
+from stallmark.record.profile.raw import ProfileWriter
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
@@ -96,7 +96,8 @@ def collected(folder: Path, *, closed: bool = True) -> None:
         writer = ProfileWriter(place, manifest, number)
         writer.update()
         for sample in range(40 * number, 40 * number + 20):
-            writer.append(_sample(sample, number, 1772445600.0 + 15 * (sample - 40) + 600 * (number - 1)))
+            for table, rows in _sample(sample, number, 1772445600.0 + 15 * (sample - 40) + 600 * (number - 1)).items():
+                writer.append(table, rows)
         if closed or number == 1:
             writer.close()
             ended = session.changed(ended="2026-03-02T10:40:00+00:00", end="complete")

@@ -21,7 +21,6 @@ import numpy as np
 import zmq
 
 from stallmark.driver.client import COMMITTED
-from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.machines import TOLD_AFTER_S, RunFacts, ThisMachine
 from stallmark.driver.messages import (
     Bye,
@@ -43,6 +42,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import DeferredRow, Row, Rows
 from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
+from stallmark.machines.join import STALLMARK
 from stallmark.record.growing import GrowingStream
 from stallmark.transactions import find_workload
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.cli.server import container
-from stallmark.engines.mssql import sql
+from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.target import server_url
+from stallmark.lab.server import container
 from support.remote import free_port
 from support.tool import Tool
 from support.waiting import eventually
@@ -51,7 +51,7 @@ def is_absent(item: pytest.Item) -> bool:
 def database(server: MssqlEngine, name: str) -> Iterator[str]:
     """The URL of a new database beside the one that `server` names."""
     place = server.on_database(f"{server.address.database}_{name}")
-    master, quoted = server.on_database("master"), sql.name(place.address.database)
+    master, quoted = server.on_database("master"), odbc.name(place.address.database)
 
     def is_gone() -> bool:
         try:

@@ -12,7 +12,7 @@ from benchmarks.faults.strikes import START, Phase, Strike, draw
 from support.tool import Command, Tool
 
 from stallmark.cli.common import FAILED, INCOMPLETE
-from stallmark.storage.block_device import needs
+from stallmark.lab.block_device import needs
 
 ARRAY = {"data": {"spindles": 8, "read_ms": 1, "write_ms": 1, "sync_ms": 0.5, "mb_per_s": 300}}
 TAKES_S = 2.0

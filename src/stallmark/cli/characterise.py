@@ -15,7 +15,6 @@ from stallmark.cli.common import (
     err,
     escape,
     json_option,
-    out,
     page_file,
     target_options,
     tell,
@@ -77,7 +76,7 @@ def characterise(
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
             raise click.UsageError("Runs that were made are as they are: leave the options of a load out.")
-        show(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
+        show_locality(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
         return
     if target.url:
         raise StallmarkError(
@@ -86,7 +85,7 @@ def characterise(
         )
     scenario = scenario_for(load[0], scale, seed, list(dict.fromkeys(pools)), given)
     folder, holds = _run(scenario, target, out_dir)
-    show([folder], page or folder / "locality.html", as_json)
+    show_locality([folder], page or folder / "locality.html", as_json)
     if not holds:
         sys.exit(CONDITION_BROKEN)
 
@@ -155,22 +154,13 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
     return runner.folder, finished.conditions_hold
 
 
-def show(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
+def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
     """Write the page of how the load of some records reads, if it has a file, and print its tables, or JSON."""
     from stallmark.analysis.locality.summary import characterise as summarise
+    from stallmark.cli.document import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
-    from stallmark.report.in_json import dumped
-    from stallmark.report.locality.in_json import locality_in_json
-    from stallmark.report.locality.page import write_locality
-    from stallmark.report.locality.terminal import locality_table
+    from stallmark.report.locality.document import locality_document, locality_in_json
 
     found = on_all_cores(find_records(runs), summarise)
-    if page:
-        write_locality(found, page)
-    if as_json:
-        click.echo(dumped(locality_in_json(found) | {"page": page and str(page.resolve())}))
-    else:
-        out.print(locality_table(found))
-        if page:
-            out.print(f"Page: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)
+    show(found, locality_document, locality_in_json, page, as_json, name="page")

@@ -96,7 +96,7 @@ def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoic
 def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
     """Return the choice with scale and seed of the one embedded database of the workload in its usual place. Raise
     StallmarkError if there is none, or several."""
-    from stallmark.engines.postgres.embedded.found import find
+    from stallmark.engines.postgres.embedded.engine import find
     from stallmark.experiment.target import home
     from stallmark.schema.several import parts_of
 

@@ -1,9 +1,12 @@
 """The classes of commands and groups, and commands whose module is imported when they are called."""
 
 from importlib import import_module
+from inspect import cleandoc
+from typing import Any
 
 import click
 
+from stallmark import capabilities
 from stallmark.stopping import later
 
 
@@ -16,6 +19,24 @@ class Command(click.Command):
             if not (option.multiple or option.count):
                 raise click.UsageError(f"{option.opts[0]} is given twice: leave one out.", ctx)
         return super().parse_args(ctx, args)
+
+
+class Extensible(Command):
+    """A command that capabilities add options to. Its callback gets the list `added`: what each capability returns for
+    its own options, unless that is None."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._additions = capabilities.added_options(self.name or "")
+        for addition in self._additions:
+            self.params += addition.params
+            self.help = "\n\n".join(cleandoc(help) for help in (self.help, addition.help) if help)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        given = [{each.name: ctx.params.pop(each.name) for each in one.params} for one in self._additions]
+        made = [ctx.invoke(one.callback, **options) for one, options in zip(self._additions, given, strict=True)]
+        ctx.params["added"] = [each for each in made if each is not None]
+        return super().invoke(ctx)
 
 
 class Group(click.Group):

@@ -100,21 +100,6 @@ def target_options(command: Callable) -> Callable:
     return with_target
 
 
-def web_option(*, help: str, default: str | None = None) -> Callable:
-    return click.option(
-        "--web", metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
-    )
-
-
-def _as_address(context: click.Context, option: click.Parameter, text: str | None):
-    from stallmark.live.access import PageAddress
-
-    try:
-        return PageAddress.parse(text) if text else None
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
-
-
 def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Parse a size option such as 4GiB or 200MB; a click callback."""
     from stallmark.quantities import parse_size

@@ -20,14 +20,14 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
     The copy of an embedded database lies in its folder, and goes with it.
     """
     from stallmark.engines import open_engine
+    from stallmark.engines.mssql.backup import kept_copies
+    from stallmark.engines.mssql.backup import remove_kept_copy as remove_file
     from stallmark.engines.mssql.engine import MssqlEngine
-    from stallmark.engines.mssql.kept_copies import kept
-    from stallmark.engines.mssql.kept_copies import remove as remove_file
 
     engine = open_engine(server)
     if not isinstance(engine, MssqlEngine):
         raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
-    found = kept(engine)
+    found = kept_copies(engine)
     gone = [copy for copy in found if remove and copy.database == engine.address.database]
     for copy in gone:
         remove_file(engine, copy)

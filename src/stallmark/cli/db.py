@@ -19,7 +19,7 @@ from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
-    from stallmark.engines.postgres.embedded.found import FoundDatabase
+    from stallmark.engines.postgres.embedded.engine import FoundDatabase
     from stallmark.loaders.ledger import Entry
 
 _NO_NAME = "A server by URL holds one database: leave NAME out, and name the database in the URL."
@@ -99,13 +99,13 @@ def _places(data_dir: Path | None) -> list[Path]:
 
 
 def _embedded(data_dir: Path | None) -> "list[FoundDatabase]":
-    from stallmark.engines.postgres.embedded.found import find
+    from stallmark.engines.postgres.embedded.engine import find
 
     return list(find(*_places(data_dir)))
 
 
 def _named(name: str, data_dir: Path | None) -> "FoundDatabase":
-    from stallmark.engines.postgres.embedded.found import find
+    from stallmark.engines.postgres.embedded.engine import find
 
     there = _embedded(data_dir)
     folder = Path(name)

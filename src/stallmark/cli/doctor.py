@@ -4,19 +4,17 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from stallmark import format
-from stallmark.cli.command import Command
+from stallmark import capabilities, format
+from stallmark.cli.command import Extensible
 from stallmark.cli.common import FAILED, escape, item, json_option, target_options
-from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
-from stallmark.engines.examined import Availability, Examined
+from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 
 if TYPE_CHECKING:
@@ -26,28 +24,19 @@ if TYPE_CHECKING:
 DEMO_BYTES = 2 << 30
 
 
-@click.command(cls=Command)
+@click.command(cls=Extensible)
 @target_options
-@click.option("--deep", is_flag=True, help="Build, drive and check small databases as well; the options below are its.")
-@deep_options
 @click.option(
     "--remove-leftovers", is_flag=True, help="Remove what killed processes have left: all of it that is listed."
 )
 @json_option
-@click.pass_context
-def doctor(
-    context: click.Context, target: "Target", deep: bool, remove_leftovers: bool, as_json: bool, **of_deep
-) -> None:
+def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Sequence[Callable]) -> None:
     """Say what works on this machine (and server), and what is missing.
 
-    With --deep it tries everything in a few minutes. A database named with --server must then exist and be empty, and
-    is so again afterwards. The output names no host and holds no password: paste it into an issue.
+    The output names no host and holds no password: paste it into an issue.
     """
-    if deep:
-        return try_everything(target, as_json=as_json, **of_deep)
-    if given := [one for one in DEEP if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
-        option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
-        raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
+    for look in added:
+        return look(target, as_json=as_json)
     findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
@@ -116,12 +105,8 @@ def _embedded() -> Iterator[Examined]:
         lost = "no emulated arrays and no traces of I/O (`stallmark characterise`)"
         yield Examined("C compiler", "limited", f"none found, so {lost}: apt-get install gcc libc6-dev.")
         return
-    from stallmark.storage.block_device.needs import missing
-
-    if why := missing():
-        yield Examined("emulated array", "limited", f"not as a block device: {why}.")
-    else:
-        yield Examined("emulated array", "ok", "possible as a block device (`stallmark array create`).")
+    for look in capabilities.parts("examine"):
+        yield from look()
 
 
 def _server(url: str) -> Iterator[Examined]:

@@ -12,18 +12,18 @@ def ours() -> Iterator[Leftover]:
     """Yield what is certainly Stallmark's own."""
     yield from of_the_killed()
     if os.name == "posix":
-        from stallmark.engines.postgres.embedded.leftovers import servers
+        from stallmark.engines.postgres.embedded.ownership import leftover_servers
 
-        yield from servers()
+        yield from leftover_servers()
 
 
 def everything() -> Iterator[Leftover]:
     """Yield that, and shared memory of PostgreSQL servers, of which nobody can tell whether they were ours."""
     yield from ours()
     if os.name == "posix":
-        from stallmark.engines.postgres.embedded.leftovers import segments
+        from stallmark.engines.postgres.embedded.ownership import leftover_segments
 
-        yield from segments()
+        yield from leftover_segments()
 
 
 def sweep() -> None:

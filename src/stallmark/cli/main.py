@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from stallmark import capabilities
 from stallmark.cli.command import LazyGroup, Unloaded
 from stallmark.cli.ending import one_sentence
 from stallmark.stopping import listen
@@ -23,7 +24,6 @@ GROUPS = {
         "run": "Run a SCENARIO: one of `stallmark list`, or a YAML file of yours.",
         "characterise": "Tell how a load reads: over the size of memory, over the data, by table and by transaction.",
         "status": "Say how far an experiment is: from its records, also on another machine that sees their folder.",
-        "live": "Show an experiment in a browser, from its records: also one that was started without --web.",
         "probe": "Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).",
         "profile": "Record what a server in production does, every 15 seconds, and change nothing.",
         "attach": "Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.",
@@ -39,18 +39,13 @@ GROUPS = {
         "export": "Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.",
     },
     "Servers, arrays and load machines": {
-        "server": "A SQL Server of your own in a container: up, list, down.",
-        "selftest": "Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor "
-        "--deep`.",
         "copies": "List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a "
-        "database.",
-        "array": "An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root).",
-        "worker": "Drive a share of the load of runs started elsewhere (`stallmark run --expect-workers N`).",
+        "database."
     },
 }
 
-# A command stands in the module of its name; these do not.
-MODULES = {"list": "list_scenarios", "selftest": "selftest.command", "server": "server.commands"}
+# A command stands in the module of its name; this does not.
+MODULES = {"list": "list_scenarios"}
 
 
 class _Commands(LazyGroup):
@@ -58,8 +53,9 @@ class _Commands(LazyGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, lines in GROUPS.items():
+            added = [each for one in capabilities.installed() for each in one.commands if each.group == title]
             with formatter.section(title):
-                formatter.write_dl(list(lines.items()))
+                formatter.write_dl([*lines.items(), *((each.name, each.help) for each in added)])
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         with one_sentence():  # --help and --version write here
@@ -91,6 +87,9 @@ def main(context: click.Context) -> None:
 for lines in GROUPS.values():
     for command, help_line in lines.items():
         main.add_command(Unloaded(command, f"stallmark.cli.{MODULES.get(command, command)}", help_line))
+for capability in capabilities.installed():
+    for entry in capability.commands:
+        main.add_command(Unloaded(entry.name, entry.module, entry.help))
 
 
 if __name__ == "__main__":

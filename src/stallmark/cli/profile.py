@@ -72,9 +72,8 @@ def profile(
         raise click.UsageError("--class, --map and --dates are for --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
-    from stallmark.profile.collection import Collection
-    from stallmark.profile.find import source_for
-    from stallmark.record.profile.reader import last_sample
+    from stallmark.profile.collection import Collection, source_for
+    from stallmark.record.profile.raw import last_sample
 
     source = source_for(server, anonymous=anonymous)
     try:

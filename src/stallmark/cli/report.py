@@ -38,7 +38,7 @@ def report(
 ) -> None:  # fmt: skip
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.analysis.fail_if import fail_rule
-    from stallmark.record.profile.folder import is_profile
+    from stallmark.record.profile.manifest import is_profile
     from stallmark.record.sizing.folder import is_sizing
     from stallmark.report.file import refuse_target
 
@@ -157,36 +157,19 @@ def _show_loads(
 
 def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.report.in_json import dumped, probes_in_json
-    from stallmark.report.probe.page import write_probe_report
-    from stallmark.report.probe.terminal import probe_table
+    from stallmark.cli.document import show
+    from stallmark.report.probe.document import probe_document, probes_in_json
 
-    summary = summarise_probes(records)
-    if target:
-        write_probe_report(summary, target)
-    if as_json:
-        click.echo(dumped(probes_in_json(summary) | {"report": target and str(target.resolve())}))
-    else:
-        out.print(probe_table(summary))
-        _say_where(target)
+    show(summarise_probes(records), probe_document, probes_in_json, target, as_json)
 
 
 def show_profile(folder: Path, target: Path | None, as_json: bool) -> None:
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
-    from stallmark.report.in_json import dumped
-    from stallmark.report.profile.in_json import profile_in_json
-    from stallmark.report.profile.page import write_profile_report
-    from stallmark.report.profile.terminal import profile_table
+    from stallmark.cli.document import show
+    from stallmark.report.profile.document import profile_document, profile_in_json
 
-    summary = summarise_profile(folder)
-    if target:
-        write_profile_report(summary, target)
-    if as_json:
-        click.echo(dumped(profile_in_json(summary) | {"report": target and str(target.resolve())}))
-    else:
-        out.print(profile_table(summary))
-        _say_where(target)
+    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json)
 
 
 def _say_where(target: Path | None, what: str = "Report") -> None:

@@ -1,13 +1,13 @@
 """`stallmark run`: run a scenario."""
 
 import sys
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.command import Command
+from stallmark.cli.command import Extensible
 from stallmark.cli.common import (
     CONDITION_BROKEN,
     INCOMPLETE,
@@ -18,22 +18,18 @@ from stallmark.cli.common import (
     target_options,
     tell,
     timezone_option,
-    web_option,
 )
 from stallmark.cli.report import show_report
-from stallmark.driver.cluster.join import MASTER_PORT
-from stallmark.driver.machines import ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.companions import Follower, LoadMachines
 from stallmark.experiment.progress import Phase, Show
-from stallmark.stopping import StopSignal, ask
+from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
-    from stallmark.live.access import PageAddress
-    from stallmark.live.server import LivePage
     from stallmark.scenarios.model import AnyScenario
 
 
-@click.command(cls=Command)
+@click.command(cls=Extensible)
 @click.argument("scenario", required=False)
 @target_options
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change the scenario: --set measure=60s.")
@@ -53,19 +49,11 @@ if TYPE_CHECKING:
     "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
     help="Of a sizing: the profile whose load the server and its storage are to carry.",
 )  # fmt: skip
-@web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
-@click.option(
-    "--expect-workers", type=click.IntRange(1), metavar="N",
-    help="Drive from N load machines, each of which runs `stallmark worker`. Then no users run here.",
-)  # fmt: skip
-@click.option("--master-bind-host", default="*", show_default=True, help="The address that load machines connect to.")
-@click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
 @timezone_option()
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, profile: Path | None, web: "PageAddress | None", expect_workers: int | None,
-    master_bind_host: str, master_bind_port: int, as_json: bool,
+    resume: Path | None, profile: Path | None, as_json: bool, added: Sequence[Follower | LoadMachines],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
@@ -90,24 +78,25 @@ def run(
         model = read_any_scenario(scenario, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
-    expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+    machines = next((each for each in added if isinstance(each, LoadMachines)), None)
+    followers = [each for each in added if isinstance(each, Follower)]
     if profile and not isinstance(model, SizingScenario):
         raise StallmarkError(f"{model.name} is no sizing, and --profile is of one: leave it out, or run `sizing`.")
     if isinstance(model, SizingScenario):
         if profile is None:
             raise StallmarkError(f"{model.name} sizes for the load of a profile: name its folder with --profile.")
-        if devices or web:
+        if devices or followers:
             raise StallmarkError("A sizing is of one place and has no live page: leave --device and --web out.")
         from stallmark.cli.run_sizing import run_sizing
 
-        run_sizing(model, profile, target, out_dir, show, expected, as_json)
+        run_sizing(model, profile, target, out_dir, show, machines, as_json)
         return
     if isinstance(model, ProbeScenario):
         if devices:
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
-        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web or expect_workers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(added))
         return
     if devices:
         model = on_devices(model, devices)
@@ -115,12 +104,12 @@ def run(
     if begun:
         made = [record.manifest for record in begun.records.values()]
         show.say(f"{len(begun.records)} of {len(order_of(model, made))} runs are there; going on in {begun.folder}")
-    runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
+    runner, state, because = None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            runner = Runner(model, engine, out_dir, show, expected, begun)
-            if web:
-                page = _show_live(runner.folder, model, web, show)
+            runner = Runner(model, engine, out_dir, show, machines, begun)
+            for follower in followers:
+                follower.begin(runner.folder, model, show)
             try:
                 finished = runner.run()
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
@@ -142,8 +131,8 @@ def run(
     finally:
         if model.at_end and runner:
             carry_out_at_end(model.at_end, runner.folder, state, because, show)
-        if page:
-            page.close(state == "complete", because)
+        for follower in followers:
+            follower.end(state == "complete", because)
     if because:
         tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         _say_how_to_resume(runner.folder, model)
@@ -165,21 +154,12 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
         show.say(f"There is no report: {as_sentence(as_reason(error))}")
 
 
-def _show_live(folder: Path, model: "AnyScenario", web: "PageAddress", show: Show) -> "LivePage":
-    from stallmark.live.server import LivePage
-    from stallmark.live.view import View
-
-    page = LivePage(View(folder, model, show), web, stop=partial(ask, "the live page"))
-    show.say(f"Live page: {page.start()}")
-    return page
-
-
 def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     from stallmark.experiment.resume import command, with_records
     from stallmark.record.reader import find_records
-    from stallmark.report.text import live
+    from stallmark.report.text import status
 
     if not (places := with_records(folder)):  # somebody has removed them
         return
     made = [record.manifest for record in find_records(places)]
-    tell(err, escape(live.go_on(command(folder, model.contents, made))))
+    tell(err, escape(status.go_on(command(folder, model.contents, made))))

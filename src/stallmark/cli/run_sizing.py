@@ -11,7 +11,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
-    from stallmark.driver.machines import ExpectedMachines
+    from stallmark.experiment.companions import LoadMachines
     from stallmark.experiment.target import Target
     from stallmark.scenarios.model import SizingScenario
 
@@ -22,7 +22,7 @@ def run_sizing(
     target: "Target",
     out_dir: Path,
     show: Show,
-    expected: "ExpectedMachines | None",
+    machines: "LoadMachines | None",
     as_json: bool,
 ) -> None:
     """Measure what a server and its storage carry of the load of a profile, and show it."""
@@ -45,7 +45,7 @@ def run_sizing(
     runner = None
     try:
         with target.engine(scenario.contents, scenario) as engine:
-            runner = SizingRunner(scenario, demand, engine, out_dir, show, expected)
+            runner = SizingRunner(scenario, demand, engine, out_dir, show, machines)
             because = runner.run()
     except (StopSignal, StallmarkError, CallFailed, OSError):
         if runner and runner.measured:

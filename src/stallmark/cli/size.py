@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import VERDICT, err, escape, json_option, out, page_file, tell, timezone_option
+from stallmark.cli.common import VERDICT, err, escape, json_option, page_file, tell, timezone_option
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def size(
     if target:
         refuse_target(target)
     found = summary.size(profile, candidates, percentile, growth, _level(level), today)
-    show(found, target, as_json)
+    show_sizing(found, target, as_json)
     if not found.carried:
         tell(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
         sys.exit(VERDICT)
@@ -71,24 +71,15 @@ def show_candidate(folder: Path, target: Path | None, as_json: bool) -> None:
     """Write the report of one candidate to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.sizing.summary import summarise_candidate
 
-    show(summarise_candidate(folder), target, as_json)
+    show_sizing(summarise_candidate(folder), target, as_json)
 
 
-def show(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
+def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
     """Write the report to `target`, if any, and print its tables, or JSON."""
-    from stallmark.report.in_json import dumped
-    from stallmark.report.sizing.in_json import sizing_in_json
-    from stallmark.report.sizing.page import write_sizing_report
-    from stallmark.report.sizing.terminal import sizing_table
+    from stallmark.cli.document import show
+    from stallmark.report.sizing.document import sizing_document, sizing_in_json
 
-    if target:
-        write_sizing_report(found, target)
-    if as_json:
-        click.echo(dumped(sizing_in_json(found) | {"report": target and str(target.resolve())}))
-    else:
-        out.print(sizing_table(found))
-        if target:
-            out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+    show(found, sizing_document, sizing_in_json, target, as_json)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":

@@ -12,7 +12,7 @@ import pyarrow as pa
 from stallmark.collectors.base import EPOCH, Collector, Row
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
-from stallmark.storage.block_device import behind
+from stallmark.storage.array_facts import behind
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.emulator import EXTENT_BYTES, ActiveExtents, ArrayCounters, EmulatedArrays, FlashCounters, layout
 from stallmark.storage.emulator.counters import counters_of, next_interval, restart_run

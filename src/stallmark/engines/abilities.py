@@ -1,20 +1,125 @@
-"""The optional abilities of an engine: an object for each, or `Missing` with the reason why there is none.
+"""The optional abilities of an engine, and what they answer with.
 
-if why := engine.memory.refusal():      # before a run: why it cannot be had on this server
-if engine.backup: engine.backup.drop()  # `Missing` is false
-required(engine.memory).cap(size)       # where it was asked for and not refused
+An ability is an object, or `Missing` with the reason why there is none.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from stallmark.errors import StallmarkError
 
-if TYPE_CHECKING:  # executors and the conductor, which have none, start in three quarters of the time
+if TYPE_CHECKING:
     from stallmark.storage.emulator import ArrayModel, EmulatedArrays
     from stallmark.storage.io_trace import IoTrace
+
+
+# One line of the doctor's list: what was examined of this machine or a server, and what was found.
+
+
+Availability = Literal["ok", "limited", "missing"]
+"""`limited`: something will not be measured or done; `missing`: it will not run."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    what: str
+    state: Availability
+    sentence: str
+
+
+# A session on a server, as messages name it.
+class ServerSession(NamedTuple):
+    """Its number on the server, and what is known of it: an empty text is not known."""
+
+    number: int
+    application: str
+    user: str
+    client: str
+
+    @property
+    def is_ours(self) -> bool:
+        return self.application.startswith("stallmark-")
+
+    def __str__(self) -> str:
+        user = f"of {self.user}" if self.user else ""
+        client = f"from {self.client}" if self.client else ""
+        facts = ", ".join(filter(None, (self.application, user, client)))
+        return f"session {self.number}{f' ({facts})' if facts else ''}"
+
+
+# Queries of a decision-support workload: a session that executes one after the other and says what each did.
+#
+# What a server does not tell is None: nobody guesses in its place.
+
+
+PAGE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that stands in it; None
+    where it sent none. `rows` are those of the answer; None where only the plan knows. `noted`: what the server noted
+    of the execution beside the plan."""
+
+    rows: int | None
+    plan: str | None
+    noted: "Measures | None" = None
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Measures of one execution, over all its parallel workers."""
+
+    rows: int | None = None
+    logical_reads: int | None = None  # pages requested, in the pool or not
+    physical_reads: int | None = None  # pages that were not in the pool, read ahead or not
+    read_bytes: int | None = None  # the same in bytes
+    spill_bytes: int | None = None  # written to temporary files
+    grant_kib: int | None = None  # memory the server set aside for it
+    cpu_ms: float | None = None
+    actual_dop: int | None = None  # 1: nothing ran in parallel
+    wait_ms: Mapping[str, float] | None = None  # by what was waited for, as the server calls it
+    plan_hash: str | None = None  # of the plan's shape: operators, tables and indexes
+
+
+class QuerySession(Protocol):
+    """A connection for queries, one at a time. Each is one statement, and changes nothing."""
+
+    plan_suffix: ClassVar[str]
+    """Of the files that plans are kept in."""
+
+    limited: str | None
+    """A sentence on what it cannot tell of a query here and why; final after the first execution."""
+
+    def set_dop(self, dop: int | None) -> None:
+        """Let at most so many work on a query at once; None: as the server is set. Do nothing where that stands
+        in the text of the query."""
+
+    def execute(self, text: str) -> Answer:
+        """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
+
+    def with_notes(self, answer: Answer) -> Answer:
+        """Return the last execution's answer with what the server noted of it, asked before the next one. It is
+        not timed."""
+        return answer
+
+    def measures(self, answer: Answer) -> Measures:
+        """Return the measures of an answer. Pure; takes milliseconds where plans are large."""
+
+    def cancel(self) -> None:
+        """Ask the server to give up the query under way; from any thread."""
+
+    def close(self) -> None: ...
+
+
+# The optional abilities of an engine: an object for each, or `Missing` with the reason why there is none.
+#
+# if why := engine.memory.refusal():      # before a run: why it cannot be had on this server
+# if engine.backup: engine.backup.drop()  # `Missing` is false
+# required(engine.memory).cap(size)       # where it was asked for and not refused
+
 
 AnyAbility = TypeVar("AnyAbility", bound="Ability")
 

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from stallmark.engines.abilities import (
     Backup,
     Caches,
+    Examined,
     Maintenance,
     Memory,
     Missing,
     NoDevices,
     Placement,
     Prefill,
+    QuerySession,
     ServerArrays,
+    ServerSession,
     Tracing,
     VariantSetting,
 )
-from stallmark.engines.examined import Examined
-from stallmark.engines.queries import QuerySession
-from stallmark.engines.server_session import ServerSession
 from stallmark.errors import CallFailed
 
 if TYPE_CHECKING:

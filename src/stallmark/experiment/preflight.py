@@ -9,7 +9,6 @@ from pathlib import Path
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.shallow_history import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
-from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
@@ -60,7 +59,7 @@ def advice(scenario: AnyScenario, machines: int) -> list[str]:
     """
     if not isinstance(scenario, TimedScenario):
         return []
-    return list(dict.fromkeys(said for load in _users_loads(scenario) for said in _advice_on(load, machines)))
+    return list(dict.fromkeys(said for load in users_loads(scenario) for said in _advice_on(load, machines)))
 
 
 def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
@@ -74,7 +73,7 @@ def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
         raw_loads.refuse_impossible(plans, engine, scenario.emulates(variant))
 
 
-def _users_loads(scenario: TimedScenario) -> list[UsersLoad]:
+def users_loads(scenario: TimedScenario) -> list[UsersLoad]:
     """Return all loads of any variant that have users."""
     loads = {name: load for variant in scenario.variants for name, load in scenario.loads_of(variant).items()}
     return [load for load in loads.values() if isinstance(load, UsersLoad)]
@@ -175,25 +174,6 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
             raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
-def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: ExpectedMachines) -> None:
-    """Refuse load machines that could not reach the server or this machine, or would have nothing to do."""
-    if not isinstance(scenario, TimedScenario):
-        raise StallmarkError(
-            f"{scenario.name} runs queries, which take next to no time of this machine: leave out --expect-workers."
-        )
-    if engine.is_local:
-        raise StallmarkError(
-            "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
-            "--server."
-        )
-    if (users := min(load.most_users for load in _users_loads(scenario))) < expected.count:
-        raise StallmarkError(
-            f"{users:,} users cannot be spread over {expected.count:,} load machines: ask for more users, or for "
-            "fewer machines with --expect-workers."
-        )
-    _refuse_port_in_use(expected.host.removeprefix("*"), expected.port, "the load machines")
-
-
 def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
     """Refuse a database that transactions have changed since it was loaded, where no copy from before is kept."""
     if loaded.driven:
@@ -275,7 +255,7 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
     users, background, streams = most_sessions(scenario, machines)
     if users + background + streams <= most:
         return
-    all_background = [find_workload(load.workload).background for load in _users_loads(scenario)]
+    all_background = [find_workload(load.workload).background for load in users_loads(scenario)]
     executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
@@ -349,7 +329,8 @@ def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
             )
 
 
-def _refuse_port_in_use(host: str, port: int, purpose: str) -> None:
+def refuse_port_in_use(host: str, port: int, purpose: str) -> None:
+    """Raise StallmarkError for a port of this machine that is not free."""
     try:
         socket.create_server((host, port)).close()
     except OSError as error:

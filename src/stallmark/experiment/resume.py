@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import stallmark
-from stallmark.driver.cluster.join import MASTER_PORT
+from stallmark.driver.machines import MASTER_PORT
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.course import order_of

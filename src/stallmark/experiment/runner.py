@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from stallmark import format
-from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.course import Course
 from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.estimate import Estimate, estimate
-from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.others import advice_on_unseen
@@ -29,7 +28,6 @@ from stallmark.experiment.preflight import (
     caution_on_history,
     refuse_driven,
     refuse_impossible_devices,
-    refuse_load_machines,
     refuse_places,
     refuse_pool_sizes,
     refuse_what_cannot_be,
@@ -70,7 +68,7 @@ class Runner:
         engine: Engine,
         out: Path,
         show: Show,
-        expected: ExpectedMachines | None = None,
+        machines: LoadMachines | None = None,
         begun: EarlierExperiment | None = None,
     ):
         """With `begun`, make only the runs that it lacks, into its folder."""
@@ -78,7 +76,7 @@ class Runner:
         self._scenario = scenario
         self._engine = engine
         self._show = show
-        self._expected = expected
+        self._machines = machines
         if begun:
             self._experiment, self.folder = begun.last.experiment, begun.folder
         else:
@@ -98,7 +96,7 @@ class Runner:
         return finished
 
     def _run(self, check: Callable[[], None]) -> ExperimentEnd:
-        machines = self._expected.count if self._expected else 1
+        machines = self._machines.count if self._machines else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         taken = f"Another Stallmark is making the runs of {self.folder}: wait for it or stop it."
         with alone(self.folder, taken=taken):
@@ -115,8 +113,8 @@ class Runner:
                             required(one.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
-        if self._expected:
-            refuse_load_machines(self._scenario, self._engine, self._expected)
+        if self._machines:
+            self._machines.refuse(self._scenario, self._engine)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
         said = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
@@ -140,8 +138,7 @@ class Runner:
         resumed_after_s: float | None = None
         if self._begun:
             done, resumed_after_s = self._begun.records, self._begun.gap_s()
-        if self._expected:
-            self._expected = replace(self._expected, facts=facts_of(self._engine))
+        self._expected = self._machines.expected(self._engine) if self._machines else None
         holds, there, prepared = all(map(_consistent, done.values())), None, PreparedStorage()
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
         last = done[max(done)].folder if done else None

@@ -22,9 +22,9 @@ from stallmark.analysis.sizing.stand_in import (
     reached_by,
     wanted_of,
 )
-from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
@@ -68,14 +68,14 @@ class SizingRunner:
         engine: Engine,
         out: Path,
         show: Show,
-        expected: ExpectedMachines | None = None,
+        machines: LoadMachines | None = None,
     ):
         assert scenario.slo and scenario.search
         self._scenario = scenario
         self._demand = demand
         self._engine = engine
         self._show = show
-        self._expected = expected
+        self._machines = machines
         self._places = _places(scenario, engine)
         self.folder = experiment_folder(out, scenario.name)
         self._made = Sizing(
@@ -93,7 +93,7 @@ class SizingRunner:
 
         Raise StallmarkError before anything is played where the server could not have the stand-in.
         """
-        machines = self._expected.count if self._expected else 1
+        machines = self._machines.count if self._machines else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         reason: str | None = "Stallmark ended unexpectedly"
         with alone(self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."):
@@ -222,7 +222,7 @@ class SizingRunner:
     def _experiment(self, scenario: LoadsScenario) -> tuple[list[Record], str | None]:
         """Make the runs of a part of the stand-in; return its records, and why they are incomplete."""
         self._show.say(scenario.title)
-        runner = Runner(scenario, self._engine, self.folder, self._show, self._expected)
+        runner = Runner(scenario, self._engine, self.folder, self._show, self._machines)
         ended = runner.run()
         why = ended.incomplete_because
         if why is None and not ended.conditions_hold:

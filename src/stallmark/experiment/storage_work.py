@@ -16,7 +16,7 @@ from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.storage import probe
-from stallmark.storage.block_device import emulated_array_of
+from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 from stallmark.storage.emulator import PROBE_FOLDER
 

@@ -1,1 +1,12 @@
-"""The live view: an experiment's page while it runs, and its metrics for Prometheus. It reads records, as all else."""
+"""The page that shows an experiment in a browser, while it runs and afterwards, and the metrics that it has for
+Prometheus."""
+
+from stallmark.capabilities import Capability, CommandEntry
+
+_LIVE = "Show an experiment in a browser, from its records: also one that was started without --web."
+
+CAPABILITY = Capability(
+    name="live",
+    commands=(CommandEntry("Measure", "live", _LIVE, "stallmark.live.command"),),
+    options={"run": "stallmark.live.options:shown"},
+)

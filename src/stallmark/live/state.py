@@ -10,12 +10,13 @@ import numpy as np
 from stallmark import format
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
+from stallmark.live import wording as text
 from stallmark.live.followed import FollowedRun, LiveTally
 from stallmark.live.lines import MEANS, WAITS, mean, means
 from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
 from stallmark.report.style import dash_of, looks
-from stallmark.report.text import live as text
+from stallmark.report.text import status as status_text
 from stallmark.report.text import takes
 from stallmark.scenarios.model import QueryScenario
 
@@ -83,7 +84,7 @@ def lines(run: FollowedRun) -> Json:
 def _note(seen: Seen) -> str:
     """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
     if asks := seen.doing.asks if seen.doing else seen.status.asks:
-        return text.asks(*asks)
+        return status_text.asks(*asks)
     if seen.doing:
         told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
         return "" if told else seen.doing.note
@@ -98,7 +99,7 @@ def _said(seen: Seen) -> str | None:
     if status.state is State.ENDED:
         return text.ended(status.because, status.whole, status.planned, status.resume)
     if status.state is State.SILENT and status.silent_s:
-        return text.silent(status.silent_s, status.resume or "")
+        return status_text.silent(status.silent_s, status.resume or "")
     return None
 
 

@@ -1,19 +1,131 @@
-"""Collect a profile: read the server at every interval, say what was missed, and lose nothing that was seen."""
+"""Collect a profile: begin it in a new folder or go on in one that was begun, read the server at every interval, say
+what was missed, and lose nothing that was seen."""
 
+import hashlib
 import os
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from stallmark.collectors.sampler import Ticks
+from stallmark.engines import open_engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
-from stallmark.profile.opening import begin, moment, refuse_folder, refuse_over, seconds
 from stallmark.profile.source import Opened, Reading, Source
 from stallmark.record.folder_lock import alone
-from stallmark.record.profile.manifest import GAP, Gap, SessionEnd
-from stallmark.record.profile.reader import last_sample
-from stallmark.record.profile.writer import ProfileWriter
+from stallmark.record.manifest.part import moment_at, seconds_at
+from stallmark.record.profile.manifest import (
+    FILE,
+    GAP,
+    Gap,
+    Marks,
+    ProfileManifest,
+    Session,
+    SessionEnd,
+    is_profile,
+    read_profile,
+    write_profile,
+)
+from stallmark.record.profile.raw import ProfileWriter, close_streams, last_sample, read_raw
+
+
+def source_for(url: str, *, anonymous: bool) -> Source:
+    """Return the source for a server by its URL. No connection is made yet."""
+    engine: Any = open_engine(url)
+    if engine.dialect == "mssql":
+        from stallmark.profile.mssql.source import MssqlSource
+
+        return MssqlSource(engine, anonymous=anonymous)
+    from stallmark.profile.postgres.source import PostgresSource
+
+    return PostgresSource(engine, anonymous=anonymous)
+
+
+INTERVAL_S = 15.0
+
+
+def refuse_folder(folder: Path) -> None:
+    """Raise StallmarkError where a folder is neither new, nor empty, nor a profile of a server."""
+    if is_profile(folder):
+        if (source := read_profile(folder).source) != "server":
+            raise StallmarkError(f"{folder} was imported ({source}): name another folder with --out.")
+    elif folder.exists() and not (folder.is_dir() and all(map(_is_left_by_us, folder.iterdir()))):
+        raise StallmarkError(f"{folder} is there and is no profile: name a new folder with --out.")
+
+
+def _is_left_by_us(path: Path) -> bool:
+    """Tell whether a file is what remains of a manifest that was not yet written whole."""
+    return path.name.startswith(f"{FILE}.") and path.suffix == ".new"
+
+
+def refuse_over(folder: Path, planned_s: float, now: float) -> None:
+    """Raise StallmarkError where the time of a profile that is to go on is over."""
+    if is_profile(folder) and seconds_at(read_profile(folder).started) + planned_s <= now:
+        raise StallmarkError(
+            f"The profile in {folder} began longer ago than --for says, so it is whole: see `stallmark report "
+            f"{folder}`, name another folder with --out, or a longer time with --for."
+        )
+
+
+def begin(
+    folder: Path, address: str, opened: Opened, planned_s: float, *, anonymous: bool, now: float
+) -> ProfileWriter:
+    """Return the writer of the next session. Raise StallmarkError for a folder of another server."""
+    session = Session(started=moment_at(now))
+    if is_profile(folder):
+        found = _ended(folder, read_profile(folder), now)
+        _refuse_another(folder, found, address, opened, anonymous)
+        servers = found.servers
+        if not found.server.is_as(opened.server):
+            servers = (*servers, opened.server.changed(since=moment_at(now)))
+        manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session), servers=servers)
+    else:
+        salt = secrets.token_hex(8)
+        manifest = ProfileManifest(
+            source="server",
+            stallmark=version("stallmark"),
+            started=moment_at(now),
+            interval_s=INTERVAL_S,
+            planned_s=planned_s,
+            anonymous=anonymous,
+            servers=(opened.server.changed(since=moment_at(now)),),
+            marks=Marks(salt=salt, address=mark(salt, address), server=mark(salt, opened.mark)),
+            sessions=(session,),
+            missing=dict(opened.missing),
+        )
+    manifest = manifest.changed(tables=manifest.tables | close_streams(folder))
+    write_profile(folder, manifest)
+    return ProfileWriter(folder, manifest, len(manifest.sessions))
+
+
+def mark(salt: str, name: str) -> str:
+    """Return a hash too short to find the name by: of 65,536 names two have the same."""
+    return hashlib.blake2b((salt + name).encode(), digest_size=2).hexdigest()
+
+
+def _ended(folder: Path, found: ProfileManifest, now: float) -> ProfileManifest:
+    """Return the manifest with an end of its last session, which a kill has left open, and of its last gap."""
+    if not found.sessions or found.sessions[-1].ended:
+        return found
+    *before, last = found.sessions
+    clocks = read_raw(folder, "samples").column("clock")
+    seen = clocks[-1].as_py() if len(clocks) else seconds_at(last.started)
+    ended = moment_at(min(max(seen, seconds_at(last.started)), now))
+    gaps = tuple(gap if gap.ended else gap.changed(ended=max(ended, gap.started)) for gap in found.gaps)
+    return found.changed(sessions=(*before, last.changed(ended=ended, end="killed")), gaps=gaps)
+
+
+def _refuse_another(folder: Path, found: ProfileManifest, address: str, opened: Opened, anonymous: bool) -> None:
+    marks = found.marks
+    if marks and mark(marks.salt, address) != marks.address and mark(marks.salt, opened.mark) != marks.server:
+        raise StallmarkError(f"{folder} is the profile of another server: name a new folder with --out.")
+    if found.anonymous != anonymous:
+        said = "leaves names out: give --anonymous again" if found.anonymous else "has names: leave --anonymous out"
+        raise StallmarkError(f"The profile in {folder} {said}, or name a new folder with --out.")
+
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -98,14 +210,14 @@ class Collection:
             cpu_s = round(self.clock.cpu() - cpu, 3)
             writer.close()
             *before, last = writer.manifest.sessions
-            ended = last.changed(ended=moment(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
+            ended = last.changed(ended=moment_at(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
             try:
                 writer.update(sessions=(*before, ended), gaps=_closed(writer, self.clock.now()))
             except OSError:  # the disk is full: the next session says that this one ended
                 pass
 
     def _collect(self, writer: ProfileWriter) -> None:
-        begun = seconds(writer.manifest.started)
+        begun = seconds_at(writer.manifest.started)
         clock, interval_s = self.clock, writer.manifest.interval_s
         over = clock.monotonic() + begun + self.planned_s - clock.now()
         ticks = Ticks(interval_s, clock.monotonic())
@@ -138,7 +250,7 @@ class Collection:
         """Connect again, and note another server behind the address, or what has changed of it."""
         opened = self.source.open()
         if not writer.manifest.server.is_as(opened.server):
-            since = moment(self.clock.now())
+            since = moment_at(self.clock.now())
             writer.update(servers=(*writer.manifest.servers, opened.server.changed(since=since)))
         return opened
 
@@ -148,21 +260,10 @@ class Collection:
         reading = self.source.read()
         took = clock.monotonic() - began
         place = len(writer.manifest.sessions), wall + took / 2, began + took / 2
-        number = self._sample
-        writer.append(
-            {
-                "samples": [
-                    (
-                        *(number, *place, reading.server_clock, took, reading.start),
-                        *(len(writer.manifest.servers), reading.own_cpu_ms),
-                    )
-                ],
-                "file_counters": [(number, *row) for row in reading.files],
-                "server_counters": [(number, *row) for row in reading.counters],
-                "wait_counters": [(number, *row) for row in reading.waits],
-                "sessions_seen": [(number, *row) for row in reading.sessions],
-            }
-        )
+        about = reading.server_clock, took, reading.start, len(writer.manifest.servers), reading.own_cpu_ms
+        for name, rows in reading.tables.items():
+            writer.append(name, [(self._sample, *row) for row in rows])
+        writer.append("samples", [(self._sample, *place, *about)])  # last: a sample counts when its row is there
         self._sample += 1
         self._tell(writer, reading)
 
@@ -171,7 +272,7 @@ class Collection:
         if gaps and gaps[-1].ended is None:
             return
         since = self.clock.now() - (self.clock.monotonic() - seen_at)
-        writer.update(gaps=(*gaps, Gap(started=moment(since), reason=why)))
+        writer.update(gaps=(*gaps, Gap(started=moment_at(since), reason=why)))
 
     def _end_gap(self, writer: ProfileWriter, seen_at: float, interval_s: float) -> None:
         """End the gap, which is none where no more than a sample or two were missed."""
@@ -190,7 +291,7 @@ class Collection:
             if last and last.start == reading.start and now > last.at:
                 reads_per_s = (self._last.reads - last.reads) / (now - last.at)
                 writes_per_s = (self._last.writes - last.writes) / (now - last.at)
-        passed_s = self.clock.now() - seconds(writer.manifest.started)
+        passed_s = self.clock.now() - seconds_at(writer.manifest.started)
         gaps = len(writer.manifest.gaps)
         self.told(Seen(max(0.0, passed_s), self.planned_s, self._sample, gaps, reads_per_s, writes_per_s, trouble))
 
@@ -198,5 +299,6 @@ class Collection:
 def _closed(writer: ProfileWriter, now: float) -> tuple[Gap, ...]:
     """Return the gaps of the manifest, each with an end."""
     return tuple(
-        gap if gap.ended else gap.changed(ended=moment(max(now, seconds(gap.started)))) for gap in writer.manifest.gaps
+        gap if gap.ended else gap.changed(ended=moment_at(max(now, seconds_at(gap.started))))
+        for gap in writer.manifest.gaps
     )

@@ -18,19 +18,17 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|(?<![\w:])[0-9a-f]{0,4}(?::[0-9a
 
 @dataclass(frozen=True)
 class Reading:
-    """The counters of one moment: rows of the raw tables without the sample's number, as tuples."""
+    """The counters of one moment. `tables`: rows of the raw tables without the sample's number, as tuples."""
 
     server_clock: float
     start: str
-    own_cpu_ms: int | None = None
-    files: Sequence[tuple] = ()
-    counters: Sequence[tuple] = ()
-    waits: Sequence[tuple] = ()
-    sessions: Sequence[tuple] = ()
+    own_cpu_ms: int | None
+    tables: Mapping[str, Sequence[tuple]]
 
     def io(self) -> tuple[int, int]:
         """Return the reads and the writes of all files so far."""
-        return sum(row[4] or 0 for row in self.files), sum(row[7] or 0 for row in self.files)
+        files = self.tables["file_counters"]
+        return sum(row[4] or 0 for row in files), sum(row[7] or 0 for row in files)
 
 
 @dataclass(frozen=True)

@@ -108,13 +108,21 @@ def read_pieces(
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Return Parquet's options: its default, dictionaries, but split bytes for histograms, which halves those."""
-    split = [f"{name}.list.element" for name in schema.names if name.endswith("_gaps")]
-    if not split:
-        return {}
-    lists = [name for name in schema.names if pa.types.is_list(schema.field(name).type)]
-    others = [name if name not in lists else f"{name}.list.element" for name in schema.names]
-    return {
-        "use_dictionary": [name for name in others if name not in split],
-        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
-    }
+    """Return Parquet's options. Dictionaries are for what repeats: texts, and counts of histograms, mostly 1."""
+    texts = {field.name for field in schema if pa.types.is_string(field.type)}
+    # Of many entities in a sample most are as in the sample before: the compression sees that in whole values alone.
+    several = "t" in schema.names and bool(texts - {"epoch", "collector"})
+    dictionaries, encodings = [], {}
+    for field in schema:
+        name, kind = field.name, field.type
+        if pa.types.is_list(kind):
+            name, kind = f"{name}.list.element", kind.value_type
+        if field.name.endswith("_gaps"):
+            encodings[name] = "BYTE_STREAM_SPLIT"
+        elif field.name.endswith("_counts") or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            dictionaries.append(name)
+        elif several:
+            encodings[name] = "PLAIN"
+        else:
+            encodings[name] = "DELTA_BINARY_PACKED" if pa.types.is_integer(kind) else "BYTE_STREAM_SPLIT"
+    return {"use_dictionary": dictionaries, "column_encoding": encodings}

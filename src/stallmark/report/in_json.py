@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ from pydantic import BaseModel
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.loads.summary import LoadsSummary
-from stallmark.analysis.probe.experiment import ProbeExperiment
-from stallmark.analysis.probe.saturation import Saturation
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -98,26 +96,6 @@ def loads_in_json(found: LoadsSummary) -> dict[str, Any]:
 
 
 _OF_ALL = ("scenario", "title", "answers", "emulated", "answer", "findings", "cautions")
-
-
-def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
-    """Return the figures of every step, without histograms and windows, which are in the record."""
-    result: dict[str, Any] = in_json(experiment)
-    for run, said in zip(experiment.runs, result["runs"], strict=True):
-        about = asdict(run.result)
-        figures = ("outstanding", "ios", "iops", "mb_per_s", "mean_ms", "latency_ms")
-        steps = [
-            {"pattern": one.pattern.name} | {name: getattr(one, name) for name in figures} for one in run.result.steps
-        ]
-        del said["result"], said["manifest"]
-        said |= about | {"steps": steps, "saturation": [_saturation(one) for one in run.saturations]}
-        del said["saturations"]
-    return {"kind": "probe", **result}
-
-
-def _saturation(found: Saturation) -> dict[str, Any]:
-    names = ("knee", "collapse", "because", "unstable", "limited", "finding")
-    return {"pattern": found.pattern.name} | {name: in_json(getattr(found, name)) for name in names}
 
 
 def in_json(value: Any) -> Any:

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from stallmark.record.manifest.storage import Device
-from stallmark.storage.block_device import emulated_array_of
-from stallmark.storage.block_device.facts import beneath
+from stallmark.storage.array_facts import beneath, emulated_array_of
 from stallmark.storage.block_devices import SECTOR_BYTES, SYS_BLOCK, NoBlockDevice, device_behind, mount_of
 from stallmark.storage.io_limits import io_limits
 

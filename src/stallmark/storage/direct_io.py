@@ -15,8 +15,7 @@ from pathlib import Path
 
 from stallmark.errors import StallmarkError
 from stallmark.record.direct_io import DirectIo
-from stallmark.storage.block_device import emulated_array_of
-from stallmark.storage.block_device.facts import beneath
+from stallmark.storage.array_facts import beneath, emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
 
 _BYTES = 512 * 1024

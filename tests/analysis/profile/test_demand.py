@@ -13,17 +13,15 @@ from support.production import COUNTERS, DAY, FILES, HOUR, Production, direct, l
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
-from stallmark.analysis.profile.asked import COLUMNS as MEASURES
-from stallmark.analysis.profile.asked import MOST_TOGETHER, TOGETHER, Asked
-from stallmark.analysis.profile.demand import demand_of
-from stallmark.analysis.profile.windows import MORE, SEEN_SHARE
+from stallmark.analysis.profile.demand import COLUMNS as MEASURES
+from stallmark.analysis.profile.demand import MOST_TOGETHER, TOGETHER, Asked, demand_of
+from stallmark.analysis.profile.rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.folder import read_imported, read_profile, write_imported
-from stallmark.record.profile.intervals import FileClass, Intervals
-from stallmark.record.profile.manifest import ProfiledServer
+from stallmark.record.profile.intervals import FileClass, read_imported, write_imported
+from stallmark.record.profile.manifest import ProfiledServer, read_profile
 
 SAMPLES = Path(__file__).parents[2] / "record" / "imports" / "samples"
 SERVER = {"transactions": 300.0, "cpu_s": 30.0, "database_pages_bytes": 20 * GIB}
@@ -222,13 +220,12 @@ def test_a_recording_of_sar_can_be_sized_where_its_reads_are_known(tmp_path):
 
 def test_samples_too_far_apart_for_a_window_are_refused_with_one_that_is_long_enough(tmp_path):
     folder = write_made_profile(tmp_path / "p", 240, interval_s=600.0)
-    tables = read_imported(folder)
-    spread = [
-        table.set_column(0, "start", spaced(table["start"])).set_column(1, "end", spaced(table["end"]))
-        for table in (tables.file_io, tables.server)
-    ]
+    spread = {
+        name: table.set_column(0, "start", spaced(table["start"])).set_column(1, "end", spaced(table["end"]))
+        for name, table in read_imported(folder).tables().items()
+    }
     manifest = read_profile(folder)
-    write_imported(tmp_path / "q", manifest, Intervals(*spread, tables.waits))
+    write_imported(tmp_path / "q", manifest, spread)
     with pytest.raises(StallmarkError, match=r"every 10 minutes, too few .* replay\.window=20min"):
         demand_of(tmp_path / "q")
     assert len(demand_of(tmp_path / "q", window_s=1200).windows[0].pieces) == 2

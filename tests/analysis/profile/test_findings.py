@@ -6,18 +6,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure, rates_of
+from stallmark.analysis.profile.rates import PEAKS, Measure, busiest, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
-from stallmark.analysis.profile.windows import PEAKS, busiest
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.intervals import WAITS
+from stallmark.record.profile.intervals import Waited
 from stallmark.record.profile.manifest import Gap, ProfiledServer
 
 Make = Callable[..., ProfileSummary]
@@ -140,11 +138,10 @@ def test_of_memory_only_what_follows_is_said(made, data, held, kinds):
 
 
 def test_the_longest_wait_is_named_and_shares_are_of_all_waiting(made, monkeypatch):
-    waits = [{"wait_type": "WRITELOG", "wait_class": "wal", "waits": 7200.0, "wait_ms": 720_000.0}]
-    waits += [{"wait_type": "LCK_M_X", "wait_class": "lock", "waits": 240.0, "wait_ms": 240_000.0}]
+    waits = [Waited("WRITELOG", "wal", 7200.0, 720_000.0), Waited("LCK_M_X", "lock", 240.0, 240_000.0)]
 
     def with_waits(*given):
-        return replace(intervals_of(*given), waits=pa.Table.from_pylist(waits, WAITS))
+        return replace(intervals_of(*given), waits=waits)
 
     monkeypatch.setattr("stallmark.analysis.profile.summary.intervals_of", with_waits)
     found = made(240)

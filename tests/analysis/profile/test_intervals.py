@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.whole_profile import WholeTable
 
-from stallmark.analysis.profile import raw as room
-from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.sample_clock import Samples
+from stallmark.analysis.profile import intervals as room
+from stallmark.analysis.profile.intervals import Samples, intervals_of
 from stallmark.record.profile.intervals import FILE_IO
 from stallmark.record.profile.raw import GONE, RAW_TABLES
 
@@ -67,44 +66,40 @@ def intervals(samples: Samples, tables: dict[str, pa.Table], at_once: int):
         return intervals_of(NOWHERE, samples)
 
 
-def known(values: np.ndarray, samples: Samples) -> list[float | None]:
-    return [None if np.isnan(one) else float(one) for one in values[samples.seen]]
-
-
 @settings(max_examples=60)
 @given(sampled(), rows_of(ENTITIES, 7), st.integers(1, 40))
 def test_counts_of_files_are_those_of_the_whole_table(samples, rows, at_once):
     files = table("file_counters", rows, database=None)
-    found = intervals(samples, {"file_counters": files}, at_once).file_io
+    found = intervals(samples, {"file_counters": files}, at_once)
     whole = WholeTable(files, samples)
     names = {row["file_class"] for row in files.to_pylist() if row["sample"] in samples.number}
-    assert {row["file_class"] for row in found.to_pylist()} == (names if samples.seen.any() else set())
+    assert set(found.classes) == names
     for name in names:
         wanted = whole.rises("file_class", name, "entity", IO)
         wanted["size_bytes"] = whole.state("file_class", name, "entity", "size_bytes")
-        mine = [row for row in found.to_pylist() if row["file_class"] == name]
         for column in FILE_IO.names[3:]:
-            assert [row[column] for row in mine] == pytest.approx(known(wanted[column], samples)), column
+            mine = found.column(f"{name}.{column}")
+            assert mine == pytest.approx(wanted[column][samples.seen], nan_ok=True), column
 
 
 @settings(max_examples=60)
 @given(sampled(), rows_of([("batches",), ("cpu_ms",), ("connections",)], 1), st.integers(1, 20))
 def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_once):
     counters = table("server_counters", rows)
-    found = intervals(samples, {"server_counters": counters}, at_once).server
+    found = intervals(samples, {"server_counters": counters}, at_once)
     whole = WholeTable(counters, samples)
     of = {name: whole.rises("counter", name, "counter", ["value"])["value"] for name in ("batches", "cpu_ms")}
     state = whole.state("counter", "connections", "counter", "value")
     for column, wanted in {"batches": of["batches"], "cpu_s": of["cpu_ms"] / 1000, "connections": state}.items():
-        assert found[column].to_pylist() == pytest.approx(known(wanted, samples)), column
+        assert found.column(f"server.{column}") == pytest.approx(wanted[samples.seen], nan_ok=True), column
 
 
 @settings(max_examples=60)
 @given(sampled(), rows_of([("WRITELOG", "wal"), ("LCK_M_X", "lock"), ("PAGEIOLATCH_SH", "io")], 3), st.integers(1, 20))
 def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
     waits = table("wait_counters", rows)
-    found = intervals(samples, {"wait_counters": waits}, at_once).waits.to_pylist()
-    mine = {row["wait_type"]: (row["waits"], row["wait_ms"]) for row in found}
+    found = intervals(samples, {"wait_counters": waits}, at_once).waits
+    mine = {one.wait_type: (one.waits, one.wait_ms) for one in found}
     wanted = WholeTable(waits, samples).waits()
     assert mine.keys() == wanted.keys()
     for name, sums in wanted.items():
@@ -117,8 +112,5 @@ def test_sessions_that_were_met_waiting_waited_for_the_interval_before():
     users = [(0, "IO", 7), (1, "IO", 2), (2, "IO", 1), (2, "Lock", 3), (3, "IO", 9), (9, "IO", 9)]
     met = table("sessions_seen", [(sample, name, name.lower(), count) for sample, name, count in users])
     for at_once in (1, 2, 10):
-        found = intervals(samples, {"sessions_seen": met}, at_once).waits.to_pylist()
-        assert [tuple(row.values()) for row in found] == [
-            ("IO", "io", None, 45_000.0),
-            ("Lock", "lock", None, 45_000.0),
-        ]
+        found = intervals(samples, {"sessions_seen": met}, at_once).waits
+        assert found == [("IO", "io", None, 45_000.0), ("Lock", "lock", None, 45_000.0)]

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stallmark.analysis.profile.sample_clock import sample_times
+from stallmark.analysis.profile.intervals import sample_times
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.raw import SAMPLES
 

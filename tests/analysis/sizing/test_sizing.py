@@ -9,10 +9,9 @@ from support.profiles import DATA, GIB, LOG, write_made_profile
 from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizing_of, write_stand_in
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.profile.asked import TOGETHER
-from stallmark.analysis.profile.demand import demand_of
+from stallmark.analysis.profile.demand import TOGETHER, demand_of
+from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.profile.summary import summarise_profile
-from stallmark.analysis.profile.windows import MORE
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import need_of
 from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach

@@ -20,9 +20,9 @@ from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.server_views import transaction_of
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
-from stallmark.cli.selftest.record import deadlocks as selftest_deadlocks
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
+from stallmark.lab.selftest.record import deadlocks as selftest_deadlocks
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json

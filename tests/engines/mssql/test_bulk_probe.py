@@ -9,7 +9,7 @@ from support.tds.requests import Request
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.mssql.bulk_probe import ROWS, tried
+from stallmark.engines.mssql.bulk import ROWS, try_bulk_copy
 
 TYPES = [
     INT, BIGINT, SMALLINT, BIT, FLOAT, decimal(15, 2), decimal(6, 5), DATE, datetime2(3), datetime2(7), char(10),
@@ -39,13 +39,13 @@ def scripted(script: Script, change: Callable[[list], list] = list, **fails: Err
 
 def test_rows_of_every_type_come_back(engine, script):
     came = scripted(script)
-    assert tried(engine).state == "ok"
+    assert try_bulk_copy(engine).state == "ok"
     assert len(came) == 3 and came[1][1:] == (None,) * 12
 
 
 def test_a_value_that_is_changed_on_the_way_is_said_by_its_column(engine, script):
     scripted(script, lambda rows: [(*row[:4], 0.5, *row[5:]) for row in rows])
-    found = tried(engine)
+    found = try_bulk_copy(engine)
     assert found.state == "missing" and "(ratio)" in found.sentence and "?BulkCopy=no" in found.sentence
 
 
@@ -58,11 +58,11 @@ def test_a_value_that_is_changed_on_the_way_is_said_by_its_column(engine, script
 )
 def test_a_trial_that_fails_says_why(engine, script, at, error):
     scripted(script, **{at: error})
-    found = tried(engine)
+    found = try_bulk_copy(engine)
     assert found.state == "missing" and error.text.rstrip(".") in found.sentence
 
 
 def test_without_a_login_of_its_own_rows_are_inserted(engine, script):
     scripted(script)
     script.login(Cut(), library="mssql-python")
-    assert tried(engine).state == "limited"
+    assert try_bulk_copy(engine).state == "limited"

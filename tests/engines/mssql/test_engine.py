@@ -22,7 +22,7 @@ from support.waiting import eventually
 from stallmark import stopping
 from stallmark.engines import reach
 from stallmark.engines.mssql import lock
-from stallmark.engines.mssql import sql as module
+from stallmark.engines.mssql import odbc as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api

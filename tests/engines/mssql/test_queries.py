@@ -6,8 +6,8 @@ from support.tds.answers import Error, Hold, Rows
 from support.tds.datatypes import INT
 from support.tds.tokens import Column
 
-from stallmark.engines.mssql.queries import plan_hash
-from stallmark.engines.queries import Measures
+from stallmark.engines.abilities import Measures
+from stallmark.engines.mssql.session import plan_hash
 from stallmark.errors import CallFailed, ErrorClass
 
 ROWS = Rows([Column("n", INT)], [(number,) for number in range(2500)])

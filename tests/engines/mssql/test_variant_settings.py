@@ -8,7 +8,7 @@ from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import nvarchar
 from support.tds.tokens import Column
 
-from stallmark.engines.mssql import versioning
+from stallmark.engines.mssql import variant_settings
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import NotGivenBack, StallmarkError
 
@@ -78,7 +78,7 @@ def test_a_killed_run_is_put_right_by_the_next(engine, database, notes):
 
 def test_a_database_that_others_are_in_is_left_alone(engine, database, notes, monkeypatch):
     """Error 5070: "Database state cannot be changed while other users are using the database"."""
-    monkeypatch.setattr(versioning, "ALONE_WITHIN_S", -1)
+    monkeypatch.setattr(variant_settings, "ALONE_WITHIN_S", -1)
     database.refuses = Error(5070, "Database state cannot be changed while others use it", severity=16)
     with pytest.raises(StallmarkError, match="Others are in the database bank"):
         engine.variant_settings["row_versioning"].make(True)

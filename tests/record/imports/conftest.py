@@ -8,8 +8,7 @@ import pytest
 
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.folder import read_imported
-from stallmark.record.profile.intervals import Intervals
+from stallmark.record.profile.intervals import Intervals, read_imported
 from stallmark.record.profile.manifest import ProfileManifest
 
 
@@ -19,14 +18,14 @@ class Imported:
     intervals: Intervals
 
     def io(self, column: str, held: str = "device") -> list[float | None]:
-        rows = self.intervals.file_io.to_pylist()
+        rows = self.intervals.tables()["file_io"].to_pylist()
         return [row[column] for row in rows if row["file_class"] == held]
 
     def server(self, column: str) -> list[float | None]:
-        return self.intervals.server.column(column).to_pylist()
+        return self.intervals.tables()["server"].column(column).to_pylist()
 
     def ends(self) -> list[str]:
-        return [f"{end:%d %H:%M:%S}" for end in self.intervals.file_io.column("end").to_pylist()]
+        return [f"{end:%d %H:%M:%S}" for end in self.intervals.tables()["file_io"].column("end").to_pylist()]
 
 
 Import = Callable[..., Imported]

@@ -164,7 +164,7 @@ def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):
 def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, values):
     from stallmark.record.imports.build import import_profile
     from stallmark.record.imports.recording import Wanted
-    from stallmark.record.profile.folder import read_imported
+    from stallmark.record.profile.intervals import read_imported
 
     folder = tmp_path_factory.mktemp("one")
     rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
@@ -176,7 +176,7 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
         beside = beside.replace(other, "reads" if "read_" in ours else "writes")
     (folder / "file.csv").write_text("\n".join([f"Time,{ours},{beside}", *rows]) + "\n")
     import_profile([folder / "file.csv"], folder / "profile", Wanted())
-    tables = read_imported(folder / "profile")
+    tables = read_imported(folder / "profile").tables()
     expected = [float(value) * meaning.factor * (15 if meaning.is_rate else 1) for value in values[1:]]
     column = meaning.column.partition(".")[2]
     if column in ("read_ms", "write_ms"):
@@ -184,5 +184,5 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
             f"{column[:-3]}_stall_ms",
             [mean * value * 15 for mean, value in zip(expected, values[1:], strict=True)],
         )
-    table = tables.server if held == "server" else tables.file_io
+    table = tables["server" if held == "server" else "file_io"]
     assert table.column(column).to_pylist() == pytest.approx(expected)

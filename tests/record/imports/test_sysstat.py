@@ -38,7 +38,7 @@ def test_real_files_of_iostat(import_texts, name):
         assert found.io("write_bytes")[0] == 2 * 78396 * 1024
         assert found.server("cpu_s") == pytest.approx([4.0, 4.0])
     else:
-        assert found.intervals.server.num_rows == 0  # not known, so not there
+        assert found.intervals.tables()["server"].num_rows == 0  # not known, so not there
 
 
 def test_a_real_file_with_its_own_offset_needs_no_zone(import_texts):
@@ -194,7 +194,7 @@ def test_two_recordings_of_sar_of_one_time_complete_each_other(import_texts):
     times = ("10:00:01", "10:10:01")
     cpu = [sample(time, **{"cpu-load": [{"cpu": "all", **CPU}]}) for time in times]
     found = import_texts(sadf(cpu), sadf([sample(time, disk=[disk("sda", 100)]) for time in times]))
-    assert found.intervals.server.num_rows == found.intervals.file_io.num_rows == 2
+    assert [table.num_rows for table in found.intervals.tables().values()] == [2, 2]
 
 
 def test_a_restart_is_a_gap_and_samples_say_how_long_they_are(import_texts):

@@ -14,8 +14,7 @@ from tests.support.recorders import IO, Moment
 
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.folder import read_imported
-from stallmark.record.profile.intervals import FileClass, Intervals
+from stallmark.record.profile.intervals import FileClass, Intervals, read_imported
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
 
@@ -50,7 +49,8 @@ def imported(text: str | bytes, name: str = "file.txt", wanted: Wanted | None = 
 
 
 def total(intervals: Intervals, column: str, held: str = "device") -> float:
-    rows = intervals.file_io.filter(pc.equal(intervals.file_io.column("file_class"), held))
+    file_io = intervals.tables()["file_io"]
+    rows = file_io.filter(pc.equal(file_io.column("file_class"), held))
     assert rows.column(column).null_count == 0
     return float(pc.sum(rows.column(column)).as_py() or 0)
 
@@ -90,10 +90,10 @@ def test_counts_are_the_differences_of_the_counters(writer, moments):
         allowed = rounding(moments, column) if writer in ROUNDED else 1e-6 * rise(moments, column) + 1e-3
         assert total(found, column) == pytest.approx(rise(moments, column), abs=allowed)
     if writer in EXACT:
-        server = found.server
+        server = found.tables()["server"]
         assert pc.sum(server.column("batches")).as_py() == pytest.approx(moments[-1].batches)
         assert pc.sum(server.column("cpu_s")).as_py() == pytest.approx(moments[-1].cpu_s - 5, abs=1e-6)
-    seen = found.file_io
+    seen = found.tables()["file_io"]
     spans = [(a, b) for a, b in zip(seen.column("start").to_pylist(), seen.column("end").to_pylist(), strict=True)]
     assert sum((b - a).total_seconds() for a, b in spans) == pytest.approx(moments[-1].at - moments[0].at)
 
@@ -120,8 +120,9 @@ def test_a_counter_that_began_anew_makes_its_interval_unknown_and_no_other(momen
         return Moment(moment.at, moment.devices | fallen, moment.cpu_s, moment.batches)
 
     found = imported(recorders.prometheus_json([*moments[:at], *map(anew, moments[at:])]))
-    starts = [start.timestamp() for start in found.file_io.column("start").to_pylist()]
-    reads = dict(zip(starts, found.file_io.column("reads").to_pylist(), strict=True))
+    file_io = found.tables()["file_io"]
+    starts = [start.timestamp() for start in file_io.column("start").to_pylist()]
+    reads = dict(zip(starts, file_io.column("reads").to_pylist(), strict=True))
     for place, (before, after) in enumerate(pairwise(moments)):
         truth = sum(after.devices[name][0] - before.devices[name][0] for name in before.devices)
         value = reads.get(before.at)

@@ -22,10 +22,10 @@ from stallmark import format
 from stallmark.analysis.profile.rates import Counted, Measure, Rates
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.profile.collection import Collection
-from stallmark.report.profile.in_json import profile_in_json
-from stallmark.report.profile.page import render_profile
+from stallmark.report.in_html import render
+from stallmark.report.in_terminal import in_terminal
+from stallmark.report.profile.document import profile_document, profile_in_json
 from stallmark.report.profile.tables import heat
-from stallmark.report.profile.terminal import profile_table
 from stallmark.report.text import sentence
 from stallmark.report.text.profile import MEASURES, progress
 
@@ -47,7 +47,7 @@ def summary(folder):
 
 
 def test_the_page_holds_every_finding_every_measure_and_the_gap(summary):
-    page = render_profile(summary)
+    page = render(profile_document(summary))
     text = " ".join(re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").split())
     for one in [*summary.findings, *summary.memory, *summary.cautions]:
         assert " ".join(sentence(one).split()) in text, one.kind
@@ -79,7 +79,8 @@ def test_what_was_idle_has_no_times_and_warns_of_nothing(tmp_path, idle):
     """A RuntimeWarning of numpy is an error here, as in all tests."""
     server = lambda n: dict.fromkeys(("cpu_s", "transactions", "page_lookups", "pages_read"), 0.0)  # noqa: E731
     found = summarise_profile(write_made_profile(tmp_path / "p", 300, file_io=lambda n: IDLE[idle], server=server))
-    render_profile(found), printed(profile_table(found), 80), json.dumps(profile_in_json(found))
+    document = profile_document(found)
+    render(document), printed(in_terminal(document.brief), 80), json.dumps(profile_in_json(found))
     of_time = {"data": {"data_read_ms", "data_write_ms"}, "log": {"log_write_ms"}, "reads": {"data_read_ms"}}
     assert not of_time.get(idle, {"data_read_ms", "data_write_ms", "log_write_ms"}) & set(map(str, found.means))
     assert all(one.values[measure] for measure, one in found.peaks.items())
@@ -120,7 +121,7 @@ def test_a_change_of_the_clock_is_said_if_there_was_one(month, day, name, forwar
 
 @pytest.mark.parametrize("width", [50, 80, 120])
 def test_a_terminal_of_any_width_has_the_figures_whole(summary, width):
-    text = printed(profile_table(summary), width)
+    text = printed(in_terminal(profile_document(summary).brief), width)
     assert max(map(len, text.splitlines())) <= width
     assert "ms per read" in text and "data" in text
 

@@ -14,10 +14,10 @@ from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.format import NBSP
+from stallmark.report.in_html import render
+from stallmark.report.in_terminal import in_terminal
 from stallmark.report.sizing import tables
-from stallmark.report.sizing.in_json import sizing_in_json
-from stallmark.report.sizing.page import render_sizing
-from stallmark.report.sizing.terminal import sizing_table
+from stallmark.report.sizing.document import sizing_document, sizing_in_json
 from stallmark.report.text import sentence
 from stallmark.report.text.sizing import progress
 
@@ -46,7 +46,7 @@ def found(folders) -> SizingSummary:
 
 
 def test_the_page_has_every_finding_and_every_level(found):
-    page = Page(render_sizing(found))
+    page = Page(render(sizing_document(found)))
     said = [*found.answers, *found.findings, *found.memory, *found.cautions, *found.untested]
     for one in said:
         assert " ".join(sentence(one).replace(NBSP, " ").split()) in page.text, one.kind
@@ -54,7 +54,7 @@ def test_the_page_has_every_finding_and_every_level(found):
 
 
 def test_the_chart_has_the_need_at_one_and_every_reach(found):
-    chart = figures_of(render_sizing(found))["chart-latency"]
+    chart = figures_of(render(sizing_document(found)))["chart-latency"]
     lines, marks = ([one for one in chart["data"] if one["mode"] == mode] for mode in ("lines", "markers"))
     assert [len(one["x"]) for one in lines] == [4, 4, 3, 3] and [len(one["x"]) for one in marks] == [4, 4, 3, 3, 1]
     assert marks[0]["x"][-1] == pytest.approx(1.38 / 1.1, abs=1e-3)
@@ -64,13 +64,15 @@ def test_the_chart_has_the_need_at_one_and_every_reach(found):
 
 def test_an_emulated_candidate_says_so_everywhere(tmp_path):
     found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), emulated=True))
-    assert "EMULATED" in render_sizing(found) and "EMULATED" in printed(sizing_table(found), 80)
+    assert "EMULATED" in render(sizing_document(found)) and "EMULATED" in printed(
+        in_terminal(sizing_document(found).brief), 80
+    )
     assert sizing_in_json(found)["candidates"][0]["emulated"]
 
 
 @pytest.mark.parametrize("width", [50, 80, 120, 200])
 def test_a_terminal_of_any_width_has_the_answers_and_figures_whole(found, width):
-    text = printed(sizing_table(found), width)
+    text = printed(in_terminal(sizing_document(found).brief), width)
     assert max(map(len, text.splitlines())) <= width
     assert "1.19×" in text and "cheap array" in text
 
@@ -187,6 +189,6 @@ def test_the_storage_of_a_candidate_is_named(found, tmp_path):
 )
 def test_every_answer_has_its_page(tmp_path, replay):
     found = summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(), replay=replay, status="incomplete"))
-    text = Page(render_sizing(found)).text
+    text = Page(render(sizing_document(found))).text
     assert all(sentence(one).replace(NBSP, " ") in text for one in (*found.answers, *found.cautions))
     assert "Levels of the replay" not in text or replay

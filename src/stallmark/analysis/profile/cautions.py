@@ -2,29 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.profile.intervals import Samples
 from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.placed import Placed, is_known, seconds_of
 from stallmark.analysis.profile.rates import MINUTE_S, Rates
-from stallmark.analysis.profile.sample_clock import Samples
-from stallmark.record.profile.intervals import FileClass, Intervals
+from stallmark.record.manifest.part import seconds_at
+from stallmark.record.profile.intervals import Intervals, is_known
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 
 SHORT_S = 86_400.0
 _SHARE_LOST = 0.001
 COST_FROM_S = 600.0
 """The shortest time whose cost is told: in a shorter one most of it is the start of the session."""
-_OF_FILES = {
-    "data stalls": (FileClass.DATA, "read_stall_ms"),
-    "log stalls": (FileClass.LOG, "write_stall_ms"),
-    "log write_bytes": (FileClass.LOG, "write_bytes"),
-    "size_bytes": (FileClass.DATA, "size_bytes"),
+_COLUMNS = {
+    "data stalls": "data.read_stall_ms",
+    "log stalls": "log.write_stall_ms",
+    "log write_bytes": "log.write_bytes",
+    "size_bytes": "data.size_bytes",
+    "cpu_s": "server.cpu_s",
+    "server": "server.transactions",
+    "transactions": "server.transactions",
 }
-_OF_SERVER = {"cpu_s": "cpu_s", "server": "transactions", "transactions": "transactions"}
 """Figures that a profile may lack from its beginning, each with a column that has it once it is switched on."""
 
 
@@ -74,7 +75,7 @@ def cautions(
         yield caution(ProfileKind.OTHER_SERVER, servers=manifest.server_names)
     if samples and (jumps := samples.jumps):
         yield caution(ProfileKind.CLOCK_SET, times=len(jumps), begin=jumps[0][0], jump_s=jumps[0][1])
-    if (share := _lost_share(intervals)) > _SHARE_LOST:
+    if (share := _lost_share(manifest, intervals)) > _SHARE_LOST:
         yield caution(ProfileKind.LOST, share=share, imported=manifest.source != "server")
     span_s = float(rates.end[-1] - rates.start[0])
     if span_s < SHORT_S * 0.99:
@@ -84,7 +85,7 @@ def cautions(
         yield caution(ProfileKind.COUNTED_AT_END, longest_s=longest_s)
     if manifest.source == "server" and manifest.server.engine == "postgresql":
         yield info(ProfileKind.CACHED_READS)
-        if intervals.waits.num_rows:
+        if intervals.waits:
             yield info(ProfileKind.SAMPLED_WAITS, interval_s=manifest.interval_s)
     for name, said in manifest.missing.items():
         if not _came_later(name, manifest, intervals):
@@ -110,34 +111,27 @@ def _came_later(name: str, manifest: ProfileManifest, intervals: Intervals) -> b
     """Return whether something is known after all that was missing when the profile began."""
     if manifest.source != "server":
         return False
-    placed = Placed(intervals)
-    if name in _OF_FILES:
-        return is_known(placed.of_class(*_OF_FILES[name]))
-    if name in _OF_SERVER:
-        return is_known(placed.server(_OF_SERVER[name]))
-    return {"waits": bool(intervals.waits.num_rows)}.get(name, False)
+    return bool(intervals.waits) if name == "waits" else is_known(intervals.column(_COLUMNS.get(name, "")))
 
 
 def _reason(manifest: ProfileManifest, begin: float, end: float) -> str | None:
     """Return why nothing was seen, where a gap of the manifest lies in that time."""
     for gap in manifest.gaps:
-        started = datetime.fromisoformat(gap.started).timestamp()
+        started = seconds_at(gap.started)
         if begin - manifest.interval_s <= started < end:
             return gap.reason
     return None
 
 
-def _lost_share(intervals: Intervals) -> float:
+def _lost_share(manifest: ProfileManifest, intervals: Intervals) -> float:
     """Return the share of the seen time in which counts of files were lost: they began anew."""
-    table = intervals.file_io
-    counts = table.column("writes").to_numpy()
-    classes = np.array(table.column("file_class").to_pylist())
-    seconds = seconds_of(table.column("end")) - seconds_of(table.column("start"))
-    shares = [0.0]
-    for name in np.unique(classes):
-        own = classes == name
-        if np.isfinite(counts[own]).any():
-            shares.append(float(seconds[own & np.isnan(counts)].sum() / seconds[own].sum()))
+    shares, seconds = [0.0], intervals.seconds
+    for name in intervals.classes:
+        counts = intervals.column(f"{name}.writes")
+        # Of an imported profile, a class that a file lacks for a time was not recorded then.
+        seen = intervals.has_any(name) if manifest.source != "server" else np.ones(len(counts), dtype=bool)
+        if is_known(counts):
+            shares.append(float(seconds[seen & np.isnan(counts)].sum() / seconds[seen].sum()))
     return max(shares)
 
 
@@ -150,4 +144,4 @@ def _server_share(samples: Samples) -> float | None:
 
 
 def _length(started: str, ended: str | None) -> float:
-    return (datetime.fromisoformat(ended or started) - datetime.fromisoformat(started)).total_seconds()
+    return seconds_at(ended or started) - seconds_at(started)

@@ -1,4 +1,5 @@
-"""Rates over time, of what an interval counted: by interval, by minute and by hour, over the time that was seen."""
+"""Rates over time, of what an interval counted: by interval, by minute and by hour, over the time that was seen, and
+the windows in which a measure was highest for a quarter of an hour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +7,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from stallmark.analysis.profile.placed import Placed
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest
 
@@ -104,26 +104,97 @@ class Slots:
 
 def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
     """Return the rates of a profile. A measure of which nothing is known in any interval is left out."""
-    placed = Placed(intervals)
-    seconds, cores = placed.seconds, manifest.server.cores
+    seconds, cores = intervals.seconds, manifest.server.cores
+
+    def server(column: str) -> np.ndarray:
+        return intervals.column(f"server.{column}")
 
     def took(of: FileClass, stall: str, ios: str) -> Counted:
-        return Counted(placed.of_class(of, stall), placed.of_class(of, ios))
+        return Counted(intervals.column(f"{of}.{stall}"), intervals.column(f"{of}.{ios}"))
 
     found = {
-        Measure.IOS: Counted(placed.total("reads", "writes"), seconds),
-        Measure.READS: Counted(placed.total("reads"), seconds),
-        Measure.WRITES: Counted(placed.total("writes"), seconds),
-        Measure.READ_MB: Counted(placed.total("read_bytes") / _MB, seconds),
-        Measure.WRITE_MB: Counted(placed.total("write_bytes") / _MB, seconds),
+        Measure.IOS: Counted(intervals.total("reads", "writes"), seconds),
+        Measure.READS: Counted(intervals.total("reads"), seconds),
+        Measure.WRITES: Counted(intervals.total("writes"), seconds),
+        Measure.READ_MB: Counted(intervals.total("read_bytes") / _MB, seconds),
+        Measure.WRITE_MB: Counted(intervals.total("write_bytes") / _MB, seconds),
         Measure.READ_MS: took(FileClass.DATA, "read_stall_ms", "reads"),
         Measure.WRITE_MS: took(FileClass.DATA, "write_stall_ms", "writes"),
-        Measure.LOG_WRITES: Counted(placed.log("writes", "log_flushes"), seconds),
-        Measure.LOG_MB: Counted(placed.log("write_bytes", "log_bytes") / _MB, seconds),
+        Measure.LOG_WRITES: Counted(intervals.log("writes", "log_flushes"), seconds),
+        Measure.LOG_MB: Counted(intervals.log("write_bytes", "log_bytes") / _MB, seconds),
         Measure.LOG_MS: took(FileClass.LOG, "write_stall_ms", "writes"),
-        Measure.TRANSACTIONS: Counted(placed.server("transactions"), seconds),
-        Measure.BATCHES: Counted(placed.server("batches"), seconds),
-        Measure.CPU: Counted(placed.server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
-        Measure.CONNECTIONS: Counted(placed.server("connections") * seconds, seconds),
+        Measure.TRANSACTIONS: Counted(server("transactions"), seconds),
+        Measure.BATCHES: Counted(server("batches"), seconds),
+        Measure.CPU: Counted(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
+        Measure.CONNECTIONS: Counted(server("connections") * seconds, seconds),
     }
-    return Rates(placed.start, placed.end, {name: one for name, one in found.items() if one.is_known})
+    return Rates(intervals.start, intervals.end, {name: one for name, one in found.items() if one.is_known})
+
+
+WINDOW_S = 900.0
+WINDOWS = 5
+SEEN_SHARE = 0.8
+"""The share of a window that must have been seen: one busy minute beside a gap is no busy quarter of an hour."""
+
+
+MORE = 1.1
+"""So many times as much of a measure is a peak of its own: a sizing would not show less, whose levels lie about as far
+apart."""
+PEAKS = (
+    *(Measure.IOS, Measure.READS, Measure.WRITES, Measure.LOG_WRITES),
+    *(Measure.READ_MB, Measure.WRITE_MB, Measure.LOG_MB),
+)
+"""The measures of what storage is asked for."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window: `begin` and `end` in seconds since 1970, and the measures in it over the seconds seen."""
+
+    begin: float
+    end: float
+    seen_s: float
+    values: Mapping[Measure, float | None]
+
+
+def busiest(
+    rates: Rates, measure: Measure = Measure.IOS, length_s: float = WINDOW_S, count: int = WINDOWS
+) -> list[Window]:
+    """Return the windows with the highest rate, highest first. No two overlap. A profile shorter than one has none.
+    Each begins where an interval does."""
+    if measure not in rates.counted or not len(rates.start):
+        return []
+    counted = rates.counted[measure]
+    rate, seen_s = sliding(rates.start, rates.end, counted.amount, counted.base, length_s)
+    rate = np.where(np.isnan(rate), -np.inf, rate)
+    found: list[Window] = []
+    for place in np.argsort(-rate, kind="stable"):
+        if len(found) == count or not np.isfinite(rate[place]):
+            break
+        begin, end = float(rates.start[place]), float(rates.start[place]) + length_s
+        if all(end <= one.begin or begin >= one.end for one in found):
+            inside = rates.between(begin, end)
+            values = {name: one.mean() for name, one in inside.counted.items()}
+            found.append(Window(begin, end, float(seen_s[place]), values))
+    return found
+
+
+def peaks(rates: Rates) -> dict[Measure, Window]:
+    """Return the busiest window by each measure of what storage is asked for, of those that it was asked for."""
+    found = {measure: busiest(rates, measure, count=1) for measure in PEAKS}
+    return {measure: one[0] for measure, one in found.items() if one and one[0].values[measure]}
+
+
+def sliding(
+    start: np.ndarray, end: np.ndarray, amount: np.ndarray, base: np.ndarray, length_s: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean rate in the window that begins with each interval (n), and the seconds of it in which both are
+    known; the rate is NaN if these are too few."""
+    known = np.isfinite(amount) & np.isfinite(base)
+    of, over, seen = (
+        np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))]) for values in (amount, base, end - start)
+    )
+    last = np.searchsorted(end, start + length_s + 1e-6, side="right")
+    of, over, seen = of[last] - of[:-1], over[last] - over[:-1], seen[last] - seen[:-1]
+    enough = (over > 0) & (seen >= SEEN_SHARE * length_s)
+    return np.divide(of, over, out=np.full(len(start), np.nan), where=enough), seen

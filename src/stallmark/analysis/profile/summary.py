@@ -1,23 +1,190 @@
-"""The summary of a profile, with everything that its report shows."""
+"""The summary of a profile, with everything that its report shows: how much was seen, when the server is busiest, what
+its I/O is, what it waits for, and what more memory can do.
 
-from collections.abc import Mapping, Sequence
+Counters bound the effect of more memory, and only an experiment measures it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.profile.cautions import Unseen, cautions, unseen
-from stallmark.analysis.profile.findings import findings
 from stallmark.analysis.profile.intervals import intervals_of, samples_of
-from stallmark.analysis.profile.memory import memory
-from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, Measure, Rates, Slots, rates_of
-from stallmark.analysis.profile.totals import ClassTotals, WaitTotal, class_totals, wait_totals
-from stallmark.analysis.profile.windows import Window, busiest, peaks
+from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import (
+    HOUR_S,
+    MINUTE_S,
+    MORE,
+    WINDOW_S,
+    Measure,
+    Rates,
+    Slots,
+    Window,
+    busiest,
+    peaks,
+    rates_of,
+)
+from stallmark.analysis.profile.totals import ClassTotals, WaitTotal, class_totals, server_quotient, wait_totals
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.folder import read_profile
-from stallmark.record.profile.intervals import Intervals
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile.intervals import FileClass, Intervals
+from stallmark.record.profile.manifest import ProfileManifest, read_profile
+
+DAY_S = 86_400.0
+GROWTH_FROM_S = DAY_S / 2
+"""Growth per day is not told of less: what a night's batch adds would be taken for every hour's."""
+_TYPES = 3
+
+
+def findings(
+    manifest: ProfileManifest,
+    rates: Rates,
+    seen_s: float,
+    windows: Sequence[Window],
+    peaks: Mapping[Measure, Window],
+    classes: Sequence[ClassTotals],
+    wait_classes: Sequence[WaitTotal],
+    wait_types: Sequence[WaitTotal],
+) -> Iterator[Finding]:
+    """Yield what is found, the most important first."""
+    span_s = float(rates.end[-1] - rates.start[0])
+    yield from _busiest(rates, windows)
+    yield from _other_peaks(windows, peaks)
+    yield from _io(classes)
+    yield from _waits(manifest, wait_classes, wait_types)
+    yield from _log(classes)
+    for one in classes:
+        # Of another server the files are others: they have not grown.
+        if one.grown_bytes and one.grown_s and one.grown_s >= GROWTH_FROM_S and len(manifest.server_names) < 2:
+            yield info(
+                ProfileKind.GROWTH,
+                file_class=one.file_class,
+                grown_bytes=one.grown_bytes,
+                span_s=one.grown_s,
+                per_day_bytes=one.grown_bytes / one.grown_s * DAY_S,
+            )
+    yield info(ProfileKind.SEEN, seen_s=seen_s, span_s=span_s, begin=float(rates.start[0]), end=float(rates.end[-1]))
+
+
+def _busiest(rates: Rates, windows: Sequence[Window]) -> Iterator[Finding]:
+    mean = rates.counted[Measure.IOS].mean() if Measure.IOS in rates.counted else None
+    if not windows or not mean:
+        return
+    first = windows[0]
+    ios_per_s = first.values.get(Measure.IOS)
+    if not ios_per_s:
+        return
+    yield info(
+        ProfileKind.BUSIEST,
+        begin=first.begin,
+        length_s=WINDOW_S,
+        ios_per_s=ios_per_s,
+        mean_ios_per_s=mean,
+        read_ms=first.values.get(Measure.READ_MS),
+        log_ms=first.values.get(Measure.LOG_MS),
+        cpu_share=first.values.get(Measure.CPU),
+    )
+
+
+def _other_peaks(windows: Sequence[Window], peaks: Mapping[Measure, Window]) -> Iterator[Finding]:
+    """Yield the peaks by other measures, unless a window that was named before has about as much."""
+    named = list(windows[:1])
+    for measure, window in peaks.items():
+        per_s, most = window.values.get(measure), max((one.values.get(measure) or 0.0 for one in named), default=0.0)
+        if named and per_s and per_s > MORE * most:
+            named.append(window)
+            facts = {"measure": measure, "begin": window.begin, "length_s": WINDOW_S, "per_s": per_s}
+            facts |= {"busiest_per_s": windows[0].values.get(measure), "ios_per_s": window.values.get(Measure.IOS)}
+            yield info(ProfileKind.OTHER_PEAK, **facts)
+
+
+def _io(classes: Sequence[ClassTotals]) -> Iterator[Finding]:
+    for one in classes:
+        if one.file_class is FileClass.DATA and one.read_share is not None:
+            yield info(
+                ProfileKind.IO_MIX,
+                read_share=one.read_share,
+                read_kib=one.read_kib,
+                write_kib=one.write_kib,
+                read_ms=one.read_ms,
+                write_ms=one.write_ms,
+            )
+
+
+def _waits(
+    manifest: ProfileManifest, wait_classes: Sequence[WaitTotal], wait_types: Sequence[WaitTotal]
+) -> Iterator[Finding]:
+    if not wait_classes:
+        return
+    first = wait_classes[0]
+    types = [one.name for one in wait_types if one.wait_class == first.name][:_TYPES]
+    kind = ProfileKind.WAITS_MET if manifest.server.engine == "postgresql" else ProfileKind.WAITS
+    yield info(kind, wait_class=first.name, share=first.share, waiting=first.waiting, types=types)
+
+
+def _log(classes: Sequence[ClassTotals]) -> Iterator[Finding]:
+    for one in classes:
+        if one.file_class is FileClass.LOG and one.writes_per_s:
+            yield info(ProfileKind.LOG, writes_per_s=one.writes_per_s, write_kib=one.write_kib, write_ms=one.write_ms)
+
+
+PAGE_BYTES = 8192
+NO_READS_PER_S = 1.0
+"""Fewer reads of data than this could not be felt if they were gone."""
+
+
+def memory(
+    manifest: ProfileManifest, intervals: Intervals, rates: Rates, classes: Sequence[ClassTotals]
+) -> Iterator[Finding]:
+    """Yield what can be known of more memory, and at last what cannot."""
+    data = next((one for one in classes if one.file_class is FileClass.DATA), None)
+    if data is None or data.reads_per_s is None:
+        return
+    pool = pool_bytes(manifest, intervals)
+    fits = bool(pool and data.size_bytes and (paged := _paged_bytes(manifest, classes)) and paged <= pool)
+    if fits:
+        yield info(ProfileKind.FITS, data_bytes=data.size_bytes, pool_bytes=pool)
+    if data.reads_per_s < NO_READS_PER_S:
+        yield info(ProfileKind.NO_READS, reads_per_s=data.reads_per_s)
+        return
+    missed = server_quotient(intervals, "pages_read", "page_lookups")
+    yield info(
+        ProfileKind.READS_AT_MOST,
+        reads_per_s=data.reads_per_s,
+        share=data.read_share,
+        waiting=data.reads_at_once,
+        # Pages that were read ahead and never looked up may be more than the lookups.
+        found_share=1 - missed if missed is not None and missed <= 1 else None,
+    )
+    if fits:
+        return
+    if pool and data.read_bytes_per_s:
+        life = intervals.known("server.page_life_expectancy_s")
+        yield info(
+            ProfileKind.POOL_TURNOVER,
+            pool_bytes=pool,
+            turnover_s=pool / data.read_bytes_per_s,
+            least_life_s=float(life.min()) if len(life) else None,
+        )
+    yield info(ProfileKind.MEMORY_NOT_KNOWN)
+
+
+def pool_bytes(manifest: ProfileManifest, intervals: Intervals) -> float | None:
+    """Return the size of the buffer pool: the pages it held last, or its size as the server is set."""
+    held = intervals.known("server.database_pages_bytes")
+    return float(held[-1]) if len(held) else manifest.server.pool_bytes
+
+
+def _paged_bytes(manifest: ProfileManifest, classes: Sequence[ClassTotals]) -> float | None:
+    """Return the size of all files whose pages share the buffer pool, or None if that of a class is not known."""
+    paged = {FileClass.DATA, FileClass.OTHER}
+    if manifest.server.engine != "postgresql":  # whose temporary files have buffers of their own
+        paged.add(FileClass.TEMPDB)
+    sizes = [one.size_bytes for one in classes if one.file_class in paged]
+    return sum(size for size in sizes if size is not None) if None not in sizes else None
+
 
 PERCENTILES: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}
 _SAMPLE_BEYOND = 5

@@ -4,14 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from stallmark.analysis.profile.placed import seconds_of
 from stallmark.analysis.profile.rates import Counted
-from stallmark.record.profile.intervals import FileClass, Intervals
-
-_COUNTS = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+from stallmark.record.profile.intervals import IO, FileClass, Intervals, is_known
 
 
 @dataclass(frozen=True)
@@ -56,62 +51,41 @@ class WaitTotal:
     mean_ms: float | None
 
 
-def class_totals(intervals: Intervals) -> list[ClassTotals]:
-    """Return the totals of all classes that the profile has, in the order of `FileClass`."""
-    found = []
-    for name in FileClass:
-        rows = intervals.file_io.filter(pc.equal(intervals.file_io.column("file_class"), name))
-        if rows.num_rows:
-            found.append(_class_totals(name, rows))
-    return found
-
-
 def server_quotient(intervals: Intervals, amount: str, base: str) -> float | None:
     """Return the quotient of two counts of the server, or None if they are not known of one time."""
-    return Counted(*(intervals.server.column(name).to_numpy() for name in (amount, base))).mean()
+    return Counted(*(intervals.column(f"server.{name}") for name in (amount, base))).mean()
 
 
 def wait_totals(intervals: Intervals, seen_s: float) -> tuple[list[WaitTotal], list[WaitTotal]]:
     """Return all waits by class and by type, longest first."""
-    waits = intervals.waits
-    total = _known_sum(waits.column("wait_ms")) or 0.0
+    total = sum(one.wait_ms for one in intervals.waits)
     if not total or not seen_s:
         return [], []
-    kinds = waits.group_by(["wait_class", "wait_type"]).aggregate([("wait_ms", "sum"), ("waits", "sum")]).to_pylist()
-    types = [
-        WaitTotal(
-            row["wait_type"],
-            row["wait_class"],
-            row["wait_ms_sum"],
-            row["wait_ms_sum"] / total,
-            row["wait_ms_sum"] / 1000 / seen_s,
-            row["wait_ms_sum"] / row["waits_sum"] if row["waits_sum"] else None,
-        )
-        for row in kinds
-        if row["wait_ms_sum"]
-    ]
-    classes = []
-    for name in dict.fromkeys(one.wait_class for one in types):
-        own = [one for one in types if one.wait_class == name]
-        wait_ms = sum(one.wait_ms for one in own)
-        classes.append(WaitTotal(name, name, wait_ms, wait_ms / total, wait_ms / 1000 / seen_s, None))
+
+    def of(name: str, wait_class: str, wait_ms: float, waits: float | None) -> WaitTotal:
+        mean_ms = wait_ms / waits if waits else None
+        return WaitTotal(name, wait_class, wait_ms, wait_ms / total, wait_ms / 1000 / seen_s, mean_ms)
+
+    types = [of(one.wait_type, one.wait_class, one.wait_ms, one.waits) for one in intervals.waits if one.wait_ms]
+    by_class: dict[str, float] = {}
+    for one in types:
+        by_class[one.wait_class] = by_class.get(one.wait_class, 0.0) + one.wait_ms
+    classes = [of(name, name, wait_ms, None) for name, wait_ms in by_class.items()]
     return _longest_first(classes), _longest_first(types)
 
 
-def known_states(intervals: Intervals, column: str) -> np.ndarray:
-    """Return the values of a state of the server, without those that are not known."""
-    values = intervals.server.column(column).to_numpy()
-    return values[np.isfinite(values)]
+def class_totals(intervals: Intervals) -> list[ClassTotals]:
+    """Return the totals of all classes that the profile has, in the order of `FileClass`."""
+    return [_class_totals(name, intervals) for name in intervals.classes]
 
 
-def _class_totals(name: FileClass, rows: pa.Table) -> ClassTotals:
-    ends = seconds_of(rows.column("end"))
-    seconds = ends - seconds_of(rows.column("start"))
-    columns = {column: rows.column(column).to_numpy() for column in _COUNTS}
+def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
+    seconds = intervals.seconds
+    columns = {column: intervals.column(f"{name}.{column}") for column in IO}
     reads, writes = columns["reads"], columns["writes"]
-    sizes = rows.column("size_bytes").to_numpy()
+    sizes = intervals.column(f"{name}.size_bytes")
     sized = np.isfinite(sizes)
-    sizes, at = sizes[sized], ends[sized]
+    sizes, at = sizes[sized], intervals.end[sized]
 
     def mean(amount: np.ndarray, base: np.ndarray) -> float | None:
         return Counted(amount, base).mean()
@@ -119,7 +93,7 @@ def _class_totals(name: FileClass, rows: pa.Table) -> ClassTotals:
     return ClassTotals(
         name,
         float(seconds[np.isfinite(writes) | np.isfinite(reads)].sum()),
-        **{column: _known_sum(rows.column(column)) for column in _COUNTS},
+        **{column: float(np.nansum(values)) if is_known(values) else None for column, values in columns.items()},
         size_bytes=float(sizes[-1]) if len(sizes) else None,
         grown_bytes=float(sizes[-1] - sizes[0]) if len(sizes) > 1 else None,
         grown_s=float(at[-1] - at[0]) if len(sizes) > 1 else None,
@@ -133,11 +107,6 @@ def _class_totals(name: FileClass, rows: pa.Table) -> ClassTotals:
         read_bytes_per_s=mean(columns["read_bytes"], seconds),
         reads_at_once=mean(columns["read_stall_ms"] / 1000, seconds),
     )
-
-
-def _known_sum(column: pa.ChunkedArray) -> float | None:
-    found = pc.sum(column).as_py()
-    return None if found is None else float(found)
 
 
 def _longest_first(waits: Sequence[WaitTotal]) -> list[WaitTotal]:

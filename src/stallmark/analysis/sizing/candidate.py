@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.profile.windows import MORE
+from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import Need
 from stallmark.analysis.sizing.reach import Method, Reach, replay_reach, stand_in_reach

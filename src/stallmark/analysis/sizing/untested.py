@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.page_cache import page_cache
-from stallmark.analysis.profile.asked import TOGETHER
+from stallmark.analysis.profile.demand import TOGETHER
 from stallmark.analysis.profile.summary import ProfileSummary
 from stallmark.analysis.read.query_figures import QUERIES
 from stallmark.analysis.sizing.candidate import CandidateAnswer, unplayed

@@ -11,7 +11,7 @@ from stallmark.collectors.base import TEXT, Polled, Row, polled_columns
 from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
-from stallmark.engines.mssql.sql import one_row
+from stallmark.engines.mssql.odbc import one_row
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.schema import column
 from stallmark.redact import without_secrets

@@ -14,8 +14,8 @@ from stallmark.collectors.server_cpu import CPU_TIMES
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import AZURE
-from stallmark.engines.mssql.sql import one_row
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 

@@ -19,7 +19,7 @@ from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.sql import one_row
+from stallmark.engines.mssql.odbc import one_row
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column

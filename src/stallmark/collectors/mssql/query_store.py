@@ -9,8 +9,8 @@ import pyarrow as pa
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT
 from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
-from stallmark.engines.mssql.sql import one_row
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.record.schema import column

@@ -1,18 +1,22 @@
-"""The copy that every run starts from: a backup of the database in the server's own backup folder."""
+"""The copy that every run starts from: a backup in the server's own folder, kept there until it is removed."""
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cached_property
 from pathlib import PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Backup, BackupOptions, Folders
-from stallmark.engines.mssql import lock, sql
-from stallmark.engines.mssql.journal import Journal
+from stallmark.engines.mssql import lock, odbc
 from stallmark.engines.mssql.server import SQL_SERVER_2022, SQL_SERVER_2025, Server
+from stallmark.engines.mssql.variant_settings import Journal
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 from stallmark.format import size
+
+# The copy that every run starts from: a backup of the database in the server's own backup folder.
+
 
 NO_MORE = "-"  # a description cannot be empty
 LABEL_PART = 255  # characters that a description holds; a label may fill two
@@ -36,7 +40,7 @@ class MssqlBackup(Backup):
 
     def __init__(self, server: Server):
         self._server = server
-        self._name = sql.name(server.address.database)
+        self._name = odbc.name(server.address.database)
         self._placed: Folders | None = None
         self.options = BackupOptions()
 
@@ -69,7 +73,7 @@ class MssqlBackup(Backup):
             raise StallmarkError(
                 f"The database's identity is too long for a backup's description: {len(label)} letters."
             )
-        first, second = sql.text(label[:LABEL_PART]), sql.text(label[LABEL_PART:] or NO_MORE)
+        first, second = odbc.text(label[:LABEL_PART]), odbc.text(label[LABEL_PART:] or NO_MORE)
         self._run(
             f"BACKUP DATABASE {self._name} TO {self._disks} WITH COPY_ONLY, INIT, FORMAT, "
             f"DESCRIPTION = {first}, MEDIADESCRIPTION = {second}, CHECKSUM{self._compression}{self._buffers}",
@@ -116,7 +120,7 @@ class MssqlBackup(Backup):
         self._journal.remove()
         self._placed = to
         if self._closes() and not closes:  # the copy has it from elsewhere
-            self._run(sql.stay_open(self._server.address.database), "Restoring")
+            self._run(odbc.stay_open(self._server.address.database), "Restoring")
 
     def refuse_folders(self, to: Folders, size_bytes: int) -> None:
         for folder in {to.data, to.log or to.data, *to.filegroups.values()}:
@@ -153,7 +157,7 @@ class MssqlBackup(Backup):
         paths = {file["LogicalName"]: _within(_folder(file, to), _base(file["PhysicalName"])) for file in files}
         if twice := [path for path in paths.values() if list(paths.values()).count(path) > 1]:
             raise StallmarkError(f"Two files of the database would both be {twice[0]}: name folders apart.")
-        return ", ".join(f"MOVE {sql.text(name)} TO {sql.text(path)}" for name, path in paths.items())
+        return ", ".join(f"MOVE {odbc.text(name)} TO {odbc.text(path)}" for name, path in paths.items())
 
     def _free_bytes(self, folder: str) -> int | None:
         """Return the free bytes of a folder's drive; None where it has no letter, as on Linux."""
@@ -235,7 +239,7 @@ class MssqlBackup(Backup):
         name = f"stallmark-{_NOT_IN_A_NAME.sub(_as_number, self._server.address.database)}"
         names = [f"{name}.bak"] if count == 1 else [f"{name}-{part}of{count}.bak" for part in range(1, count + 1)]
         folder = self.options.folder
-        return [sql.text(name if folder is None else _within(folder, name)) for name in names]
+        return [odbc.text(name if folder is None else _within(folder, name)) for name in names]
 
     @property
     def _disks(self) -> str:
@@ -293,3 +297,46 @@ def _folder(file: Mapping[str, Any], to: Folders) -> str:
 
 def _base(path: str) -> str:
     return PureWindowsPath(path).name  # it reads both kinds of separators
+
+
+# The backup files that Stallmark has left on a server, and their removal.
+
+
+# What maintenance plans remove backups by: of files that are none it does nothing.
+_DELETE = "EXEC master.dbo.xp_delete_file 0, {path}"
+
+
+class KeptCopy(NamedTuple):
+    """A file of a backup, by its path on the server. msdb may lack what is None; `database` is empty then."""
+
+    database: str
+    path: str
+    finished: datetime | None
+    bytes: int | None
+
+
+def kept_copies(server: Server) -> list[KeptCopy]:
+    """Return the files that are still there, of all databases of the server. Raise CallFailed without the right to
+    read msdb."""
+    found = [KeptCopy(*row) for row in server.query(sql_file.read(__package__, "kept_copies"))]
+    return [copy for copy in found if _is_there(server, copy.path)]
+
+
+def remove_kept_copy(server: Server, copy: KeptCopy) -> None:
+    """Remove the file. Raise StallmarkError where it is still there."""
+    try:
+        server.execute(_DELETE.format(path=odbc.text(copy.path)))
+        why = "the server did nothing"
+    except CallFailed as error:
+        why = error.message
+    if _is_there(server, copy.path):
+        login = "use a login that is sysadmin, or " if server.service.gives_roles else ""
+        raise StallmarkError(f"{copy.path} is still there ({why}): {login}remove the file on the server.")
+
+
+def _is_there(server: Server, path: str) -> bool:
+    try:
+        server.query(f"RESTORE LABELONLY FROM DISK = {odbc.text(path)}")
+    except CallFailed as error:
+        return error.code != NOT_THERE
+    return True

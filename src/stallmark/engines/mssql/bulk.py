@@ -1,14 +1,163 @@
-"""Bulk load of SQL Server: the bulk copy of `mssql-python`, and INSERT where that is not to be had."""
+"""Bulk load of SQL Server: by `mssql-python`, tried first, or by INSERT."""
 
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
 
-from stallmark.engines.mssql.copier import Copier
+import pyarrow as pa
+
+from stallmark.engines import sql_file
+from stallmark.engines.abilities import Examined
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
-from stallmark.engines.mssql.sql import rows as read_all
+from stallmark.engines.mssql.odbc import rows as read_all
+from stallmark.engines.mssql.server import Server
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+# The bulk copy of `mssql-python`: a TDS stack of its own, written in Rust, beside the ODBC driver's.
+#
+# It has failed to log in where the ODBC driver could (mssql-python #600, #750) and under concurrent loads (#595), and
+# its `bulkcopy_arrow` logs in for every table that it is given. So it logs in once for all pieces, with the connection
+# that `bulkcopy_arrow` itself would make and drop: an internal of mssql-python, without which there is no bulk copy.
+
+
+LOGIN_WITHIN_S = 60  # many loaders log in at once
+SWITCH = "?BulkCopy=no at the end of the URL"
+INSERTED_INSTEAD = "rows are inserted instead, which takes several times as long"
+
+
+class NoBulkCopy(Exception):
+    """There is no bulk copy into this server; a clause says why, without a full stop."""
+
+
+class Copier:
+    """One login, in which Arrow tables are copied into tables of the server."""
+
+    def __init__(self, server: Server):
+        """Raise NoBulkCopy."""
+        if server.is_babelfish:  # its bulk copy fills one column and says nothing
+            raise NoBulkCopy(f"the bulk copy of {server.identity().product} is not trusted")
+        if not server.address.bulk_copy:
+            raise NoBulkCopy("it is switched off (?BulkCopy=no)")
+        try:
+            import mssql_py_core
+            import mssql_python
+        except ImportError:
+            raise NoBulkCopy("mssql-python is missing: pip install 'stallmark[sqlserver]'") from None
+        mssql_python.pooling(enabled=False)  # else the session that only names the server would stay
+        try:
+            connection = mssql_python.connect(server.address.copier_string(), timeout=LOGIN_WITHIN_S)
+            try:
+                connection.timeout = LOGIN_WITHIN_S  # of the login that follows
+                known = connection.cursor()._build_pycore_context()
+            finally:
+                connection.close()
+            self._connection = mssql_py_core.PyCoreConnection(known)
+        except AttributeError:
+            raise NoBulkCopy(
+                f"mssql-python {mssql_python.__version__} is not known: pip install 'mssql-python==1.16.*'"
+            ) from None
+        except Exception as error:  # of many kinds: its own, and RuntimeError for whatever the server says
+            raise NoBulkCopy(f"mssql-python cannot log in ({_sentence(error)})") from None
+
+    def copy(self, table: str, rows: "pa.Table") -> None:
+        """Copy the rows, which are in for good as they arrive. Raise CallFailed, or StallmarkError when some are
+        not in."""
+        cursor = self._connection.cursor()
+        try:
+            copied = cursor.bulkcopy_arrow(
+                table,
+                rows,
+                timeout=0,
+                column_mappings=rows.column_names,
+                table_lock=True,
+                keep_nulls=True,
+                check_constraints=True,  # else SQL Server lets everything in, and trusts them no more
+            )
+        except Exception as error:
+            raise CallFailed(ErrorClass.OTHER, "", f"{_sentence(error)} ({SWITCH} inserts rows instead)") from None
+        finally:
+            cursor.close()
+        if copied["rows_copied"] != rows.num_rows:
+            raise StallmarkError(
+                f"Bulk copy into {table} took {copied['rows_copied']} rows of {rows.num_rows}: the batch is not kept."
+            )
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
+
+
+def mssql_python_version() -> Any:
+    import mssql_python
+
+    return mssql_python.__version__
+
+
+# A trial of bulk copy: rows of every type go into a table that is gone afterwards, and are read back.
+
+
+WHAT = "bulk copy"
+
+ROWS = pa.table(
+    {
+        "key": pa.array([1, 2, 3], pa.int32()),
+        "big": pa.array([2**63 - 1, None, -(2**63)], pa.int64()),
+        "small": pa.array([-32_768, None, 32_767], pa.int16()),
+        "flag": pa.array([True, None, False], pa.bool_()),
+        "ratio": pa.array([0.1, None, -1e300], pa.float64()),
+        "price": pa.array([Decimal("9999999999999.99"), None, Decimal("-0.01")], pa.decimal128(15, 2)),
+        "rate": pa.array([Decimal("0.12345"), None, Decimal("-9.99999")], pa.decimal128(6, 5)),
+        "day": pa.array([date(2000, 2, 29), None, date(1800, 1, 1)], pa.date32()),
+        "at": pa.array([datetime(2005, 1, 3, 9, 0, 0, 123_000), None, datetime(1999, 12, 31)], pa.timestamp("ms")),
+        "moment": pa.array([datetime(2005, 1, 3, 9, 0, 0, 123_456), None, datetime(1999, 12, 31)], pa.timestamp("us")),
+        "code": pa.array(["ABCDEFGHIJ", None, "0123456789"]),
+        "name": pa.array(["O'Neill; {x}", None, ""]),
+        "article": pa.array(["word " * 4000, None, "\n"]),
+    }
+)
+"""The largest and the smallest of each type, and NULL."""
+
+
+def try_bulk_copy(server: Server) -> Examined:
+    """Try a bulk copy; return what the doctor says of it."""
+    try:
+        copier = Copier(server)
+    except NoBulkCopy as why:
+        return Examined(WHAT, "limited", f"{why}, so {INSERTED_INSTEAD}.")
+    try:
+        with closing(copier), server.cursor("stallmark-loader") as cursor:
+            [(spid,)] = read_all(cursor.execute("SELECT @@SPID"))
+            table = f"##stallmark_{spid}"
+            read_all(cursor.execute(sql_file.read(__package__, "bulk_probe").format(table=table)))
+            copier.copy(table, ROWS)
+            columns = ", ".join(f"[{name}]" for name in ROWS.column_names)
+            found = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))
+    except CallFailed as error:
+        return Examined(WHAT, "missing", f"it failed when it was tried: {error.message}.")
+    except StallmarkError as error:
+        return Examined(WHAT, "missing", str(error))
+    changed = [
+        name for at, name in enumerate(ROWS.column_names) if ROWS[name].to_pylist() != [row[at] for row in found]
+    ]
+    if changed:
+        return Examined(
+            WHAT,
+            "missing",
+            f"rows did not come back as they were written ({', '.join(changed)}), so nothing that it loads is to be "
+            f"trusted: {SWITCH} inserts rows instead.",
+        )
+    return Examined(
+        WHAT, "ok", f"by mssql-python {mssql_python_version()}: rows of every type were written and read back."
+    )
+
+
+# Bulk load of SQL Server: the bulk copy of `mssql-python`, and INSERT where that is not to be had.
+
 
 ROWS_AT_ONCE = 10_000
 

@@ -8,28 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import NoDevices, Placement, VariantSetting
+from stallmark.engines.abilities import Examined, NoDevices, Placement, ServerSession, VariantSetting
 from stallmark.engines.base import Engine, ServerSettings
-from stallmark.engines.examined import Examined
-from stallmark.engines.mssql import compatibility, lock, server_sessions, settings
+from stallmark.engines.mssql import lock, server, settings
 from stallmark.engines.mssql.backup import MssqlBackup
-from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
-from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill
-from stallmark.engines.mssql.copier import INSERTED_INSTEAD, Copier, NoBulkCopy
+from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
+from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
-from stallmark.engines.mssql.maintenance import maintenance
 from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
 from stallmark.engines.mssql.odbc import api
-from stallmark.engines.mssql.parameters import ParameterTypes
-from stallmark.engines.mssql.queries import MssqlQueries
-from stallmark.engines.mssql.resource_pool import ResourcePool
+from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.server import SQL_SERVER_2019, Server
-from stallmark.engines.mssql.session import MssqlSession
-from stallmark.engines.mssql.sql import name as quoted
-from stallmark.engines.mssql.versioning import RowVersioning
-from stallmark.engines.server_process import SLOW_START_S, find_server, is_here, shares_paths
-from stallmark.engines.server_session import ServerSession
+from stallmark.engines.mssql.session import MssqlQueries, MssqlSession, ParameterTypes
+from stallmark.engines.mssql.variant_settings import ResourcePool, RowVersioning
+from stallmark.engines.reach import SLOW_START_S, find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.stopping import StopSignal, undisturbed
 
@@ -145,13 +138,13 @@ class MssqlEngine(Server, Engine):
         return None if may else "this login has no VIEW DEFINITION there: GRANT VIEW DEFINITION TO it"
 
     def other_sessions(self) -> list[ServerSession]:
-        return server_sessions.other_sessions(self)
+        return lock.other_sessions(self)
 
     def why_sessions_are_hidden(self) -> str | None:
-        return server_sessions.why_hidden(self)
+        return lock.why_hidden(self)
 
     def blockers(self) -> list[ServerSession]:
-        return server_sessions.blockers(self)
+        return lock.blockers(self)
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
         return self._why_reads_only() or self._why_no_right([*schemas, "stallmark"])
@@ -252,7 +245,7 @@ class MssqlEngine(Server, Engine):
             self.execute("CHECKPOINT")
 
     def unfit(self) -> str | None:
-        return compatibility.too_low(self)
+        return server.why_level_too_low(self)
 
     def examine(self) -> Iterator[Examined]:
         return examine(self)

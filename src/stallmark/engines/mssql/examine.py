@@ -3,10 +3,18 @@
 from collections.abc import Iterator
 
 from stallmark.engines import sql_file
+from stallmark.engines.abilities import Examined
 from stallmark.engines.base import Isolation
-from stallmark.engines.examined import Examined
-from stallmark.engines.mssql import auto_close, bulk_probe, compatibility, tempdb
-from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2025, STANDARD, Server
+from stallmark.engines.mssql import bulk, variant_settings
+from stallmark.engines.mssql.server import (
+    AZURE,
+    EXPRESS,
+    SQL_SERVER_2025,
+    STANDARD,
+    Server,
+    auto_close_advice,
+    why_level_too_low,
+)
 from stallmark.engines.mssql.service import BOX
 from stallmark.engines.mssql.view_rights import ERROR_LOG, FILES, IN_DATABASE, PERFORMANCE, SECURITY, Right
 from stallmark.errors import CallFailed
@@ -35,7 +43,7 @@ def examine(server: Server) -> Iterator[Examined]:
     """Yield what driver, edition, login and database allow."""
     identity = server.identity()  # which connects
     yield Examined("ODBC driver", "ok", f"{server.loaded_driver}.")
-    yield bulk_probe.tried(server)
+    yield bulk.try_bulk_copy(server)
     if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
         yield Examined("encryption", "limited", "the server's certificate is not checked (TrustServerCertificate).")
     elif server.address.options.get("Encrypt", "yes").lower() in ("no", "optional", "false"):
@@ -47,8 +55,8 @@ def examine(server: Server) -> Iterator[Examined]:
         most := limits(server.edition, identity.version[0], identity.version_text)
     ):
         yield Examined("edition", "limited" if server.edition == EXPRESS else "ok", most)
-    if statements := tempdb.noted(server):
-        said = f"Stallmark has placed its files. {tempdb.how_to_give_back(server, statements)}"
+    if statements := variant_settings.noted_tempdb(server):
+        said = f"Stallmark has placed its files. {variant_settings.how_to_give_back_tempdb(server, statements)}"
         yield Examined("tempdb", "limited", said)
     if server.is_babelfish:
         yield from _isolation(server)
@@ -84,7 +92,7 @@ def _recovery(server: Server) -> Iterator[Examined]:
 
 def _auto_close(server: Server) -> Iterator[Examined]:
     try:
-        advice = auto_close.advice(server)
+        advice = auto_close_advice(server)
     except CallFailed:
         return
     if advice:
@@ -120,7 +128,7 @@ def _rights(server: Server) -> Iterator[Examined]:
             yield _missing_right(server, right)
     if server.is_azure_database:
         yield from _role(server)
-    if low := compatibility.too_low(server):
+    if low := why_level_too_low(server):
         yield Examined("compatibility level", "missing", low)
     if updateability == "READ_ONLY":
         yield Examined("database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another.")

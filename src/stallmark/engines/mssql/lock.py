@@ -1,16 +1,54 @@
-"""The lock on a server that only one run holds at a time."""
+"""The lock that only one run holds at a time, and the sessions of others."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from stallmark.engines import sql_file
+from stallmark.engines.abilities import ServerSession
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.odbc import api, rows
 from stallmark.engines.mssql.server import Server
-from stallmark.engines.mssql.server_sessions import lock_holders
-from stallmark.engines.mssql.sql import rows
+from stallmark.engines.mssql.view_rights import ALL_STATE, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, ServerLost, StallmarkError
+
+# The sessions of others: in a database, before ours at a lock, and with a lock of ours.
+
+
+def other_sessions(server: Server) -> list[ServerSession]:
+    return _read(server, "other_sessions")
+
+
+def why_hidden(server: Server) -> str | None:
+    """Return why the login does not see the sessions of others: without the right it sees its own, and no error."""
+    try:
+        server.query(sql_file.read(__package__, "other_sessions"))  # Babelfish may lack a view or column
+        if server.is_babelfish or sees_all_sessions(server):
+            return None
+    except CallFailed as failure:
+        return failure.message
+    return f"this login sees its own alone, and needs {ALL_STATE.name(server)}"
+
+
+def blockers(server: Server) -> list[ServerSession]:
+    return _read(server, "blockers")
+
+
+def lock_holders(server: Server, name: str) -> list[ServerSession]:
+    return _read(server, "lock_holders", [name])
+
+
+def _read(server: Server, name: str, parameters: Sequence[str] | None = None) -> list[ServerSession]:
+    try:
+        rows = server.query(sql_file.read(__package__, name), parameters)
+    except CallFailed:  # needs VIEW SERVER STATE; Babelfish lacks a view or column
+        return []
+    return [ServerSession(number, *(text or "" for text in texts)) for number, *texts in rows]
+
+
+# The lock on a server that only one run holds at a time.
+
 
 # In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
 # moment because Babelfish calls it an error (-999) when a lock is not to be had at once.

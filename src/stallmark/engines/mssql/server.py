@@ -1,4 +1,4 @@
-"""A database on a SQL Server: the way to it, its statements, and which product and edition it is."""
+"""A database on a SQL Server: the way to it, its statements, product, edition and compatibility."""
 
 import re
 from collections import defaultdict
@@ -12,12 +12,14 @@ from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed, handshake_remedy, lost_connections
-from stallmark.engines.mssql.odbc import api, find_driver, loaded_driver
+from stallmark.engines.mssql.odbc import api, execute, find_driver, loaded_driver, name, one_row, rows, stay_open
+from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.service import AZURE_DATABASE, BOX, MANAGED_INSTANCE, Service, recognise
-from stallmark.engines.mssql.sql import execute, one_row, rows, stay_open
-from stallmark.engines.mssql.sql import name as quoted
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 from stallmark.stopping import hearing
+
+# A database on a SQL Server: the way to it, its statements, and which product and edition it is.
+
 
 OLDEST_MAJOR = 14  # SQL Server 2017
 SQL_SERVER_2019, SQL_SERVER_2022, SQL_SERVER_2025 = 15, 16, 17
@@ -334,3 +336,48 @@ def _babelfish_version(banner: str) -> str:
     """Return the version of Babelfish itself, which stands behind that of the SQL Server it acts as, or that."""
     found = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
     return found[1] if found else banner.splitlines()[0]
+
+
+# The version of SQL Server that a database is compatible with, and the least that its procedures need.
+
+
+LEAST_LEVEL = 130
+WHY_LEAST_LEVEL = (
+    f"the procedures call STRING_SPLIT, which compatibility level {LEAST_LEVEL} brought; what is wanted of an older "
+    "one is mostly its cardinality estimator, which every level has"
+)
+_LEVEL = "SELECT compatibility_level FROM sys.databases WHERE database_id = DB_ID()"
+
+
+def why_level_too_low(server: Server) -> str | None:
+    """Return that the database is compatible with too old a version, as a sentence; None where it is not."""
+    if server.is_babelfish:
+        return None
+    [(level,)] = server.query(_LEVEL)
+    if level >= LEAST_LEVEL:
+        return None
+    return (
+        f"The database has compatibility level {level}, and {WHY_LEAST_LEVEL}: ALTER DATABASE "
+        f"{name(server.address.database)} SET COMPATIBILITY_LEVEL = {LEAST_LEVEL}, and ALTER DATABASE SCOPED "
+        "CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = ON."
+    )
+
+
+# AUTO_CLOSE: a database that has it closes once no session is in it, and its pages leave the buffer pool.
+#
+# Databases made on Express have it, and a restore brings back what the copy had.
+
+
+_IS_ON = "SELECT is_auto_close_on FROM sys.databases WHERE database_id = DB_ID()"
+
+
+def auto_close_advice(server: Server) -> str | None:
+    """Return what a database that closes loses, with the remedy, as a clause, or None if it stays open."""
+    if server.identity().product != "SQL Server":
+        return None
+    if not any(is_on for (is_on,) in server.query(_IS_ON)):
+        return None
+    return (
+        "the database closes once no session is in it (AUTO_CLOSE), and all that was in memory is lost: run "
+        f"{stay_open(server.address.database)}"
+    )

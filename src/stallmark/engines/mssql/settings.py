@@ -2,7 +2,7 @@
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import ServerSettings
-from stallmark.engines.mssql import tempdb
+from stallmark.engines.mssql import variant_settings
 from stallmark.engines.mssql.server import AZURE, Server
 from stallmark.engines.mssql.service import BOX
 from stallmark.engines.mssql.view_rights import hiding_right
@@ -78,7 +78,7 @@ def read(server: Server) -> ServerSettings:
         unreadable["trace flags"] = error.message
     if server.service is not BOX:
         found["service"] = server.service.name
-    if statements := tempdb.noted(server):
+    if statements := variant_settings.noted_tempdb(server):
         found["tempdb, what gives back its files"] = "; ".join(statements)
     if server.identity().product == "SQL Server" and server.edition not in AZURE:
         unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX

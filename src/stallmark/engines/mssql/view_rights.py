@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import SQL_SERVER_2022, Server
-from stallmark.engines.mssql.sql import one_row
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,21 @@ from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.abilities import (
     Backup,
     Caches,
+    Examined,
     Memory,
     Missing,
     NoDevices,
     Placement,
     Prefill,
     ServerArrays,
+    ServerSession,
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
-from stallmark.engines.examined import Examined
-from stallmark.engines.postgres import direct, lock, own_settings, writable
-from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
-from stallmark.engines.postgres.maintenance import maintenance
-from stallmark.engines.postgres.queries import PostgresQueries
-from stallmark.engines.postgres.session import PostgresSession
-from stallmark.engines.server_process import find_server, is_here, shares_paths
-from stallmark.engines.server_session import ServerSession
+from stallmark.engines.postgres import address, lock
+from stallmark.engines.postgres.queries import PostgresQueries, maintenance
+from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify, first_line
+from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
 
 if TYPE_CHECKING:
@@ -91,7 +89,7 @@ _RESTART = "needs a restart, which a connection by URL cannot do: set it on the 
 
 Opened = TypeVar("Opened")
 _BEFORE_17: set[str] = set()
-"""Addresses at which an older server refused a session for `own_settings.SINCE_17`."""
+"""Addresses at which an older server refused a session for `SINCE_17`."""
 
 
 class PostgresEngine(Engine):
@@ -138,13 +136,13 @@ class PostgresEngine(Engine):
         try:
             return connect(self._conninfo(application, more_options))
         except (psycopg.OperationalError, CallFailed) as error:
-            if own_settings.SINCE_17 not in str(error) or self._address in _BEFORE_17:
+            if address.SINCE_17 not in str(error) or self._address in _BEFORE_17:
                 raise
         _BEFORE_17.add(self._address)
         return connect(self._conninfo(application, more_options))
 
     def _conninfo(self, application: str, more_options: str) -> str:
-        own = own_settings.options(self._parameters.get("options"), is_before_17=self._address in _BEFORE_17)
+        own = address.session_options(self._parameters.get("options"), is_before_17=self._address in _BEFORE_17)
         return make_conninfo(
             self._url,
             application_name=application,
@@ -157,8 +155,8 @@ class PostgresEngine(Engine):
         try:
             return self.open(lambda text: psycopg.connect(text, autocommit=True), application)
         except psycopg.OperationalError as error:
-            if direct.refused_by_pooler(error):
-                raise NoConnection(direct.without_options(self, first_line(error))) from None
+            if address.refused_by_pooler(error):
+                raise NoConnection(address.without_options(self, first_line(error))) from None
             ports = str(self._parameters.get("port", ""))
             hint = did_you_mean("postgresql", int(ports) if ports.isdigit() else None)
             raise NoConnection(
@@ -223,7 +221,7 @@ class PostgresEngine(Engine):
         try:
             self.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
         except CallFailed as error:
-            if why := writable.why_reads_only(self):
+            if why := address.why_reads_only(self):
                 raise StallmarkError(why) from None
             [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
@@ -244,7 +242,7 @@ class PostgresEngine(Engine):
                 f"{self.where} runs PostgreSQL {text}; Stallmark needs {OLDEST_MAJOR} or later, "
                 "because older servers do not say what their I/O waited for (pg_stat_io)."
             )
-        direct.refuse_indirect(self)
+        address.refuse_indirect(self)
         return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)
 
     def settings(self) -> ServerSettings:
@@ -318,12 +316,12 @@ class PostgresEngine(Engine):
         return str(self._parameters.get("user") or "the user")
 
     def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return writable.why_reads_only(self) or writable.why_unchecked(self) or writable.why_no_right(self, schemas)
+        return address.why_reads_only(self) or address.why_unchecked(self) or address.why_no_right(self, schemas)
 
     def examine(self) -> Iterator[Examined]:
         try:
-            reads_only = writable.why_reads_only(self)
-            limits = [why for why in (writable.why_no_right(self, ()), writable.why_unchecked(self)) if why]
+            reads_only = address.why_reads_only(self)
+            limits = [why for why in (address.why_no_right(self, ()), address.why_unchecked(self)) if why]
             role_settings = self.role_settings()
         except CallFailed as error:
             yield Examined("rights", "limited", f"the server does not tell what this role may do ({error.message}).")
@@ -333,7 +331,7 @@ class PostgresEngine(Engine):
         else:
             yield from (Examined("rights", "limited", why) for why in limits)
         for name, value, statement in role_settings:
-            ours = "our sessions set their own" if name in own_settings.NAMES else "it holds in our sessions as well"
+            ours = "our sessions set their own" if name in address.OWN_SETTINGS else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 
     def schemas_in_use(self) -> dict[str, list[str]]:

@@ -10,9 +10,9 @@ import psycopg
 from psycopg import pq
 
 from stallmark.engines import sql_file
-from stallmark.engines.postgres.errors import as_call_failed, first_line
-from stallmark.engines.postgres.server import PostgresServer
-from stallmark.engines.server_session import ServerSession
+from stallmark.engines.abilities import ServerSession
+from stallmark.engines.postgres.address import PostgresServer
+from stallmark.engines.postgres.session import as_call_failed, first_line
 from stallmark.errors import RunLockTaken, ServerLost, StallmarkError
 
 RUN_LOCK = "stallmark.run"

@@ -1,23 +1,25 @@
-"""Queries on PostgreSQL, executed by EXPLAIN ANALYZE.
-
-It is the only way to know the reads, the spill and the workers of one query over all its parallel workers without an
-extension: a session's own counters (pg_stat_get_backend_io) lack its workers', and pg_stat_statements and auto_explain
-need a library that the server may not have. What it costs was measured by benchmarks/query_cost.py (e53481b5). No
-single node is timed (TIMING OFF), because that would cost most. From PostgreSQL 17 on every value of the answer is
-converted to text (SERIALIZE) as for a client; it is just not sent.
-"""
+"""Statements beside transactions: queries by EXPLAIN ANALYZE, and an administrator's rebuild of indexes."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import psycopg
+from psycopg import sql
 
-from stallmark.engines.postgres.errors import first_line
-from stallmark.engines.postgres.session import PostgresSession
-from stallmark.engines.queries import Answer, Measures
+from stallmark.engines.abilities import Answer, Maintenance, MaintenanceWork, Measures, Missing
+from stallmark.engines.postgres.session import PostgresSession, as_call_failed, first_line
 from stallmark.errors import CallFailed, ErrorClass
+
+# Queries on PostgreSQL, executed by EXPLAIN ANALYZE.
+#
+# It is the only way to know the reads, the spill and the workers of one query over all its parallel workers without an
+# extension: a session's own counters (pg_stat_get_backend_io) lack its workers', and pg_stat_statements and
+# auto_explain need a library that the server may not have. What it costs was measured by benchmarks/query_cost.py
+# (e53481b5). No single node is timed (TIMING OFF), because that would cost most. From PostgreSQL 17 on every value of
+# the answer is converted to text (SERIALIZE) as for a client; it is just not sent.
+
 
 SERIALIZES = 170_000
 
@@ -125,3 +127,39 @@ def _waits(plan: Mapping[str, Any]) -> dict[str, float] | None:
     """Return waits in ms, summed over workers, so that they may exceed the run time; None where not timed."""
     known = {kind: plan[name] for kind, names in _WAITS.items() for name in names if plan.get(name) is not None}
     return {kind: ms for kind, ms in known.items() if ms} if known else None
+
+
+# The work of an administrator beside users, as far as PostgreSQL has a statement for it: a rebuild of indexes.
+
+
+class Rebuild(Maintenance):
+    def __init__(self, connect: Callable[[str], psycopg.Connection]):
+        self._connect = connect
+
+    def open(self, what: str) -> "_Work":
+        table = sql.Identifier(*what.split("."))
+        statement = sql.SQL("REINDEX TABLE CONCURRENTLY {}").format(table)
+        return _Work(self._connect("stallmark-maintenance"), statement)
+
+
+class _Work(MaintenanceWork):
+    def __init__(self, connection: psycopg.Connection, statement: sql.Composed):
+        self._connection, self._statement = connection, statement
+
+    def execute(self) -> None:
+        with as_call_failed():
+            self._connection.execute(self._statement)
+
+    def cancel(self) -> None:
+        self._connection.cancel()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def maintenance(connect: Callable[[str], psycopg.Connection]) -> Mapping[str, Maintenance | Missing]:
+    return {
+        "backup": Missing("PostgreSQL has no statement that backs a database up"),
+        "check": Missing("PostgreSQL has no statement that checks a database"),
+        "rebuild": Rebuild(connect),
+    }

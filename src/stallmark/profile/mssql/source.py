@@ -9,11 +9,11 @@ from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api
-from stallmark.engines.mssql.sql import one_row
+from stallmark.engines.mssql.odbc import api, one_row
 from stallmark.engines.mssql.view_rights import refused_right
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
+from stallmark.record.profile.intervals import STATES
 from stallmark.record.profile.manifest import ProfiledServer
 
 # A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
@@ -21,7 +21,6 @@ _MANNERS = (
     f"SET LOCK_TIMEOUT {LOCK_TIMEOUT_MS}; SET DEADLOCK_PRIORITY LOW; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"
 )
 _PARTS = ("moment", "files", "counters", "waits")
-_STATES = {*("memory_target_bytes", "stolen_bytes", "database_pages_bytes", "page_life_expectancy_s", "connections")}
 _NO_COUNTERS = (
     "the server's performance counters are disabled (sys.dm_os_performance_counters has no rows); its error log says "
     "why at its start"
@@ -80,10 +79,11 @@ class MssqlSource(Source):
             cores=cores,
             memory_bytes=memory_bytes,
             pool_bytes=pool_bytes,
-            database_bytes=sum(row[10] or 0 for row in reading.files),
+            database_bytes=sum(row[10] or 0 for row in reading.tables["file_counters"]),
         )
-        missing = {} if len(reading.counters) > 1 else {"server": _NO_COUNTERS}
-        if not missing and "transactions" not in {name for name, *_ in reading.counters}:
+        counters = {counter for counter, *_ in reading.tables["server_counters"]}
+        missing = {} if len(counters) > 1 else {"server": _NO_COUNTERS}
+        if not missing and "transactions" not in counters:
             missing = {"transactions": _NOT_OUR_COUNTERS}
         return Opened(server, name, missing)
 
@@ -106,7 +106,7 @@ class MssqlSource(Source):
         files = [self._file(start, row) for row in cursor.fetchall()]
         cursor.nextset()
         counters = [
-            (name, "" if name in _STATES else f"{start} {sources}", value) for name, sources, value in cursor.fetchall()
+            (name, "" if name in STATES else f"{start} {sources}", value) for name, sources, value in cursor.fetchall()
         ]
         cursor.nextset()
         waits = [
@@ -114,7 +114,8 @@ class MssqlSource(Source):
             for name, waits, wait_ms, signal_ms in cursor.fetchall()
             if name and not is_benign(name)
         ]
-        return Reading(server_clock, start or "", own_cpu_ms, files, counters, waits)
+        tables = {"file_counters": files, "server_counters": counters, "wait_counters": waits}
+        return Reading(server_clock, start or "", own_cpu_ms, tables)
 
     def _file(self, start: str, row: tuple) -> tuple:
         numbers, database_id, database, file, file_class, epoch, *counts = row

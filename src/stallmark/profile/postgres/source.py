@@ -11,10 +11,10 @@ from stallmark.collectors.postgres.collector import CollectorConnection
 from stallmark.collectors.postgres.waits import wait_class
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.engines.postgres.errors import first_line
+from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.intervals import LONGEST_TRANSACTION
+from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION
 from stallmark.record.profile.manifest import ProfiledServer
 
 _MANNERS = (
@@ -24,9 +24,6 @@ _MANNERS = (
 # A server that has gone without a word is given up after this, and not after the two hours of TCP.
 _ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 SIZES_EVERY_S = 300.0  # it asks the file system for every file
-_FILES = (
-    "reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms",
-)  # fmt: skip
 _ITS_MACHINE = "PostgreSQL does not tell it of the machine it runs on"
 _UNTIMED = "{} is off on the server: to know it, run ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();"
 _NO_ROLE = "this role does not see the sessions of others: as a superuser, run GRANT pg_monitor TO it"
@@ -100,7 +97,8 @@ class PostgresSource(Source):
             counters.append((LONGEST_TRANSACTION, "", round(max(ages) * 1000)))
         self._measure_sizes()
         files = [self._file(start, row) for row in answers["files"]]
-        return Reading(moment["server_clock"], start, None, files, counters, sessions=_sessions(sessions))
+        tables = {"file_counters": files, "server_counters": counters, "sessions_seen": _sessions(sessions)}
+        return Reading(moment["server_clock"], start, None, tables)
 
     def close(self) -> None:
         self._connection.close()
@@ -108,7 +106,7 @@ class PostgresSource(Source):
     def _file(self, start: str, row: Row) -> tuple:
         kind = row["file_class"]
         size = {"data": self._sizes[0], "log": self._sizes[1]}.get(kind)
-        return kind, None, kind, f"{start} {row['epoch']}", *(row[name] for name in _FILES), size
+        return kind, None, kind, f"{start} {row['epoch']}", *(row[name] for name in IO), size
 
     def _measure_sizes(self) -> None:
         now = self._clock()

@@ -8,7 +8,6 @@ import re
 from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from stallmark.record.attach.measurements import Wanted, notes_on, open_file, sa
 from stallmark.record.formats.open import detect_format
 from stallmark.record.formats.sample import Counter, Recorded
 from stallmark.record.manifest.course import External
+from stallmark.record.manifest.part import moment_at, seconds_at
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import EXTERNAL
@@ -74,7 +74,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
             format=format,
             time_zone=aligned.clock.zone,
             offset_s=aligned.clock.offset_s,
-            span=(_iso(within[0]), _iso(within[-1])),
+            span=(moment_at(within[0]), moment_at(within[-1])),
             samples=len(within),
             interval_s=aligned.interval_s,
             counters=len(share.measured),
@@ -159,7 +159,7 @@ def _refuse(record: Record, name: str, replace: bool) -> None:
 
 
 def _span(record: Record) -> Span:
-    begin = datetime.fromisoformat(record.manifest.started).timestamp()
+    begin = seconds_at(record.manifest.started)
     planned = max((step.end_s for step in record.manifest.steps), default=0.0)
     return Span(begin, begin + (recorded_seconds(record) or planned))
 
@@ -186,7 +186,3 @@ def _slug(name: str, taken: Collection[str]) -> str:
         number += 1
         slug = f"{plain}_{number}"
     return slug
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,7 +1,6 @@
 """Make the folder of a profile from files that other tools recorded."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import stallmark
@@ -9,10 +8,10 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.open import detect_format
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
-from stallmark.record.imports.recording import COUNTS, STATES, Recording, Wanted
+from stallmark.record.imports.recording import COUNTS, Recording, Wanted
 from stallmark.record.imports.timeline import Timeline, timeline_of
-from stallmark.record.profile.folder import write_imported
-from stallmark.record.profile.intervals import FILE_IO
+from stallmark.record.manifest.part import moment_at
+from stallmark.record.profile.intervals import FILE_IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
@@ -51,13 +50,13 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     _refuse_unknown_devices(recording, wanted)
     sysstat.assign_all_disks(recording, wanted)
     timeline = timeline_of(recording)
-    if not len(timeline.start):
+    if not len(timeline.intervals.start):
         raise StallmarkError(
             f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
             "samples after another are needed."
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
-    write_imported(folder, manifest, timeline.intervals())
+    write_imported(folder, manifest, timeline.intervals.tables())
     return manifest
 
 
@@ -76,8 +75,9 @@ def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
 def _manifest(
     files: Sequence[Path], source: Source, recording: Recording, timeline: Timeline, anonymous: bool
 ) -> ProfileManifest:
-    target = timeline.last("server.memory_target_bytes")
-    begin, end = _iso(timeline.start[0]), _iso(timeline.end[-1])
+    intervals = timeline.intervals
+    targets = intervals.known("server.memory_target_bytes")
+    begin, end = moment_at(intervals.start[0]), moment_at(intervals.end[-1])
     notes = recording.notes + timeline.notes
     if anonymous:
         for place, path in enumerate(files, 1):
@@ -87,7 +87,7 @@ def _manifest(
         engine=recording.engine,
         name=None if anonymous else recording.host,
         cores=recording.cores,
-        pool_bytes=int(target) if target else None,
+        pool_bytes=int(targets[-1]) or None if len(targets) else None,
     )
     return ProfileManifest(
         source=source,
@@ -97,17 +97,19 @@ def _manifest(
         anonymous=anonymous,
         servers=(server,),
         sessions=(Session(started=begin, ended=end, end="imported"),),
-        gaps=tuple(Gap(started=_iso(one.start), ended=_iso(one.end), reason=one.reason) for one in timeline.gaps),
-        missing=_missing(recording, timeline, source),
+        gaps=tuple(
+            Gap(started=moment_at(one.start), ended=moment_at(one.end), reason=one.reason) for one in timeline.gaps
+        ),
+        missing=_missing(recording, intervals, source),
         files=tuple(f"file {place}" if anonymous else path.name for place, path in enumerate(files, 1)),
         notes=tuple(notes),
     )
 
 
-def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[str, str]:
+def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
     """Return what no file has, by table, with the reason."""
     found = dict(recording.missing)
-    known = {name for name in timeline.columns if timeline.is_known(name)}
+    known = {name for name, values in intervals.columns.items() if is_known(values)}
     of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
     if not of_files:
         found["disk counters"] = "the files have no I/O of disks"
@@ -121,7 +123,3 @@ def _missing(recording: Recording, timeline: Timeline, source: Source) -> dict[s
         found["database counters"] = f"{', '.join(lacking)}: not in the files"
     found["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return found
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

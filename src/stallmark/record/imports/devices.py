@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from stallmark.errors import StallmarkError
 from stallmark.record.imports.recording import Recording, Wanted
-from stallmark.record.profile.intervals import FileClass
+from stallmark.record.profile.intervals import IO, FileClass
 
-IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
 Io = Mapping[str, float | None]
 MOST_DEVICES = 2_000
 ALL_DISKS = "all disks"

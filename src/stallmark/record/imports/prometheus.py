@@ -16,7 +16,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import RangeQuery
 from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.prometheus_metrics import METRICS, Metric
-from stallmark.record.imports.recording import STATES, WHOLE_MACHINE, Recording, Wanted
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
+from stallmark.record.profile.intervals import STATES
 from stallmark.record.profile.manifest import GAP
 
 MOST_SERIES = 20_000

@@ -11,10 +11,8 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Clock, find_order, find_zone
 from stallmark.record.formats.sample import Recorded
-from stallmark.record.profile.intervals import SERVER, FileClass
+from stallmark.record.profile.intervals import SERVER, STATES, FileClass
 
-STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
-"""Columns of the server that are values at the end of an interval; all others are counts."""
 WHOLE_MACHINE = "CPU time is that of the whole machine."
 MOST_SPANS = 1_000_000
 """Eleven days of a sample every second: about a GB of memory."""

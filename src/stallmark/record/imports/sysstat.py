@@ -12,9 +12,9 @@ import numpy as np
 from stallmark.record.formats.open import READERS, detect_format
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.sysstat import CPU
-from stallmark.record.imports.devices import ALL_DISKS, IO, Devices, canonical, device_io, whole_disks
+from stallmark.record.imports.devices import ALL_DISKS, Devices, canonical, device_io, whole_disks
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, product
-from stallmark.record.profile.intervals import FileClass
+from stallmark.record.profile.intervals import IO, FileClass
 
 _KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0
 _DISK = {

@@ -1,13 +1,11 @@
 """The spans of all files in one order of time: no two overlap, each time counts once, and holes are told."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from stallmark.record.imports.recording import Recording
-from stallmark.record.profile.intervals import FILE_IO, SERVER, WAITS, FileClass, Intervals
+from stallmark.record.profile.intervals import Intervals
 from stallmark.record.profile.manifest import GAP
 
 _US = 1e6
@@ -23,44 +21,12 @@ class Hole:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The intervals (n) of an import, in seconds since 1970, and their columns; NaN is not known."""
+    """The intervals of an import, how long they usually are, and the times between them."""
 
-    start: np.ndarray
-    end: np.ndarray
-    columns: Mapping[str, np.ndarray]
+    intervals: Intervals
     interval_s: float
     gaps: list[Hole]
     notes: list[str]
-
-    def is_known(self, name: str) -> bool:
-        return bool(np.isfinite(self.columns[name]).any())
-
-    def last(self, name: str) -> float | None:
-        """Return the last value of a column that is known."""
-        values = self.columns.get(name, np.empty(0))
-        known = values[np.isfinite(values)]
-        return float(known[-1]) if len(known) else None
-
-    def intervals(self) -> Intervals:
-        parts = [self._table(FILE_IO, str(held), {"file_class": str(held)}) for held in FileClass]
-        file_io = pa.concat_tables(parts).sort_by([("start", "ascending"), ("file_class", "ascending")])
-        return Intervals(file_io, self._table(SERVER, "server"), WAITS.empty_table())
-
-    def _table(self, schema: pa.Schema, prefix: str, texts: Mapping[str, str] | None = None) -> pa.Table:
-        """Return a table of the intervals in which any of its columns is known."""
-        own = {name: self.columns[f"{prefix}.{name}"] for name in schema.names if f"{prefix}.{name}" in self.columns}
-        if not own:
-            return schema.empty_table()
-        there = np.flatnonzero(np.isfinite(np.array(list(own.values()))).any(axis=0))
-        nothing = np.full(len(there), np.nan)
-        arrays = [_times(self.start[there]), _times(self.end[there])]
-        for name in schema.names[2:]:
-            if texts and name in texts:
-                arrays.append(pa.array([texts[name]] * len(there), pa.string()))
-            else:
-                values = own[name][there] if name in own else nothing
-                arrays.append(pa.array(values, pa.float64(), mask=np.isnan(values)))
-        return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def timeline_of(recording: Recording) -> Timeline:
@@ -87,14 +53,8 @@ def timeline_of(recording: Recording) -> Timeline:
             f"{count} sample{'s' * (count > 1)} after a time in which nothing was recorded {_left_out(count)}."
         )
     start, end = start[kept], end[kept]
-    return Timeline(
-        start,
-        end,
-        {name: values[kept] for name, values in columns.items()},
-        round(usual_s, 3),
-        _holes(start, end, recording),
-        notes,
-    )
+    intervals = Intervals(start, end, {name: values[kept] for name, values in columns.items()})
+    return Timeline(intervals, round(usual_s, 3), _holes(start, end, recording), notes)
 
 
 def _left_out(count: int) -> str:
@@ -135,7 +95,3 @@ def _reason(begin: float, until: float, recording: Recording) -> str:
     if any(begin <= at <= until for at in recording.clock_set):
         return "the clock was set"
     return "no samples"
-
-
-def _times(at: np.ndarray) -> pa.Array:
-    return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))

@@ -25,6 +25,16 @@ def now() -> Moment:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def moment_at(seconds: float) -> Moment:
+    """Return seconds since 1970 as a moment in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def seconds_at(moment: Moment) -> float:
+    """Return a moment as seconds since 1970."""
+    return datetime.fromisoformat(moment).timestamp()
+
+
 class ManifestPart(BaseModel):
     """A part of the manifest. It is immutable: `changed` returns another."""
 

@@ -1,15 +1,28 @@
-"""The intervals of a profile, about 15 s each: what a server did, by class of file and as a whole.
+"""The intervals of a profile, about 15 s each: what a server did, by class of file and as a whole. Those of an imported
+profile are read and written here.
 
 Every count is what was counted from `start` to `end`, the time that was really seen; a rate is the count over it.
 Intervals neither overlap nor reach across a gap. A null is not known, and never 0.
+
+What is read is checked: what names a row is there, counts have bounds, times too. Checksums find damage, but a profile
+may also come from somebody else. What is refused would end the analysis in the middle, or fill the memory: each hour
+and each minute takes some.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from stallmark.errors import StallmarkError
+from stallmark.record.profile.manifest import ProfileManifest, read_profile, write_profile
 from stallmark.record.schema import column
+from stallmark.record.table_file import find, read_whole, writing, written
 
 
 class FileClass(StrEnum):
@@ -65,28 +78,188 @@ SERVER = pa.schema(
         column("page_lookups", _COUNT, "pages looked up in the pool", "pages"),
     ]
 )
-WAITS = pa.schema(
-    [
-        column("wait_type", _TEXT, "the server's name of the wait"),
-        column("wait_class", _TEXT, "class that Stallmark counts it to: io, wal, lock, cpu and so on"),
-        column("waits", _COUNT, "waits that ended", "waits"),
-        column("wait_ms", _COUNT, "what they took, summed; signal included"),
-    ]
-)
+IO = ("reads", "read_bytes", "read_stall_ms", "writes", "write_bytes", "write_stall_ms")
+"""The columns of a class of file that are counts."""
+STATES = ("memory_target_bytes", "database_pages_bytes", "stolen_bytes", "page_life_expectancy_s", "connections")
+"""The columns of the server that are values at the end of an interval; all others are counts."""
 LONGEST_TRANSACTION = "longest_transaction_ms"
 """The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in whole ms."""
 
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
 """The tables of an imported profile. No source of one tells what was waited for."""
+_US = 1e6
+_ANEW = "restore it, or import the profile anew"
+
+
+class Waited(NamedTuple):
+    """All waits of one type that ended, and their time in ms, signal included. `waits`: None where the server tells
+    only who was met waiting."""
+
+    wait_type: str
+    wait_class: str
+    waits: float | None
+    wait_ms: float
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The intervals of a profile in the order of time, and what was waited for in all of them together. Waits that hold
-    nobody up are left out of `waits`. `longest_transaction_s`: the age of the oldest transaction that was seen at work;
-    None of a server or a file that does not tell."""
+    """The intervals (n) of a profile in the order of time, and what was waited for in all of them together.
 
-    file_io: pa.Table
-    server: pa.Table
-    waits: pa.Table
+    `start` and `end`: in seconds since 1970. `columns`: arrays (n) by the class of file or "server" and a column of its
+    table, as "data.reads"; NaN where a value is not known. Waits that hold nobody up are left out of `waits`.
+    `longest_transaction_s`: the age of the oldest transaction that was seen at work; None of a server or a file that
+    does not tell."""
+
+    start: np.ndarray
+    end: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    waits: Sequence[Waited] = ()
     longest_transaction_s: float | None = None
+
+    @property
+    def seconds(self) -> np.ndarray:
+        return self.end - self.start
+
+    @property
+    def classes(self) -> list[FileClass]:
+        return [name for name in FileClass if self._of(name)]
+
+    def column(self, name: str) -> np.ndarray:
+        found = self.columns.get(name)
+        return np.full(len(self.start), np.nan) if found is None else found
+
+    def known(self, name: str) -> np.ndarray:
+        """Return the values of a column, without those that are not known."""
+        values = self.column(name)
+        return values[np.isfinite(values)]
+
+    def log(self, column: str, of_server: str) -> np.ndarray:
+        """Return a column of the log's files; that `of_server`, where the files do not tell."""
+        found = self.column(f"{FileClass.LOG}.{column}")
+        return found if is_known(found) else self.column(f"server.{of_server}")
+
+    def total(self, *columns: str, without: FileClass | None = None) -> np.ndarray:
+        """Return the sum of columns over the classes of file, NaN where a part is; a part that is never known is left
+        out."""
+        classes = [name for name in self.classes if name is not without]
+        known = [one for name in classes for column in columns if is_known(one := self.column(f"{name}.{column}"))]
+        return np.sum(known, axis=0) if known else np.full(len(self.start), np.nan)
+
+    def has_any(self, name: str) -> np.ndarray:
+        """Tell in which intervals any column of a class of file, or of the server, is known."""
+        known = [np.isfinite(values) for values in self._of(name).values()]
+        return np.any(known, axis=0) if known else np.zeros(len(self.start), dtype=bool)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the tables of an imported profile, with the rows in which anything is known."""
+        parts = [self._table(name, FILE_IO) for name in self.classes]
+        file_io = pa.concat_tables([FILE_IO.empty_table(), *parts])
+        file_io = file_io.sort_by([("start", "ascending"), ("file_class", "ascending")])
+        return {"file_io": file_io, "server": self._table("server", SERVER)}
+
+    def _of(self, name: str) -> dict[str, np.ndarray]:
+        return {column: values for column, values in self.columns.items() if column.startswith(f"{name}.")}
+
+    def _table(self, name: str, schema: pa.Schema) -> pa.Table:
+        rows = np.flatnonzero(self.has_any(name))
+        arrays = {"start": _times(self.start[rows]), "end": _times(self.end[rows])}
+        arrays["file_class"] = pa.array([name] * len(rows), pa.string())
+        for other in schema.names:
+            if other not in arrays:
+                arrays[other] = pa.array(self.column(f"{name}.{other}")[rows], from_pandas=True)
+        return pa.table([arrays[own] for own in schema.names], schema)
+
+
+def intervals_of_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
+    """Return the intervals of an imported profile: those in which anything was seen."""
+    starts, ends = (
+        np.concatenate([_seconds(table.column(name)) for table in (file_io, server)]) for name in ("start", "end")
+    )
+    start, first = np.unique(starts, return_index=True)
+    parts = {str(name): file_io.filter(pc.equal(file_io.column("file_class"), name)) for name in FileClass}
+    columns = {}
+    for name, rows in (parts | {"server": server}).items():
+        places = np.searchsorted(start, _seconds(rows.column("start")))
+        for field in rows.schema:
+            if pa.types.is_floating(field.type) and rows.num_rows:
+                values = columns[f"{name}.{field.name}"] = np.full(len(start), np.nan)
+                values[places] = rows.column(field.name).to_numpy()
+    return Intervals(start, ends[first], columns)
+
+
+def is_known(values: np.ndarray) -> bool:
+    """Tell whether any of the values is known."""
+    return bool(np.isfinite(values).any())
+
+
+def _times(at: np.ndarray) -> pa.Array:
+    return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
+
+
+LONGEST_S = 3660 * 86_400.0
+"""No profile is of more than ten years."""
+LATEST_S = 4_102_444_800.0
+"""The end of the year 2099."""
+_NEVER_NULL: Final = frozenset((
+    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
+    "wait_class", "users",
+))  # fmt: skip
+
+
+_CLASSES: Final = frozenset(FileClass)
+
+
+def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
+    """Return what is wrong with the rows of a table, or of a batch of it; None where nothing is."""
+    for field in table.schema:
+        values = table[field.name]
+        if values.null_count and (field.name in _NEVER_NULL or pa.types.is_timestamp(field.type)):
+            return f"its column {field.name} has rows without a value"
+        if pa.types.is_floating(field.type) and not np.isfinite(values.drop_null().to_numpy()).all():
+            return f"its column {field.name} has a value that is no finite number"
+        if field.name == "file_class" and not _CLASSES.issuperset(values.unique().to_pylist()):
+            return "its column file_class has a class that there is none of"
+        if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
+            return "its samples are not in the order in which they were taken"
+    seconds = [_seconds(table[field.name]) for field in table.schema if _is_time(field)]
+    if seconds and table.num_rows:
+        first, last = min(map(np.min, seconds)), max(map(np.max, seconds))
+        if not 0 <= first <= last < LATEST_S:
+            return "its times are before 1970 or after 2100"
+        if last - first > LONGEST_S:
+            return "its times are more than ten years apart"
+    return None
+
+
+def _is_time(field: pa.Field) -> bool:
+    return field.name == "clock" or pa.types.is_timestamp(field.type)
+
+
+def _seconds(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64()).to_numpy() / 1e6
+    return column.to_numpy()
+
+
+def write_imported(folder: Path, manifest: ProfileManifest, tables: Mapping[str, pa.Table]) -> None:
+    """Write a new folder of an imported profile. It is one only when it is whole: the manifest comes last."""
+    folder.mkdir(parents=True, exist_ok=False)
+    files = {}
+    for name, schema in TABLES.items():
+        path = folder / f"{name}.parquet"
+        with writing(path, schema) as writer:
+            writer.write_table(tables[name].cast(schema))
+        files[name] = written(path)
+    write_profile(folder, manifest.changed(tables=files))
+
+
+def read_imported(folder: Path) -> Intervals:
+    """Return the intervals of an imported profile; a table that it lacks is empty."""
+    files, found = read_profile(folder).tables, {}
+    for name, schema in TABLES.items():
+        path = folder / f"{name}.parquet"
+        there = find(path, files.get(name), remedy=_ANEW)
+        found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
+        if why := wrong_rows(found[name]):
+            raise StallmarkError(f"{path} is damaged ({why}): {_ANEW}.")
+    return intervals_of_tables(**found)

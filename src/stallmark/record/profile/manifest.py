@@ -1,7 +1,10 @@
-"""The manifest of a profile: where it comes from, of which server it is, and when it was seen."""
+"""The manifest of a profile: where it comes from, of which server it is, and when it was seen; read and written."""
 
+from pathlib import Path
 from typing import Final, Literal
 
+from stallmark.record.files import is_file
+from stallmark.record.json_file import read_model, write_whole
 from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName
 
 FORMAT: Final = 1
@@ -90,3 +93,21 @@ class ProfileManifest(ManifestPart):
     def server_names(self) -> list[str]:
         """Return the different names of the servers that answered, in their order."""
         return list(dict.fromkeys(one.name for one in self.servers if one.name))
+
+
+FILE = "profile.json"
+_REMEDY = "restore it, or collect the profile anew"
+
+
+def is_profile(folder: Path) -> bool:
+    return is_file(folder / FILE)
+
+
+def read_profile(folder: Path) -> ProfileManifest:
+    """Read the manifest of a profile's folder; raise StallmarkError, which names the file and the key at fault."""
+    return read_model(ProfileManifest, folder, FILE, "profile", FORMAT, _REMEDY)
+
+
+def write_profile(folder: Path, manifest: ProfileManifest) -> None:
+    """Replace the manifest whole or not at all: it may be read at any moment."""
+    write_whole(folder / FILE, manifest)

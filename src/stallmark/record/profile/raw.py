@@ -1,15 +1,32 @@
-"""The tables of a profile that was collected from a server: cumulative counters as the server gave them.
+"""The tables of a profile that is collected from a server: cumulative counters as the server gave them; written so that
+a kill loses no sample, and read, also while it is collected.
 
 Every table is in parts, one for each session of collecting: `samples-001`, `samples-002` and so on. A row of a counter
 is stored when it differs from the one before it in its session: where a sample has none, nothing has changed. What has
 gone has one row more, of the epoch `GONE`.
+
+A part is an Arrow stream that grows by a batch with each sample. Closing the session turns its streams into Parquet;
+those of a session that was killed are closed by the next one in the folder.
 """
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 
+from stallmark.errors import StallmarkError
+from stallmark.record.files import is_file
+from stallmark.record.manifest.part import TableFile
+from stallmark.record.profile.intervals import wrong_rows
+from stallmark.record.profile.manifest import ProfileManifest, read_profile, write_profile
+from stallmark.record.reserve import Reserve
+from stallmark.record.rows import Rows, batch_of
 from stallmark.record.schema import column
+from stallmark.record.stream import StreamWriter, read_stream, remove
+from stallmark.record.table_file import find, read_layout, read_pieces, readable, written
+from stallmark.record.writer import to_parquet
 
 _COUNT, _TEXT = pa.int64(), pa.string()
 GONE: Final = "gone"
@@ -82,3 +99,135 @@ RAW_TABLES: Final[dict[str, pa.Schema]] = {
     "wait_counters": WAIT_COUNTERS,
     "sessions_seen": SESSIONS_SEEN,
 }
+
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+
+
+class ProfileWriter:
+    """The writer of one session. `manifest` is what `profile.json` holds; `update` replaces it."""
+
+    def __init__(self, folder: Path, manifest: ProfileManifest, session: int):
+        """`session`: its number from 1, whose tables must not be there yet."""
+        self.folder = folder
+        self.manifest = manifest
+        self._session = session
+        self._streams: dict[str, StreamWriter] = {}
+        self._stored: dict[str, dict[tuple, tuple]] = {}
+        self._reserve = Reserve(folder)
+        for name, schema in RAW_TABLES.items():
+            self._streams[name] = StreamWriter(folder / f"{name}-{session:03d}.arrows", schema, _OPTIONS)
+
+    def append(self, name: str, rows: Sequence[tuple]) -> None:
+        """Add the rows of one sample to a table, as tuples in the order of the columns. Of a table with epochs only
+        rows that differ from their last are stored."""
+        if "epoch" in RAW_TABLES[name].names:
+            rows = list(self._changed(name, rows))
+        if rows:
+            self._write(name, rows)
+
+    def _changed(self, table: str, rows: Sequence[tuple]) -> Iterator[tuple]:
+        """Yield the rows that are not as they were, and one without values for each that has gone. The columns between
+        `sample` and `epoch` name a row."""
+        at = RAW_TABLES[table].names.index("epoch")
+        naming = slice(1, at)
+        stored = self._stored.setdefault(table, {})
+        gone = stored.keys() - {row[naming] for row in rows} if rows else ()
+        for row in rows:
+            if stored.get(row[naming]) != row[1:]:
+                stored[row[naming]] = row[1:]
+                yield row
+        for name in sorted(gone):
+            before = stored.pop(name)
+            yield (rows[0][0], *before[: at - 1], GONE, *[None] * (len(before) - at))
+
+    def _write(self, name: str, rows: Sequence[tuple]) -> None:
+        schema = RAW_TABLES[name]
+        self._streams[name].write(batch_of(Rows(schema.names, rows), schema))
+
+    def update(self, **fields: Any) -> None:
+        """Replace fields of the manifest, in the folder as well."""
+        self.manifest = self.manifest.changed(**fields)
+        write_profile(self.folder, self.manifest)
+
+    def close(self) -> None:
+        """Turn the streams of the session into Parquet; where the disk is full they stay as they are. The manifest
+        notes the files when it is updated, for which space was kept."""
+        self._reserve.free()
+        for stream in self._streams.values():
+            with suppress(OSError):
+                stream.close()
+        self.manifest = self.manifest.changed(tables=self.manifest.tables | close_streams(self.folder))
+
+
+def close_streams(folder: Path) -> dict[str, TableFile]:
+    """Turn all streams of ended sessions into Parquet, as far as they were written whole; return the files by name."""
+    closed = {}
+    for path in sorted(folder.glob("*.arrows")):
+        name, target = path.stem.rpartition("-")[0], path.with_suffix(".parquet")
+        if name in RAW_TABLES:
+            with suppress(OSError):
+                to_parquet(path, target, RAW_TABLES[name])
+                closed[path.stem] = written(target)
+                remove(path)
+    return closed
+
+
+_ENCODED = pa.dictionary(pa.int32(), pa.string())
+_REMEDY = "restore it, or collect the profile anew"
+
+
+def read_raw(folder: Path, name: str) -> pa.Table:
+    """Return a raw table with the parts of all sessions, in the order of their samples."""
+    schema = RAW_TABLES[name]
+    found = pa.Table.from_batches([batch.cast(schema) for batch in raw_batches(folder, name)], schema)
+    _refuse(folder / name, wrong_rows(found))  # its first time and its last may be in two batches
+    return found
+
+
+def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield what `read_raw` returns, a batch of rows at a time. Strings may come dictionary-encoded."""
+    encoded = pa.schema(
+        [field.with_type(_ENCODED) if field.type == pa.string() else field for field in RAW_TABLES[name]]
+    )
+    noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
+    there = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
+    for stem in sorted(there | set(noted)):
+        path = folder / f"{stem}.parquet"
+        for part in _part(path, noted.get(stem)):
+            with readable(path, remedy=_REMEDY):
+                batch = part.cast(encoded)
+                batch.validate(full=True)  # texts that are none would fail where they are read
+            _refuse(folder / name, wrong_rows(batch))
+            if batch.num_rows:
+                yield batch
+
+
+def _refuse(path: Path, why: str | None) -> None:
+    if why:
+        raise StallmarkError(f"{path} is damaged ({why}): {_REMEDY}.")
+
+
+def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
+    """Yield what a session has in a table; of one without rows a batch without rows, for its columns."""
+    if not find(path, noted, remedy=_REMEDY):
+        stream = path.with_suffix(".arrows")
+        try:
+            with readable(stream, remedy=_REMEDY):
+                parts = read_stream(stream)
+        except FileNotFoundError:  # its session has ended meanwhile
+            if not is_file(path):
+                raise StallmarkError(f"{stream} is missing, and was there: {_REMEDY}.") from None
+        else:
+            for part in parts:
+                yield from part.combine_chunks().to_batches()
+            return
+    layout = read_layout(path, remedy=_REMEDY)
+    yield pa.RecordBatch.from_pylist([], layout.schema)
+    yield from read_pieces(path, layout, layout.schema.names, remedy=_REMEDY)
+
+
+def last_sample(folder: Path) -> int:
+    """Return the number of the last sample that is whole; -1 where there is none."""
+    samples = read_raw(folder, "samples")
+    return samples.column("sample")[-1].as_py() if samples.num_rows else -1

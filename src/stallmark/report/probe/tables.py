@@ -1,12 +1,17 @@
 """The tables of a report on probes of raw storage."""
 
+from collections.abc import Sequence
+
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.report.table import Rows, Table, number, percentile_notes, percentiles, word
+from stallmark.record.probe import ProbeStep
+from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
+CURVE_WIDTHS = (11, 7, 5, 7, 6, 6, 6, 6, 9)
+"""Widths of the columns of `curve`, so that the tables of all patterns are aligned: 79 in all."""
 
 
 def storage(experiment: ProbeExperiment) -> Table:
@@ -48,6 +53,19 @@ def steps(run: ProbeRun) -> Table:
         number("I/Os", lambda step: step.ios, format.count),
         number("measured", lambda step: step.seconds, format.seconds),
         notes=percentile_notes((step.latency_ms for step in run.result.steps), _PERCENTILES),
+    )
+
+
+def curve(steps: Sequence[ProbeStep]) -> Table:
+    """Return the figures of one pattern for a terminal of 80 columns."""
+    leave = {"p99": 2, "p99.9": 3}
+    return Rows(steps).table(
+        number("outstanding", lambda step: str(step.outstanding)),
+        number("I/Os/s", lambda step: step.iops),
+        number("MB/s", lambda step: step.mb_per_s, importance=1),
+        number("mean ms", lambda step: step.mean_ms),
+        numbers(_PERCENTILES[:-1], str, lambda step, name: step.latency_ms[name], leave),
+        number("I/Os", lambda step: step.ios, format.count),
     )
 
 

@@ -1,7 +1,6 @@
 """The tables of a profile's report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,6 +9,7 @@ from stallmark import format
 from stallmark.analysis.profile.rates import HOUR_S, Measure
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
 from stallmark.analysis.profile.totals import WaitTotal
+from stallmark.report.document import Heat
 from stallmark.report.table import Rows, Table, number, numbers, word
 from stallmark.report.text import profile as words
 from stallmark.report.text.profile import MEASURES, waited_for
@@ -127,16 +127,6 @@ def facts(found: ProfileSummary) -> list[tuple[str, str]]:
         ("Stallmark", manifest.stallmark or format.NONE),
     ]
     return [(name, value) for name, value in pairs if value != format.NONE]
-
-
-@dataclass(frozen=True)
-class Heat:
-    """The heat maps in the zone that times are shown in. `maps`: of every measure its days, and of every day 24 hours
-    with their text and their weight from 0 to 1; an hour that was not seen has no text."""
-
-    reading: str
-    zone: str
-    maps: list[tuple[str, list[tuple[str, list[tuple[str, float]]]]]]
 
 
 def heat(found: ProfileSummary) -> Heat:

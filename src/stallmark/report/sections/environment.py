@@ -1,7 +1,6 @@
 """The environment of the experiment, from the manifests: values on which runs differ are all listed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stallmark import format
@@ -11,23 +10,18 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.server import Server
 from stallmark.record.manifest.storage import Role
 from stallmark.redact import names_secret
+from stallmark.report.document import Pairs, Words
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import read as read_words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
 
-@dataclass(frozen=True)
-class FactGroup:
-    title: str
-    pairs: list[tuple[str, str]]
-
-
-def facts(experiment: ExperimentSummary) -> list[FactGroup]:
+def facts(experiment: ExperimentSummary) -> list[Pairs]:
     """Return groups of name and value; a value on which runs differ lists them all."""
     sections = [_sections(run.manifest) for run in experiment.runs]
     merged = {title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one}
-    return [FactGroup(title, pairs) for title, pairs in merged.items() if pairs]
+    return [Pairs(pairs, title) for title, pairs in merged.items() if pairs]
 
 
 def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
@@ -78,6 +72,12 @@ def runs(experiment: ExperimentSummary) -> Table:
     )
 
 
+def ends(experiment: ExperimentSummary) -> list[Words]:
+    """Return why runs are incomplete."""
+    incomplete = [run for run in experiment.runs if run.incomplete_because]
+    return [Words(f"{run.title}: {run.incomplete_because}", "footnote bad") for run in incomplete]
+
+
 def _reached(run: RunSummary) -> str | Cell:
     configured, reached = run.manifest.memory.configured_bytes, run.manifest.memory.reached_bytes
     apart = configured is not None and reached is not None and configured != reached
@@ -92,7 +92,7 @@ def _grown(run: RunSummary) -> str:
 _FILES: Mapping[Role, str] = {"data": "data", "wal": "WAL"}
 
 
-def devices(experiment: ExperimentSummary) -> list[FactGroup]:
+def devices(experiment: ExperimentSummary) -> list[Pairs]:
     """Return one group per distinct device; the title of an emulated one carries EMULATED. A device of some variants
     alone is named with them."""
     variants_on: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
@@ -113,7 +113,7 @@ def devices(experiment: ExperimentSummary) -> list[FactGroup]:
                 on.append(variant)
     every = {run.manifest.variant.name for run in experiment.runs}
     return [
-        FactGroup(title if set(on) == every else f"{title} of {format.quoted(on)}", list(pairs))
+        Pairs(pairs, title if set(on) == every else f"{title} of {format.quoted(on)}")
         for (title, pairs), on in variants_on.items()
     ]
 

@@ -11,7 +11,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
-from stallmark.storage.block_device import emulated_array_of
+from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe.probe_file import ProbeFile, own_file

@@ -1,14 +1,26 @@
-"""Marks of the folders, sockets and servers that are ours. Nothing else is ever written to, removed or signalled."""
+"""Marks of the folders, sockets, servers and shared memory that are ours, and what a killed Stallmark left of them."""
 
+import ctypes
 import json
 import os
+import shutil
 import signal
+import tempfile
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from stallmark.errors import StallmarkError
+from stallmark.leftovers import SHARED_MEMORY, Leftover, is_own, size_of
+
+# Marks of the folders, sockets and servers that are ours. Nothing else is ever written to, removed or signalled.
+
 
 MARKER = "stallmark-embedded.json"
 DATABASE = "database"  # in a folder of sockets: the path of the database that they are of
@@ -115,3 +127,166 @@ def end_leftover(data: Path) -> None:
         except psutil.TimeoutExpired:
             continue
     raise StallmarkError(f"The server an earlier run left behind (process {pid}) does not stop: end it by hand.")
+
+
+# System V shared memory of PostgreSQL: one small segment per server, which outlives a killed one and its folder.
+
+
+_SEGMENTS = Path("/proc/sysvipc/shm")  # Linux alone
+_MAGIC = (679834894).to_bytes(4, "little")
+"""The first bytes of the header of every PostgreSQL's segment (PGShmemMagic, src/include/storage/pg_shmem.h)."""
+
+_NONE = bytes(len(_MAGIC))
+_HEADER_BYTES = 56
+"""A segment of our servers is as large as its header: what they share is in memory that they inherit (mmap)."""
+
+_REMOVE, _READ_ONLY = 0, 0o10000  # IPC_RMID, SHM_RDONLY
+_FAILED = ctypes.c_void_p(-1).value
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of this user that no process has attached."""
+
+    number: int
+    key: int
+    """PostgreSQL takes the inode of the data directory, or the next number that is free."""
+
+    size_bytes: int
+    age_s: float
+
+    def begins_with(self) -> bytes:
+        """Return the first four bytes; none where the segment is gone."""
+        library = ctypes.CDLL(None)
+        library.shmat.restype = ctypes.c_void_p
+        address = library.shmat(self.number, None, _READ_ONLY)
+        if address == _FAILED:
+            return b""
+        try:
+            return ctypes.string_at(address, min(self.size_bytes, len(_MAGIC)))
+        finally:
+            library.shmdt(ctypes.c_void_p(address))
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.begins_with() == _MAGIC
+
+    def remove(self) -> None:
+        ctypes.CDLL(None).shmctl(self.number, _REMOVE, None)
+
+
+def unattached_segments() -> Iterator[Segment]:
+    """Yield this user's segments that no process has attached; none where they cannot be seen."""
+    with suppress(OSError):
+        names, *lines = (line.split() for line in _SEGMENTS.read_text().splitlines())
+        for line in lines:
+            values = {name: int(value) for name, value in zip(names, line, strict=True)}
+            if values["uid"] == os.getuid() and not values["nattch"]:
+                age_s = time.time() - values["ctime"]  # the other times are also those of a look at what it holds
+                yield Segment(values["shmid"], values["key"] % 2**32, values["size"], age_s)
+
+
+def remove_segment(data: Path, *, unfinished: bool = False) -> None:
+    """Remove the segment of a server that was killed in `data`; with `unfinished`, only one without a header.
+
+    A server that starts in the same folder removes the segment itself, with all that its header leads to. One whose
+    header was not written yet it takes for somebody else's, and leaves there.
+    """
+    with suppress(FileNotFoundError):
+        key = data.stat().st_ino % 2**32
+        for segment in unattached_segments():
+            if segment.key != key or segment.size_bytes != _HEADER_BYTES:
+                continue
+            if segment.begins_with() in ({_NONE} if unfinished else {_NONE, _MAGIC}):
+                segment.remove()
+
+
+# Servers that outlived their Stallmark, because their guard was killed too, and shared memory of killed ones.
+
+
+_YOUNG_S = 60.0
+"""A segment so young may be one that nobody has mapped yet."""
+
+_KILLED = "shared memory of a PostgreSQL that was killed"
+
+
+def leftover_servers() -> Iterator[Leftover]:
+    """Yield the socket folders of databases that no Stallmark has open, with the server that may still listen there.
+    Removing one ends that server in order."""
+    for sockets in Path(tempfile.gettempdir()).glob(f"stallmark-{os.getuid()}-*"):
+        if is_own(sockets) and (sockets / DATABASE).is_file() and (lock := _free(sockets)) is not None:
+            os.close(lock)
+            yield Leftover("of a server whose Stallmark was killed", sockets, size_of(sockets), partial(_end, sockets))
+
+
+def _end(sockets: Path) -> None:
+    lock = _free(sockets)
+    if lock is None:  # somebody has opened the database meanwhile
+        return
+    try:
+        for file in sockets.glob(".s.PGSQL.*.lock"):
+            end_leftover(Path(file.read_text().splitlines()[1]))
+        shutil.rmtree(sockets, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _free(sockets: Path) -> int | None:
+    """Return the lock of the database whose sockets these are; None if somebody has it, it is gone or not yet named."""
+    with suppress(OSError, ValueError):
+        folder = Path((sockets / DATABASE).read_text())
+        return hold(folder) if folder.is_absolute() else None  # empty: a server that starts is about to write it
+    return None
+
+
+def leftover_segments() -> Iterator[Leftover]:
+    """Yield shared memory of this user's PostgreSQL servers, ours or not, that belongs to none that runs."""
+    yield from _attached_by_nobody()
+    yield from _mapped_by_nobody()
+
+
+def _attached_by_nobody() -> Iterator[Leftover]:
+    """Yield segments of System V: every process of a server has the server's attached."""
+    for one in unattached_segments():
+        if one.age_s > _YOUNG_S and one.is_postgres:
+            yield Leftover(_KILLED, f"System V segment {one.number}", one.size_bytes, one.remove)
+
+
+def _mapped_by_nobody() -> Iterator[Leftover]:
+    """Yield files that nobody has mapped, nor are in the list of segments that every server keeps mapped. Yield none
+    where that cannot be seen."""
+    found = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
+    mapped = _mapped() if found else None
+    if mapped is None:
+        return
+    lists = b"".join(_content(path) for path in found if str(path) in mapped)
+    for path in found:
+        handle = int(path.suffix[1:]).to_bytes(4, "little") if path.suffix[1:].isdecimal() else None
+        if handle is None or str(path) in mapped or handle in lists:
+            continue
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _YOUNG_S:
+                yield Leftover(_KILLED, path, size_of(path), path.unlink)
+
+
+def _mapped() -> set[str] | None:
+    """Return the files in shared memory that processes of this user have mapped; None where a PostgreSQL does not show
+    them."""
+    mapped = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if is_own(process):
+                lines = (process / "maps").read_text(errors="replace").splitlines()
+                mapped |= {line.split(maxsplit=5)[-1] for line in lines if str(SHARED_MEMORY) in line}
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        except OSError:
+            if (process / "comm").read_text().strip() == "postgres":
+                return None
+    return mapped
+
+
+def _content(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import psutil
 
 from stallmark.engines.abilities import Folders
-from stallmark.engines.postgres.embedded import placed, sysv
+from stallmark.engines.postgres.embedded import copies, ownership
 from stallmark.engines.postgres.embedded.copies import (
     Snapshot,
     appearing,
@@ -127,8 +127,8 @@ class EmbeddedServer:
             return
         check_pool(self.buffer_pool_bytes)
         self._claim()
-        sysv.remove_of(self.data, unfinished=True)
-        sysv.remove_of(draft_of(self.data))
+        ownership.remove_segment(self.data, unfinished=True)
+        ownership.remove_segment(draft_of(self.data))
         sweep(self.folder)
         if not self.data.exists() and self.snapshot.of is not None:
             self.restore()  # an earlier restore was cut
@@ -155,7 +155,7 @@ class EmbeddedServer:
     def _claim(self) -> None:
         if self._lock is None:
             self._lock = claim(self.folder)
-            placed.leave(self.folder)  # what a killed run left
+            copies.leave_folders(self.folder)  # what a killed run left
         end_leftover(self.data)
 
     def engage_devices(self) -> None:
@@ -265,10 +265,10 @@ class EmbeddedServer:
     def _move(self, to: Folders | None) -> None:
         """Remove the data, of which there is a copy, and have the next restore put it elsewhere."""
         self._drop_devices()
-        placed.leave(self.folder)
+        copies.leave_folders(self.folder)
         self._placed = None
         if to:
-            placed.enter(self.folder, to)
+            copies.enter_folders(self.folder, to)
             remove(self.data)  # few disks have room for three
             if self.wal_folder:
                 clear_outside(self.wal_folder)
@@ -299,7 +299,7 @@ class EmbeddedServer:
                     initdb, capture_output=True, text=True, start_new_session=True, env=environment_without_secrets()
                 )
             if result.returncode:
-                sysv.remove_of(draft)
+                ownership.remove_segment(draft)
                 reason = why_failed("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:

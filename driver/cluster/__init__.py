@@ -1,1 +1,0 @@
-"""A load from several load machines: Locust's master and workers."""

@@ -1,0 +1,71 @@
+"""The capabilities: what stands beside the core, each in a folder of its name, and what each adds to the core.
+
+The core imports none of them. It asks here for the parts that they add, and a part is imported when it is asked for.
+One whose folder is gone adds nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+NAMES = ("lab", "live", "machines")
+
+Place = str
+"""The place of a part: "module:name"."""
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """A command in the help of all commands. `help` is the first sentence of its own help."""
+
+    group: str
+    name: str
+    help: str
+    module: str
+
+
+@dataclass(frozen=True)
+class Capability:
+    """The parts of a capability."""
+
+    name: str
+    commands: tuple[CommandEntry, ...] = ()
+    options: Mapping[str, Place] = field(default_factory=dict)
+    """By command of the core, a click command whose options it gets as well; its result is passed on to the core's."""
+    master: Place | None = None
+    """The class of the conductor's Locust runner that commands load machines."""
+    examine: Place | None = None
+    """A function that yields what `stallmark doctor` says of this machine."""
+
+
+@cache
+def installed() -> tuple[Capability, ...]:
+    """Return the capabilities that are there."""
+    modules = map(_module, NAMES)
+    return tuple(module.CAPABILITY for module in modules if module)
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(f"stallmark.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"stallmark.{name}":
+            raise
+        return None
+
+
+def parts(kind: str) -> list[Any]:
+    """Return the parts of a kind, a field of Capability, of all that have one."""
+    return [_load(place) for each in installed() if (place := getattr(each, kind))]
+
+
+def added_options(command: str) -> list[Any]:
+    """Return the click commands whose options are added to a command of the core."""
+    return [_load(each.options[command]) for each in installed() if command in each.options]
+
+
+def _load(place: Place) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,279 @@
+"""The settings that a variant changes on a server: tempdb, row versioning, a resource pool. Each is noted first."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from stallmark.engines import sql_file
+from stallmark.engines.abilities import VariantSetting
+from stallmark.engines.mssql import odbc
+from stallmark.engines.mssql.server import ENTERPRISE, MANAGED_INSTANCE, SQL_SERVER_2025, STANDARD, Server
+from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
+
+# A note on the server of what a run changes there: written before the change, kept until it is put right.
+#
+# The server itself keeps it, as an extended property of `master`: there it outlives this process and the machine or
+# container it ran on, a restart of the server, and a restore of the database that is driven. Where this login may not
+# write there, it is a file on this machine, and only a Stallmark on this machine knows of it.
+
+
+_READ = """\
+SELECT CAST(value AS nvarchar(3750)) AS value
+  FROM sys.extended_properties
+ WHERE class_desc = 'DATABASE' AND name = ?
+"""
+_NOTE = "EXEC sys.sp_addextendedproperty @name = ?, @value = ?"
+_REMOVE = "EXEC sys.sp_dropextendedproperty @name = ?"
+
+
+class Journal:
+    """One note on `what`. `server` is on any database that can be opened."""
+
+    def __init__(self, server: Server, what: str):
+        self._server = server
+        self._master = None if server.is_azure_database else server.on_database("master")
+        self._name = f"stallmark.{what}"
+
+    def note(self, found: dict[str, Any]) -> None:
+        """Keep what was found; what an earlier note says stays, because only that one knew the original."""
+        if self.read():
+            return
+        text = json.dumps(found)
+        if self._master:
+            try:
+                self._master.query(_NOTE, [self._name, text])
+                return
+            except CallFailed:  # no right to, or longer than a property may be
+                pass
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._file.with_suffix(".new")
+        draft.touch(mode=0o600)  # it names a server and its settings, which are nobody else's business
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._file)
+
+    def read(self) -> dict[str, Any]:
+        """Return what was found; nothing where nothing is noted."""
+        if text := self._on_server():
+            return json.loads(text)
+        return json.loads(self._file.read_text()) if self._file.exists() else {}
+
+    def remove(self) -> None:
+        if self._master and self.is_on_server:
+            self._master.query(_REMOVE, [self._name])
+        self._file.unlink(missing_ok=True)
+
+    @property
+    def is_on_server(self) -> bool:
+        return self._on_server() is not None
+
+    @property
+    def how_to_remove(self) -> str:
+        """Return how to remove the note, for somebody who has put right by hand what it says."""
+        if self.is_on_server:
+            return f"EXEC master.sys.sp_dropextendedproperty @name = {odbc.text(self._name)}"
+        return f"remove {self._file}"
+
+    def _on_server(self) -> str | None:
+        found = self._master.query(_READ, [self._name]) if self._master else []
+        return found[0][0] if found else None
+
+    @cached_property
+    def _file(self) -> Path:
+        server = (self._master or self._server).name()
+        folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
+        return folder / "changed-settings" / (re.sub(r"[^\w.-]", "_", f"{server}.{self._name}") + ".json")
+
+
+# The statements that give tempdb its files back after a scenario has placed them.
+#
+# Not done at the end of a run: a file's new path holds from the server's next start on, so a run that gave it back
+# would never have measured it. The statements are kept in a journal until somebody has run them and removed it.
+
+
+def note_tempdb(server: Server, statements: list[str]) -> None:
+    """Keep the statements; those of an earlier note stay, because only it knew the original."""
+    _tempdb_journal(server).note({"statements": statements})
+
+
+def noted_tempdb(server: Server) -> list[str]:
+    return _tempdb_journal(server).read().get("statements", [])
+
+
+def how_to_give_back_tempdb(server: Server, statements: list[str]) -> str:
+    return (
+        f"To give tempdb back what it had: {'; '.join(statements)}; restart the server, and "
+        f"{_tempdb_journal(server).how_to_remove}."
+    )
+
+
+def _tempdb_journal(server: Server) -> Journal:
+    return Journal(server, "tempdb")
+
+
+# READ_COMMITTED_SNAPSHOT as a variant has it, and as it was afterwards. A note on the server outlives a killed run.
+
+
+ALONE_WITHIN_S = 30  # sessions of ours that have ended leave a moment later
+_IN_USE = ("5061", "5070")
+_IS_ON = "SELECT name, is_read_committed_snapshot_on FROM sys.databases WHERE name = {database}"
+_SET = "ALTER DATABASE {name} SET READ_COMMITTED_SNAPSHOT {state} WITH NO_WAIT"
+_PERMITTED = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'ALTER')"
+
+
+class RowVersioning(VariantSetting):
+    def __init__(self, server: Server):
+        self._server = server
+
+    def refusal(self) -> str | None:
+        if self._server.is_babelfish:
+            return f"{self._server.identity().product} always reads row versions"
+        [(permitted,)] = self._server.query(_PERMITTED)
+        return None if permitted else "this login may not change the database: GRANT ALTER TO it, or use db_owner"
+
+    def make(self, wanted: bool) -> None:
+        """Turn READ_COMMITTED_SNAPSHOT on or off. Raise StallmarkError while others are in the database: it needs to be
+        alone, and ends nobody's session."""
+        name, is_on = self._state(self._server.address.database)
+        if is_on == wanted:
+            return
+        self._journal().note({"database": name, "was": is_on})
+        self.was_made = True
+        self._set(name, wanted)
+
+    def give_back(self) -> None:
+        journal = self._journal()
+        if not (found := journal.read()):
+            return
+        name, was = found["database"], bool(found["was"])
+        try:
+            if self._state(name)[1] != was:
+                self._set(name, was)
+        except (CallFailed, StallmarkError) as error:
+            raise NotGivenBack(
+                f"READ_COMMITTED_SNAPSHOT could not be given back, which the next run tries again. "
+                f"{str(error).rstrip('.')}. Or {_statement(name, was)} yourself, then {journal.how_to_remove}."
+            ) from error
+        journal.remove()
+
+    def _state(self, database: str) -> tuple[str, bool]:
+        found = self._server.query(_IS_ON.format(database=odbc.text(database)))
+        if not found:
+            raise StallmarkError(f"There is no database {database} on {self._server.address.server}.")
+        return found[0][0], bool(found[0][1])
+
+    def _set(self, name: str, wanted: bool) -> None:
+        deadline = time.monotonic() + ALONE_WITHIN_S
+        while True:
+            self._server.close_idle()
+            try:
+                self._server.execute(_statement(name, wanted))
+                return
+            except CallFailed as error:
+                if error.code not in _IN_USE:
+                    raise
+                if time.monotonic() > deadline:
+                    raise StallmarkError(
+                        f"Others are in the database {name}, and READ_COMMITTED_SNAPSHOT is set only while nobody else "
+                        "is: end their sessions, and run again."
+                    ) from None
+            time.sleep(1)
+
+    def _journal(self) -> Journal:
+        return Journal(self._server, "row_versioning")
+
+
+def _statement(database: str, wanted: bool) -> str:
+    return _SET.format(name=odbc.name(database), state="ON" if wanted else "OFF")
+
+
+# A Resource Governor pool for the users of a variant: a cap on their I/O, CPU and memory grants, without a container.
+#
+# It governs sessions by their application name. The buffer pool is the whole server's and is not divided by it. Whoever
+# has a classifier function already has divided the server: that is left alone, and a pool is refused.
+
+
+_OPTIONS = {
+    "iops_per_volume": "MAX_IOPS_PER_VOLUME",
+    "cpu_percent": "CAP_CPU_PERCENT",
+    "grants_percent": "MAX_MEMORY_PERCENT",
+}
+_FOUND = """\
+SELECT governor.is_enabled, governor.classifier_function_id, state.is_reconfiguration_pending
+  FROM sys.resource_governor_configuration AS governor
+ CROSS JOIN sys.dm_resource_governor_configuration AS state
+"""
+_POOL_PERMITTED = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'CONTROL SERVER')"
+_DISABLE = "ALTER RESOURCE GOVERNOR DISABLE"
+
+
+class ResourcePool(VariantSetting):
+    def __init__(self, server: Server):
+        self._server = server
+
+    def refusal(self) -> str | None:
+        server = self._server
+        if server.is_babelfish:
+            return f"{server.identity().product} has no Resource Governor here"
+        if why := server.service.why_no_pool:
+            return why
+        governed = (ENTERPRISE, MANAGED_INSTANCE, *([STANDARD] if server.has_version(SQL_SERVER_2025) else []))
+        if server.edition not in governed:
+            return "this edition has no Resource Governor: Enterprise and Developer do, and Standard from 2025 on"
+        [(permitted,)] = server.query(_POOL_PERMITTED)
+        if not permitted:
+            return "this login may not configure Resource Governor, which needs CONTROL SERVER"
+        return None
+
+    def make(self, wanted: Iterable[tuple[str, int | None]]) -> None:
+        """Put users who log in from now on into a pool with these limits, pairs of a key and a value."""
+        self.give_back()
+        master = self._server.on_database("master")
+        [(enabled, classifier, pending)] = master.query(_FOUND)
+        if classifier or pending:
+            why = "has a classifier function of its own" if classifier else "has changes that are not in effect yet"
+            raise StallmarkError(
+                f"Resource Governor of {self._server.address.server} {why}, so Stallmark leaves it as it is: leave out "
+                "`resource_pool`, or take that away first."
+            )
+        self._journal().note({"enabled": bool(enabled)})
+        self.was_made = True
+        limits = ", ".join(f"{_OPTIONS[name]} = {int(value)}" for name, value in wanted if value)
+        for statement in (
+            f"CREATE RESOURCE POOL stallmark WITH ({limits})",
+            "CREATE WORKLOAD GROUP stallmark USING stallmark",
+            sql_file.read(__package__, "resource_pool_classifier"),
+            "ALTER RESOURCE GOVERNOR WITH (CLASSIFIER_FUNCTION = dbo.stallmark_classifier)",
+            "ALTER RESOURCE GOVERNOR RECONFIGURE",
+        ):
+            master.execute(statement)
+
+    def give_back(self) -> None:
+        journal = self._journal()
+        if not (found := journal.read()):
+            return
+        drop = sql_file.read(__package__, "resource_pool_drop")
+        try:
+            master = self._server.on_database("master")
+            master.execute(drop)
+            if not found["enabled"]:
+                master.execute(_DISABLE)
+        except (CallFailed, StallmarkError) as error:
+            raise NotGivenBack(
+                "Resource Governor could not be given back, which the next run tries again. "
+                f"{str(error).rstrip('.')}. Or take away its pool, group and classifier function `stallmark` yourself, "
+                f"then {journal.how_to_remove}."
+            ) from error
+        journal.remove()
+
+    def _journal(self) -> Journal:
+        return Journal(self._server, "resource_pool")

@@ -1,0 +1,20 @@
+"""Servers, arrays and trials of one's own: a SQL Server in a container, an emulated array as a block device, the
+selftest."""
+
+from stallmark.capabilities import Capability, CommandEntry
+
+_GROUP = "Servers, arrays and load machines"
+_SERVER = "A SQL Server of your own in a container: up, list, down."
+_SELFTEST = "Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor --deep`."
+_ARRAY = "An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."
+
+CAPABILITY = Capability(
+    name="lab",
+    commands=(
+        CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.server.commands"),
+        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.selftest.command"),
+        CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.array"),
+    ),
+    options={"doctor": "stallmark.lab.selftest.command:deep"},
+    examine="stallmark.lab.array:examine",
+)

@@ -1,0 +1,253 @@
+"""`stallmark array …`: an emulated array as a block device of this machine, its commands and what they print."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stallmark import format
+from stallmark.cli.command import Group
+from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
+from stallmark.engines.abilities import Examined
+from stallmark.errors import StallmarkError
+from stallmark.stats.thresholds import LATE
+
+if TYPE_CHECKING:
+    from stallmark.lab.block_device.lifecycle import ArrayWork, BlockDeviceArray
+    from stallmark.storage.array_facts import ArrayFacts
+    from stallmark.storage.emulator import ArrayModel
+
+_SLOWER = 0.1
+"""Share by which a read may take longer than the array's: its block device is verified against its model
+within that."""
+
+
+@click.group(cls=Group)
+def array() -> None:
+    """An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."""
+
+
+def _array_options(command: Callable) -> Callable:
+    for option in reversed(
+        [
+            click.option("--spindles", type=int, help="Disks [default: 12]."),
+            click.option("--rpm", type=float, help="Turns of a disk per minute [default: 10000]."),
+            click.option("--seek-ms", type=float, help="Of a disk, over random places [default: 4]."),
+            click.option("--mb-per-s", type=float, help="Of a disk, one place after the other [default: 150]."),
+            click.option("--sync-ms", type=float, help="What a flush takes [default: 0]."),
+            click.option("--cache", callback=as_bytes, metavar="SIZE", help="Flash read cache: 1GiB."),
+            click.option("--tier", callback=as_bytes, metavar="SIZE", help="Flash tier: 1GiB."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@array.command()
+@click.argument("name")
+@click.option("--size", required=True, callback=as_bytes, help="Of the block device: 20GiB. It is taken from the disk.")
+@_array_options
+@json_option
+def create(name: str, size: int, as_json: bool, **options: Any) -> None:
+    """Make a block device that is an emulated array; print its path.
+
+    Put a file system on it, and a database on that. Everything measured on it is EMULATED.
+    """
+    made = _array(name)
+    facts = made.create(size, model_of(options))
+    if warning := long_way(made.done().path_ms):
+        tell(err, f"[yellow]{warning}[/]")
+    _show(facts, as_json, f"A new block device of {format.size(facts.size)}.")
+
+
+@array.command()
+@click.argument("name")
+@_array_options
+@click.option("--no-flash", is_flag=True, help="Neither cache nor tier.")
+@json_option
+def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
+    """Make another array of it, while it is in use; what is not named stays as it is.
+
+    What is on the block device stays; cache and tier are empty. This is what a variant's `before` command calls.
+    """
+    found = _array(name)
+    facts = found.change(model_of(options, found.facts.model, no_flash=no_flash))
+    _show(facts, as_json, "Changed; its flash is empty.")
+
+
+@array.command()
+@click.argument("name")
+@json_option
+def status(name: str, as_json: bool) -> None:
+    """Say what the array is, whether it works, and what it has done since it is what it is."""
+    found = _array(name)
+    facts, why = found.facts, found.broken()
+    if as_json:
+        known = _for_machines(name, facts, why)
+        if not why:
+            done = found.done()
+            known |= done._asdict() | {"counters": asdict(done.counters)}
+        click.echo(json.dumps(known))
+        return
+    tell(out, escape(sentence(facts, why)))
+    if not why:
+        for line in sentences(found.done()):
+            tell(out, line)
+
+
+@array.command(name="list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the emulated arrays that are block devices of this machine, also what a crash has left of one."""
+    from stallmark.lab.block_device.lifecycle import arrays
+
+    found = [(each.name, *_looked_at(each)) for each in arrays(_home())]
+    if as_json:
+        click.echo(json.dumps([_for_machines(*one) for one in found]))
+        return
+    for name, facts, why in found:
+        tell(out, escape(sentence(facts, why) if facts else unreadable(name, str(why))))
+    if not found:
+        tell(out, "None: `stallmark array create` makes one.")
+
+
+@array.command()
+@click.argument("name")
+def destroy(name: str) -> None:
+    """Remove the array and all that is on it, or what a crash has left of one."""
+    _array(name).destroy()
+    tell(out, f"The emulated array {name} is gone, with all that was on it.")
+
+
+def examine() -> Iterator[Examined]:
+    """Say whether this machine can have an emulated array as a block device."""
+    from stallmark.lab.block_device.needs import missing
+
+    if why := missing():
+        yield Examined("emulated array", "limited", f"not as a block device: {why}.")
+    else:
+        yield Examined("emulated array", "ok", "possible as a block device (`stallmark array create`).")
+
+
+def _home() -> Path:
+    from stallmark.experiment.target import home
+
+    return home() / "arrays"
+
+
+def _array(name: str) -> "BlockDeviceArray":
+    from stallmark.lab.block_device.lifecycle import BlockDeviceArray
+
+    return BlockDeviceArray(_home(), name)
+
+
+def _looked_at(found: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
+    """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
+    from stallmark.storage.array_facts import BlockDeviceError
+
+    try:
+        return found.facts, found.broken()
+    except BlockDeviceError as why:
+        return None, str(why)
+
+
+def _show(facts: "ArrayFacts", as_json: bool, what: str) -> None:
+    if as_json:
+        click.echo(json.dumps(_for_machines(facts.name, facts, None)))
+    else:
+        tell(out, escape(f"{sentence(facts, None)} {what}"))
+        tell(out, f"[bold]{facts.loop}[/]")
+
+
+def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no_flash: bool = False) -> "ArrayModel":
+    """Return `base` (DISK_SHELF) changed by the options; None is one not given.
+
+    Raises StallmarkError for an array that is not possible.
+    """
+    from stallmark.storage.emulator import DISK_SHELF, FlashCache, FlashTier
+
+    sizes = {name: options[name] for name in ("cache", "tier") if options[name] is not None}
+    if len(sizes) + no_flash > 1:
+        raise StallmarkError("An array has a cache, a tier or neither: give one of --cache, --tier and --no-flash.")
+    said = {name: value for name, value in options.items() if value is not None and name not in sizes}
+    try:
+        if sizes or no_flash:
+            said |= {"cache": None, "tier": None}
+        if "cache" in sizes:
+            said["cache"] = FlashCache(sizes["cache"])
+        elif "tier" in sizes:
+            said["tier"] = FlashTier(sizes["tier"])
+        return replace(base or DISK_SHELF, **said)
+    except ValueError as error:
+        raise StallmarkError(str(error)) from None
+
+
+def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:
+    """Return what it is, on one line."""
+    state = f"broken: {why_broken}; `stallmark array destroy {facts.name}` removes it" if why_broken else facts.loop
+    return f"{facts.name} (EMULATED), {state}: {in_words(facts.model)}."
+
+
+def unreadable(name: str, why: str) -> str:
+    """Return the same line of an array whose facts cannot be read."""
+    return f"{name} (EMULATED), broken: {why}"
+
+
+def in_words(model: "ArrayModel") -> str:
+    """Return a model in words: its disks and its flash."""
+    turns = f"{model.rpm:,.0f} rpm, {model.seek_ms:g} ms a seek" if model.rpm else f"{model.read_ms:g} ms a read"
+    disks = f"{model.spindles} spindle{'s' if model.spindles > 1 else ''} of {turns}, {model.mb_per_s:g} MB/s each"
+    if model.flash is None:
+        return f"{disks}, no flash"
+    use = "cache" if model.cache else "tier"
+    return f"{disks}, a flash {use} of {format.size(model.flash.size)}"
+
+
+def sentences(done: "ArrayWork") -> Iterator[str]:
+    """Say what it has done since it was created or last changed."""
+    counters, path_ms, waited_ms = done
+    yield "Since it was created, or last changed:"
+    for name in ("read", "write"):
+        count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
+        mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
+        yield f"{count:,} {name}s{mean}."
+    yield f"These times have in them what the way takes, {path_ms:.2f} ms; the array waits that much less."
+    if waited_ms is not None and waited_ms > counters.read_ns / counters.reads / 1e6 * (1 + _SLOWER):
+        yield (
+            f"At the block device a read took {waited_ms:.2f} ms: the way was longer than measured, and who read "
+            "waited longer than the array says."
+        )
+    if (flash := counters.flash) is not None:
+        share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
+        yield f"Flash: {format.size(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
+    if counters.late:
+        ios = counters.reads + counters.writes + counters.syncs
+        slow = ": this machine was too slow for it" if counters.late > LATE * ios else ""
+        yield f"{counters.late:,} of {ios:,} I/Os took longer than the array would have{slow}."
+
+
+def long_way(path_ms: float) -> str | None:
+    """Return a warning where the way to the array takes longer than a read of its flash may in all."""
+    from stallmark.storage.emulator import FlashCache
+
+    if path_ms < FlashCache.read_ms:
+        return None
+    return (
+        f"The way to the array and back takes {path_ms:.2f} ms, longer than a flash read: was this machine busy? "
+        "Destroy it and create it again when it is quiet."
+    )
+
+
+def _for_machines(name: str, facts: "ArrayFacts | None", why_broken: str | None) -> dict[str, Any]:
+    """Return it for `--json`; without `facts`, nothing can be read of it."""
+    return {
+        "name": name,
+        "emulated": True,
+        "device": facts and facts.loop,
+        "size_bytes": facts and facts.size,
+        "broken": why_broken,
+        "array": facts and asdict(facts.model),
+    }

@@ -1,0 +1,91 @@
+"""`stallmark selftest`, which is `stallmark doctor --deep`."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, json_option, target_options
+from stallmark.escape import markdown
+
+if TYPE_CHECKING:
+    from stallmark.experiment.target import Target
+
+_PARAMETERS = ("out_dir", "seconds", "keep", "cap_memory")
+"""The parameters of a selftest alone."""
+
+
+def _options(command: Callable) -> Callable:
+    @click.option(
+        "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+        help="Where the run record of the test goes.",
+    )  # fmt: skip
+    @click.option(
+        "--seconds", type=click.IntRange(1), default=30, show_default=True, help="How long the test drives users."
+    )
+    @click.option("--keep", is_flag=True, help="Leave the database that the test built.")
+    @click.option(
+        "--cap-memory", is_flag=True,
+        help="The memory of the server named, and so of everybody on it, may be lowered for a moment.",
+    )  # fmt: skip
+    @wraps(command)
+    def with_options(**options):
+        return command(**options)
+
+    return with_options
+
+
+@click.command(cls=Command)
+@target_options
+@_options
+@json_option
+def selftest(**options) -> None:
+    """Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor --deep`.
+
+    The database named must exist and be empty. The output names no host and holds no password: paste it into an issue.
+
+    With --cap-memory the memory of the whole server is lowered by a tenth for a moment, which also empties its plan
+    cache on many versions; without, that is left out.
+    """
+    try_everything(**options)
+
+
+@click.command()
+@click.option("--deep", is_flag=True, help="Build, drive and check small databases as well; the options below are its.")
+@_options
+@click.pass_context
+def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
+    """With --deep it tries everything in a few minutes. A database named with --server must then exist and be empty,
+    and is so again afterwards."""
+    if deep:
+        return partial(try_everything, **options)
+    if given := [one for one in _PARAMETERS if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
+        option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
+        raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
+    return None
+
+
+def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
+    """Run the selftest, print what worked, and exit with its code."""
+    from stallmark.cli.show import ShowInSentences
+    from stallmark.lab.selftest import selftest
+
+    show = ShowInSentences(err)
+    result = selftest.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)
+    if as_json:
+        checks = [vars(check) for check in result.checks]
+        click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
+    else:
+        for name, fact in result.facts.items():
+            click.echo(f"- {name}: {markdown(str(fact))}")
+        click.echo("\n| check | result | |\n|---|---|---|")
+        for check in result.checks:
+            click.echo(f"| {check.what} | {check.state} | {markdown(check.said)} |")
+        click.echo("")
+    sys.exit(result.exit_code)

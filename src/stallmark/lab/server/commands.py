@@ -1,0 +1,93 @@
+"""The commands for servers: `stallmark server up`, `list`, `down`."""
+
+import json
+from pathlib import Path
+
+import click
+
+from stallmark import format
+from stallmark.cli.command import Group
+from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
+from stallmark.experiment.progress import Show
+
+
+@click.group(cls=Group)
+def server() -> None:
+    """A SQL Server of your own in a container: up, list, down."""
+
+
+@server.command()
+@click.option("--version", type=click.Choice(["2017", "2019", "2022", "2025"]), default="2022", show_default=True)
+@click.option("--name", default="stallmark", show_default=True, help="Of the container.")
+@click.option("--port", type=click.IntRange(1, 65535), default=1433, show_default=True, help="On 127.0.0.1 only.")
+@click.option(
+    "--memory", default="4GiB", show_default=True, callback=as_bytes, help="Of the container; 80 % SQL Server's."
+)
+@click.option("--cpus", type=click.FloatRange(0, min_open=True), help="Cores it may use [default: all].")
+@click.option("--data", type=click.Path(path_type=Path), help="Folder for all it writes [default: a Docker volume].")
+@click.option("--log", type=click.Path(path_type=Path), help="Folder for transaction logs, on another device.")
+@click.option(
+    "--device-read-iops", type=click.IntRange(1), metavar="N", help="At most, on each disk under the folders."
+)
+@click.option("--device-write-iops", type=click.IntRange(1), metavar="N", help="The same for writes.")
+@click.option("--device-read-bps", callback=as_bytes, metavar="SIZE", help="Bytes per second: 200MB.")
+@click.option("--device-write-bps", callback=as_bytes, metavar="SIZE", help="The same for writes.")
+@click.option("--edition", help="MSSQL_PID [default: the Developer edition].")
+@click.option("--accept-eula", is_flag=True, help="You have read Microsoft's licence and accept it.")
+@json_option
+def up(
+    accept_eula: bool, as_json: bool, memory: int, device_read_iops, device_write_iops, device_read_bps,
+    device_write_bps, **wishes,
+) -> None:  # fmt: skip
+    """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
+    from stallmark.lab.server import server
+    from stallmark.lab.server.container import DeviceLimits
+    from stallmark.lab.server.order import ServerOrder
+
+    limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
+    order = ServerOrder(memory_bytes=memory, limits=limits, **wishes)
+    ready = server.up(order, Show(err), accept_eula=accept_eula)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"name": order.name, "server": str(ready.identity), "url": ready.url}
+                | {"url_file": str(ready.url_file), "password_file": str(ready.password_file)}
+            )
+        )
+        return
+    tell(out, f"{ready.identity} takes logins on 127.0.0.1:{order.port}.")
+    tell(out, f"The password of sa is in {escape(str(ready.password_file))}, which only you can read. Use it so:")
+    tell(out, f"  stallmark doctor --server @{escape(str(ready.url_file))}")
+    tell(out, f"  SQLCMDPASSWORD=$(cat {escape(str(ready.password_file))}) stallmark doctor --server '{ready.url}'")
+
+
+@server.command()
+@click.argument("name", default="stallmark")
+@click.option("--remove-data", is_flag=True, help="Remove its databases and its password as well.")
+def down(name: str, remove_data: bool) -> None:
+    """Stop a server and remove its container; its data stays unless you say otherwise."""
+    from stallmark.lab.server import server
+
+    for sentence in server.down(name, remove_data=remove_data):
+        tell(out, escape(sentence))
+
+
+@server.command(name="list")
+@json_option
+def list_servers(as_json: bool) -> None:
+    """List the servers that `up` made on this machine."""
+    from stallmark.lab.server import server
+
+    found = server.servers()
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for each in found:
+        memory = format.size(each["memory_bytes"])
+        tell(
+            out,
+            f"[bold]{each['name']}[/]  SQL Server {each['version']}, {each['state']}, 127.0.0.1:{each['port']}, "
+            f"{memory}, data in {escape(str(each['data']))}",
+        )
+    if not found:
+        tell(out, "None: `stallmark server up` starts one.")

@@ -1,0 +1,185 @@
+"""The order for a SQL Server container, and the files kept for it on this machine."""
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.engine import URL
+
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import home
+from stallmark.lab.server import container
+from stallmark.lab.server.container import DeviceLimits
+from stallmark.record.folder_lock import alone
+
+EDITIONS = {
+    "2017": "Developer", "2019": "Developer", "2022": "Developer", "2025": "EnterpriseDeveloper",
+}  # fmt: skip
+"""By version: the free edition for tests with all that Enterprise has, as MSSQL_PID wants it."""
+
+LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"  # the first holds the server's name
+DATABASE = "stallmark"
+USER_ID = 10001  # as whom SQL Server runs in its container
+INSIDE, INSIDE_LOG = "/var/opt/mssql", "/var/opt/mssql-log"
+MADE = {"data": (".system", "data", "log", "secrets"), "log": ("*.ldf",)}
+"""Files that SQL Server makes in its folders, and so those that may be removed there."""
+
+# Without a limit of its own SQL Server takes 80 % of the memory it sees, and before 2022 CU 20 it sees the whole
+# machine's and not the container's (cgroup v2). Below 2,000 MB it does not start.
+SHARE_OF_SQL_SERVER = 0.8
+LEAST_BYTES = 2560 * 1024**2
+
+
+@dataclass(frozen=True)
+class ServerOrder:
+    """The properties of a server to start.
+
+    `data` takes all that it writes (a volume of Docker's when None), `log` the logs of new databases.
+    """
+
+    version: str = "2022"
+    name: str = "stallmark"
+    port: int = 1433
+    memory_bytes: int = 4 * 1024**3
+    data: Path | None = None
+    log: Path | None = None
+    cpus: float | None = None
+    edition: str | None = None
+    limits: DeviceLimits = field(default_factory=DeviceLimits)
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < LEAST_BYTES:
+            raise StallmarkError(
+                f"SQL Server needs 2 GB for itself, so its container {LEAST_BYTES // 1024**2} MiB: raise --memory."
+            )
+        data, log = (folder and folder.resolve() for folder in (self.data, self.log))
+        if data and log and (data.is_relative_to(log) or log.is_relative_to(data)):
+            raise StallmarkError(f"--data {data} and --log {log} lie in each other: name two folders apart.")
+
+    @property
+    def image(self) -> str:
+        return f"mcr.microsoft.com/mssql/server:{self.version}-latest"
+
+    @property
+    def volume(self) -> str:
+        return f"{self.name}-data"
+
+    @property
+    def folders(self) -> list[Path]:
+        return [folder.resolve() for folder in (self.data, self.log) if folder]
+
+    def environment(self, first_password: str) -> dict[str, str]:
+        """Return the environment. Microsoft documents no other way for the image to take a password, so whoever may
+        inspect the container can read it: it is good for the first login alone, which replaces it."""
+        return {
+            "ACCEPT_EULA": "Y",
+            "MSSQL_SA_PASSWORD": first_password,
+            "MSSQL_PID": self.edition or EDITIONS[self.version],
+            "MSSQL_MEMORY_LIMIT_MB": str(int(self.memory_bytes * SHARE_OF_SQL_SERVER) // 1024**2),
+            "MSSQL_DATA_DIR": f"{INSIDE}/data",
+            "MSSQL_LOG_DIR": INSIDE_LOG if self.log else f"{INSIDE}/data",
+        }
+
+    def places(self) -> dict[str, dict[str, str]]:
+        """Return the mounts. Z: on a system with SELinux the folders are this container's alone."""
+        data = str(self.data.resolve()) if self.data else self.volume
+        places = {data: {"bind": INSIDE, "mode": "rw,Z" if self.data else "rw"}}
+        if self.log:
+            places[str(self.log.resolve())] = {"bind": INSIDE_LOG, "mode": "rw,Z"}
+        return places
+
+    def options(self, first_password: str) -> dict[str, Any]:
+        """Return options for `containers.create`."""
+        return {
+            "image": self.image,
+            "name": self.name,
+            "platform": container.PLATFORM,
+            "environment": self.environment(first_password),
+            "labels": {LABEL: self.name, VERSION_LABEL: self.version},
+            "ports": {"1433/tcp": ("127.0.0.1", self.port)},
+            "volumes": self.places(),
+            "mem_limit": self.memory_bytes,
+            "memswap_limit": self.memory_bytes,  # no swap: it would be storage that nobody sees
+            "nano_cpus": round(self.cpus * 1e9) if self.cpus else None,
+            **self.limits.options(self.folders),
+        }
+
+
+class CredentialFiles:
+    """The credential files of a server, in a folder of its own below STALLMARK_HOME."""
+
+    def __init__(self, name: str):
+        if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", name):
+            raise StallmarkError(f"{name!r} is no name of a container: take letters, digits, - and _.")
+        self.name = name
+        self.folder = home() / "servers" / name
+        self.password_file = self.folder / "password"
+        self.url_file = self.folder / "server.url"
+        self._first_password_file = self.folder / "first-password"
+        self._folders_file = self.folder / "folders.json"
+
+    @property
+    def exist(self) -> bool:
+        return self.password_file.exists()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the server for one command: two that start it would overwrite each other's passwords."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with alone(self.folder, taken=f"Another Stallmark starts or stops the server {self.name!r}: wait for its end."):
+            yield
+
+    def password(self) -> str | None:
+        return _read(self.password_file)
+
+    def first_password(self) -> str | None:
+        """Return the password of the server until its first login; a start that was killed left it so."""
+        return _read(self._first_password_file)
+
+    def folders(self) -> dict[str, str]:
+        """Return the named folders of the server's files: "data" and "log"."""
+        return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
+
+    def write(self, order: ServerOrder, password: str, first_password: str) -> None:
+        """Write all before anything is made, so that whatever a kill leaves can be gone on with."""
+        _write_private(self.password_file, password + "\n")
+        _write_private(self._first_password_file, first_password + "\n")
+        _write_private(self.url_file, url(order.port, DATABASE, password) + "\n")
+        folders = {name: str(each.resolve()) for name, each in (("data", order.data), ("log", order.log)) if each}
+        _write_private(self._folders_file, json.dumps(folders))
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def new_password() -> str:
+    """Return 128 random bits in what the password policy asks for: three kinds of characters, and not the
+    user's name."""
+    return secrets.token_hex(16) + "-Xy7"
+
+
+def url(port: int, database: str, password: str | None = None) -> str:
+    """Return the URL. The certificate is one the server made for itself; we trust it because it is ours, on
+    this machine."""
+    return URL.create(
+        "mssql", "sa", password, "127.0.0.1", port, database, {"TrustServerCertificate": "yes"}
+    ).render_as_string(hide_password=False)
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text().strip() if path.exists() else None
+
+
+def _write_private(path: Path, text: str) -> None:
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)

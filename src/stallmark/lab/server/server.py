@@ -1,0 +1,290 @@
+"""A SQL Server of our own: Microsoft's image in a container, with its memory, folders and devices as asked.
+
+Everything that is made carries our label, and nothing without it is ever stopped or removed.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stallmark.engines import sql_file
+from stallmark.engines.base import ServerIdentity
+from stallmark.engines.mssql import odbc
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.experiment.progress import Show
+from stallmark.lab.server import container
+from stallmark.lab.server.container import REMEDY, asked
+from stallmark.lab.server.order import (
+    DATABASE,
+    INSIDE,
+    INSIDE_LOG,
+    LABEL,
+    MADE,
+    USER_ID,
+    VERSION_LABEL,
+    CredentialFiles,
+    ServerOrder,
+    new_password,
+    url,
+)
+from stallmark.stopping import later
+
+LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
+READY_WITHIN_S = 300
+STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
+LAST_LINES = 20
+
+
+@dataclass(frozen=True)
+class ReadyServer:
+    """A server that takes logins. Neither path's content may be shown: both hold the password."""
+
+    identity: ServerIdentity
+    url: str  # without the password
+    url_file: Path
+    password_file: Path
+
+
+def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: float = READY_WITHIN_S) -> ReadyServer:
+    """Start a server and wait until it takes a login. If that fails or is stopped, no container is left behind."""
+    if not accept_eula:
+        raise StallmarkError(
+            f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
+        )
+    credentials = CredentialFiles(order.name)
+    what = f"SQL Server {order.version} could not be started"
+    with credentials.held():
+        known, first_known = credentials.password(), credentials.first_password()
+        password, first_password = known or new_password(), first_known or new_password()
+        server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
+        at_first = MssqlEngine(url(order.port, "master", first_password))
+        with closing(container.engine()) as client, asked(what):
+            _refuse_name_in_use(client, order.name)
+            for folder in order.folders:
+                _prepare_folder(folder, credentials)
+            options = order.options(first_password)
+            _download(client, order.image, show)
+            running, new_volume = None, False
+            try:
+                credentials.write(order, password, first_password)
+                with later():  # what nobody waits for the engine makes all the same
+                    new_volume = order.data is None and _make_volume(client, order, is_known=known is not None)
+                with later():
+                    running = client.containers.create(**options)
+                running.start()
+                with show.bar(f"Starting SQL Server {order.version}", None):
+                    _wait(running, server, at_first, show, ready_within_s)
+                server.execute(sql_file.read(__package__, "create_database").format(name=DATABASE))
+                identity = server.identity()
+            except BaseException:
+                with later(), suppress(StallmarkError), asked(what):
+                    if running:
+                        running.remove(force=True)
+                    if new_volume:
+                        client.volumes.get(order.volume).remove()
+                    if not known and (new_volume or not running):  # otherwise files may be left, with these passwords
+                        credentials.remove()
+                raise
+    return ReadyServer(identity, url(order.port, DATABASE), credentials.url_file, credentials.password_file)
+
+
+def down(name: str, *, remove_data: bool) -> list[str]:
+    """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
+    credentials = CredentialFiles(name)
+    with closing(container.engine()) as client, credentials.held(), asked(f"{name} could not be stopped"):
+        return _down(client, credentials, remove_data)
+
+
+def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[str]:
+    name = credentials.name
+    found = _find(client, name)
+    if found is None and not credentials.exist:
+        raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
+    said, folders = [], credentials.folders()
+    if found is not None:
+        _refuse_foreign(found, name)
+        folders |= _folders(found)
+        found.stop(timeout=STOPS_WITHIN_S)
+        found.remove(force=True)
+        said.append(f"{name} is stopped, its container removed.")
+    if not remove_data:
+        return [*said, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
+    if (volume := _volume(client, f"{name}-data")) and _is_ours(volume, name):
+        volume.remove()
+    for kind, folder in folders.items():
+        _remove_files(Path(folder), MADE[kind])
+    credentials.remove()
+    return [*said, "Its data is removed."]
+
+
+def servers() -> list[dict[str, Any]]:
+    """Return our servers on this machine: name, version, state, port, memory_bytes, data."""
+    with closing(container.engine()) as client, asked("The containers could not be listed"):
+        return [_described(each) for each in client.containers.list(all=True, filters={"label": LABEL})]
+
+
+def _described(found: Any) -> dict[str, Any]:
+    host = found.attrs["HostConfig"]
+    bindings = (host.get("PortBindings") or {}).get("1433/tcp") or [{}]
+    name = found.labels[LABEL]
+    return {
+        "name": name,
+        "version": found.labels.get(VERSION_LABEL),
+        "state": found.status,
+        "port": int(bindings[0].get("HostPort") or 0) or None,
+        "memory_bytes": host.get("Memory"),
+        "data": _folders(found).get("data") or f"{name}-data",
+        "url_file": str(CredentialFiles(name).url_file) if CredentialFiles(name).url_file.exists() else None,
+    }
+
+
+def _folders(found: Any) -> dict[str, str]:
+    """Return the folders of this machine that a container has, as "data" and "log"; not a volume of Docker's."""
+    binds = [bind.split(":") for bind in found.attrs["HostConfig"].get("Binds") or []]
+    inside = {INSIDE: "data", INSIDE_LOG: "log"}
+    return {inside[there]: here for here, there, *_ in binds if there in inside and here.startswith("/")}
+
+
+def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
+    """Make a folder that SQL Server can write to; one that holds what is not this server's is refused."""
+    known = str(folder) in credentials.folders().values()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = not known and any(path.name != "lost+found" for path in folder.iterdir())
+        owner = folder.stat()
+    except OSError as error:
+        raise StallmarkError(f"{folder} cannot be used ({error.strerror}): choose another.") from None
+    if foreign:
+        raise StallmarkError(f"{folder} holds files that are not of this server: choose an empty folder or a new one.")
+    if sys.platform != "linux" or owner.st_uid == USER_ID or owner.st_mode & 0o003 == 0o003:
+        return
+    if os.getuid() != 0:
+        raise StallmarkError(
+            f"{folder} must belong to user {USER_ID}, as whom SQL Server runs in its container: "
+            f"sudo chown {USER_ID} {folder}"
+        )
+    os.chown(folder, USER_ID, -1)
+
+
+def _find(client: Any, name: str) -> Any:
+    """Return a container, or None if there is none."""
+    import docker
+
+    with suppress(docker.errors.NotFound):
+        return client.containers.get(name)
+
+
+def _volume(client: Any, name: str) -> Any:
+    """Return a volume, or None if there is none."""
+    import docker
+
+    with suppress(docker.errors.NotFound):
+        return client.volumes.get(name)
+
+
+def _is_ours(volume: Any, name: str) -> bool:
+    return (volume.attrs.get("Labels") or {}).get(LABEL) == name
+
+
+def _refuse_name_in_use(client: Any, name: str) -> None:
+    if (found := _find(client, name)) is None:
+        return
+    _refuse_foreign(found, name)
+    raise StallmarkError(
+        f"There is a server {name!r} already ({found.status}): `stallmark server down {name}` removes it, "
+        "or choose another --name."
+    )
+
+
+def _refuse_foreign(found: Any, name: str) -> None:
+    if found.labels.get(LABEL) != name:
+        raise StallmarkError(f"The container {name!r} is not Stallmark's, and stays as it is: choose another name.")
+
+
+def _download(client: Any, image: str, show: Show) -> None:
+    import docker
+
+    try:
+        client.images.get(image)
+    except docker.errors.NotFound:
+        show.say(f"Downloading {image}: this takes minutes.")
+        repository, _, tag = image.rpartition(":")
+        for line in client.api.pull(repository, tag, stream=True, decode=True, platform=container.PLATFORM):
+            if "error" in line:
+                raise StallmarkError(f"{image} cannot be downloaded: {as_reason(line['error'])}. {REMEDY}") from None
+
+
+def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
+    """Make the volume of a server without a folder, and return whether it is new. Refuse one that is not ours, or holds
+    a server whose password is not known: `is_known` tells."""
+    if (volume := _volume(client, order.volume)) is None:
+        client.volumes.create(order.volume, labels={LABEL: order.name})
+        return True
+    if not _is_ours(volume, order.name):
+        raise StallmarkError(
+            f"The volume {order.volume!r} is not Stallmark's, and stays as it is: choose another --name."
+        )
+    if not is_known:
+        raise StallmarkError(
+            f"The volume {order.volume!r} holds a server whose password is not known here: choose another --name, or "
+            f"`docker volume rm {order.volume}` if its data may go."
+        )
+    return False
+
+
+def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
+    """Wait until a login succeeds. One with the first password replaces it; with data of before there is none such.
+
+    Raises StallmarkError when the server ends, or takes too long.
+    """
+    began = time.monotonic()
+    while True:
+        running.reload()
+        if running.status not in ("created", "running", "restarting"):
+            raise StallmarkError(f"SQL Server ended while it started{_last_lines(running)}")
+        try:
+            server.connect().close()
+            return
+        except StallmarkError as error:
+            refusal = str(error)
+        try:
+            at_first.execute(f"ALTER LOGIN sa WITH PASSWORD = {odbc.text(server.address.password or '')}")
+            continue
+        except CallFailed as error:
+            refusal = f"Its first password could not be replaced ({error.message})."
+        except StallmarkError:
+            pass  # it is not up yet, or has the other password
+        if time.monotonic() - began > ready_within_s:
+            raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
+        show.advance(time.monotonic() - began, "waiting for a login")
+        time.sleep(1)
+
+
+def _last_lines(running: Any) -> str:
+    """Return the reason that is known and the last lines of its output, as the end of a sentence, with the remedy."""
+    killed = " (it needed more memory than its container has)" if running.attrs["State"].get("OOMKilled") else ""
+    lines = [line.rstrip() for line in running.logs(tail=200).decode(errors="replace").splitlines() if line.strip()]
+    said = "\n".join(lines[-LAST_LINES:]) or "nothing"
+    return (
+        f"{killed}. Its last lines are below; docs/sql-server.md has the usual reasons, and what to change: --memory, "
+        f"--version or the folders.\n{said}"
+    )
+
+
+def _remove_files(folder: Path, patterns: Sequence[str]) -> None:
+    """Remove what SQL Server made in a folder; what anybody else put there since stays."""
+    try:
+        for path in [found for pattern in patterns for found in folder.glob(pattern)]:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    except PermissionError:
+        raise StallmarkError(
+            f"The files in {folder} belong to SQL Server's user, and you may not remove them: "
+            f"sudo rm -rf {' '.join(str(folder / pattern) for pattern in patterns)}, then the same command again."
+        ) from None

@@ -1,0 +1,87 @@
+"""The sentences of the live page."""
+
+from stallmark import format
+from stallmark.report.text import status
+
+TITLE = "Stallmark live"
+LOST = (
+    "Stallmark does not answer. It was killed, its machine stands still, or the network between is gone. All figures "
+    "below are the last ones that came."
+)
+STOP = "End the experiment?"
+STOP_MEANS = (
+    "The run under way is closed as incomplete, the server's settings are given back, and the whole runs are kept. "
+    "stallmark run --resume makes the others."
+)
+EMULATED = (
+    "A device of this experiment is emulated: Stallmark injects its service times. The figures show how the database "
+    "responds to such a device; they measure no product."
+)
+STOP_BUTTON, STOP_IT, GO_ON = "Stop …", "End the experiment", "Go on measuring"
+NO_LINES = "The charts begin with the load."
+CHARTS = "Lines over time of the runs that are ticked below, one chart for each quantity"
+RUNS, VARIANT, DRAWN = "Runs", "variant", "drawn"
+RUNS_NOTE = (
+    "Means of the seconds that were measured, of the present run those so far. The report's figures are over whole "
+    "checkpoint cycles, and may differ."
+)
+TRANSACTIONS, TRANSACTION = "Transactions of this step", "transaction"
+TRANSACTION_COLUMNS = ("committed per second", "mean, ms", "95th percentile, ms", "rolled back", "failed")
+BADGES = {
+    "running": "live",
+    "between": "between runs",
+    "silent": "not live",
+    "complete": "complete",
+    "ended": "ended early",
+}
+"""The word beside the title, by the state of the experiment."""
+_METHOD = "All runs are drawn from the moment that measuring began. The warm-ups of the present run are shaded. "
+EVERY_SECOND, MEANS_OF = f"{_METHOD}Every second is drawn.", f"{_METHOD}Each point is a mean of {{}} seconds."
+EMULATED_ALL, EMULATED_PART = "EMULATED", "EMULATED in part"
+"""The stamp in the charts, by the runs that are drawn."""
+CUT = "cut short"
+ERRORS = ("Errors", "failed attempts of this run")
+LINES = {
+    "tps": ("Transactions", "committed per second"),
+    "latency_ms": ("Response time", "ms, mean"),
+    "read_ms": ("Read stall", "ms per read of a data file"),
+    "log_ms": ("Log stall", "ms per flush of the log"),
+    "hit_share": ("Buffer pool hits", "% of the pages asked for"),
+    "waits_io": ("Waiting for I/O", "sessions"),
+    "waits_lock": ("Waiting for locks", "sessions"),
+    "waits_wal": ("Waiting for the log", "sessions"),
+    "waits_replica": ("Waiting for a replica", "sessions"),
+    "waits_memory": ("Waiting for memory", "sessions"),
+    "waits_latch": ("Waiting for latches", "sessions"),
+    "waits_parallel": ("Waiting for parallel workers", "sessions"),
+    "waits_worker": ("Waiting for a worker", "sessions"),
+    "waits_other": ("Waiting for other things", "sessions"),
+}
+"""Title and unit of each chart."""
+
+
+def run(number: int, planned: int, variant: str, repeat: int, repeats: int) -> str:
+    """Return the place of a run: "Run 3 of 8: large cache, repeat 1 of 2"."""
+    again = f", repeat {repeat} of {repeats}" if repeats > 1 else ""
+    return f"Run {number} of {planned}: {variant}{again}"
+
+
+def name(variant: str, repeat: int, repeats: int, again: bool) -> str:
+    """Return the name of a run: "large cache, repeat 2"."""
+    return variant + (" again" if again else "") + (f", repeat {repeat}" if repeats > 1 and not again else "")
+
+
+def complete(planned: int, report: str | None) -> str:
+    """Return that the experiment is complete, and where its report lies."""
+    return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
+
+
+def ended(because: str | None, whole: int, planned: int, command: str | None) -> str:
+    """Return how the experiment ended early, and the command with which it goes on where there are runs."""
+    why = f": {because.rstrip('.')}" if because else ""
+    others = f" {status.go_on(command)}" if command and whole < planned else ""
+    return f"It ended early{why}. {whole} of {planned} runs are whole.{others}"
+
+
+def quiet(silent_s: float) -> str:
+    return f"nothing was written for {format.duration(silent_s)}"

@@ -1,0 +1,119 @@
+"""The facts kept about an emulated array that is a block device, and which devices lie on one: measurements there are
+EMULATED."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.storage import EmulatedArray
+from stallmark.storage.emulator import ArrayCounters, ArrayModel
+
+RUNTIME = Path("/dev/shm")
+SYS = Path("/sys/class/block")
+
+
+class BlockDeviceError(StallmarkError):
+    """The error that an emulated array cannot be made, changed or destroyed; the message says what to do."""
+
+
+class ReadTimes(NamedTuple):
+    """Reads of a block device, cumulative since it appeared. `ms`: the sum of the times they took."""
+
+    reads: int
+    ms: int
+
+
+class ArrayFacts(BaseModel):
+    """The facts about one array. `loop` is the path of its block device; None while it is being made, or if that was
+    cut short.
+
+    `counters_before` and `reads_before`: the counts of the array and of its block device when the array
+    was created or last changed.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    size: int
+    model: ArrayModel
+    loop: str | None = None
+    counters_before: ArrayCounters | None = None
+    reads_before: ReadTimes = ReadTimes(0, 0)
+
+
+def runtime_folder(folder: Path) -> Path:
+    """Return the folder in memory of the running array that is kept in `folder`."""
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    return RUNTIME / f"stallmark-array-{digest}"
+
+
+def read_facts(file: Path) -> ArrayFacts | None:
+    """Return the facts in a file; None if there is none. Raise BlockDeviceError for facts that cannot be read."""
+    try:
+        return ArrayFacts.model_validate_json(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValidationError) as error:
+        raise BlockDeviceError(
+            f"{file} cannot be read as an emulated array's ({str(error).splitlines()[0]}): `stallmark array destroy "
+            f"{file.parent.name}` removes the emulated array."
+        ) from None
+
+
+def beneath(device: str) -> list[str]:
+    """Return the names of the lowest devices: `["loop0"]` of `loop0p1`, or of an encrypted volume on it (LVM, dm-crypt,
+    md, bcache: `slaves`). Return the device itself where nothing lies beneath it, or outside Linux."""
+    folder = (SYS / device).resolve()
+    if (folder / "partition").exists():
+        return beneath(folder.parent.name)
+    slaves = folder / "slaves"
+    parts = [each.name for each in slaves.iterdir()] if slaves.is_dir() else []
+    return sorted({bottom for part in parts for bottom in beneath(part)}) or [device]
+
+
+def file_behind(loop: str) -> Path | None:
+    """Return the present file of a loop device, even a removed one; None where the kernel names none."""
+    try:
+        named = (SYS / loop / "loop" / "backing_file").read_text()
+    except OSError:
+        return None
+    return Path(named.removesuffix("\n").removesuffix(" (deleted)"))
+
+
+def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
+    """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
+
+    With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array
+    counts the I/O of all that lie on it. None altogether where there is no emulated array.
+    """
+    bottom = beneath(device)
+    for published in RUNTIME.glob("stallmark-array-*/facts"):
+        try:
+            facts = read_facts(published)
+        except BlockDeviceError:
+            continue
+        loop = facts and facts.loop and Path(facts.loop).name
+        if facts and loop in bottom and _still_has(loop, published.parent):
+            return facts, published.with_name("state") if device == loop else None
+    return None
+
+
+def _still_has(loop: str, runtime: Path) -> bool:
+    """Tell whether the loop device is still this array's: after a crash it may belong to another by now."""
+    file = file_behind(loop)
+    return file is not None and runtime_folder(file.parent.parent) == runtime
+
+
+def emulated_array_of(device: str) -> EmulatedArray | None:
+    """Return the emulated array that a block device is or lies on, in the form of the manifest; None without one."""
+    if (found := behind(device)) is None:
+        return None
+    facts, _ = found
+    return EmulatedArray(block_device=True, name=facts.name, **asdict(facts.model))
