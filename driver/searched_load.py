@@ -233,7 +233,7 @@ class SearchedLoad:
         )
 
     def _limits_of(self, step: Step) -> tuple[LimitSeen, ...]:
-        from stallmark.stats.within_limit import enough, judge
+        from stallmark.stats.ceiling_search import enough, judge
 
         seconds = range(math.ceil(step.measure_s), math.floor(step.end_s))
         found = []

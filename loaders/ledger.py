@@ -11,7 +11,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch
 from stallmark.schema.deploy import connected
-from stallmark.schema.ledger import DATABASE, LEDGER
+from stallmark.schema.own import DATABASE, LEDGER
 from stallmark.schema.several import joined, version_of
 
 

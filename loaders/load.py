@@ -6,18 +6,51 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from stallmark import format
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
-from stallmark.errors import StallmarkError
-from stallmark.loaders import compressibility, ledger, loader_pool
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed
 from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl, ddl_of
-from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.schema.own import Deployable, things_of_others
 from stallmark.schema.several import parts_of, versions_in
+
+# Measure how compressible a loaded database is: compressible data flatters storage that compresses inline.
+
+
+PAGES = 512  # sampled
+SECTOR = 512  # bytes
+
+
+def measure_compressibility(engine: Engine, schemas: Sequence[str]) -> float | None:
+    """Return the LZ4 compression ratio of a sample of 8 KiB pages of the schemas' tables and indexes.
+
+    Each page is compressed by itself, to no less than a sector. None where the server shows no pages (SQL Server
+    does not), or not to this user."""
+    if engine.dialect != "postgresql":
+        return None
+    text = sql_file.read(__package__, "sampled_pages.postgresql")
+    engine.checkpoint()
+    try:
+        pages = [bytes(page) for (page,) in engine.query(text, (list(schemas), PAGES)) if page]
+    except CallFailed:
+        return None
+    return round(ratio(pages), 2) if pages else None
+
+
+def ratio(pages: list[bytes]) -> float:
+    return sum(map(len, pages)) / sum(map(_packed_bytes, pages))
+
+
+def _packed_bytes(page: bytes) -> int:
+    return max(SECTOR, min(len(page), len(pa.compress(page, codec="lz4_raw", asbytes=True))))
 
 
 class Buildable(Deployable, Protocol):
@@ -231,7 +264,7 @@ def _finish(
             workers=workers,
             step=lambda phase, done: progress(BuildProgress(phase, total, total, sent, done)),
         )
-        ledger.note_complete(engine, compressibility.measured(engine, deploy.schemas_of(workload.metadata)))
+        ledger.note_complete(engine, measure_compressibility(engine, deploy.schemas_of(workload.metadata)))
     return True
 
 

@@ -15,9 +15,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite, rows_of_batch
 from stallmark.loaders.text import digits
 from stallmark.schema import words
-from stallmark.schema.arrays import Bools, Ints
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import percent, whole
+from stallmark.schema.draw import Bools, Ints, percent, whole
 from stallmark.schema.mail.messages import MAILBOX_NUMBERS, bodies, senders, sizes, subjects
 from stallmark.schema.mail.scale import (
     FEWEST_MESSAGES,
@@ -29,7 +27,7 @@ from stallmark.schema.mail.scale import (
     MOST_MESSAGES,
     leeway,
 )
-from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
+from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY, chosen
 
 _BATCH_BYTES, _PIECE_BYTES = 64_000_000, 16_000_000
 _UPTO = (40, 60, 70, 72, 82, 86, 90, 94, 97)  # per cent of the messages, folder by folder; the last one has the rest

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stallmark.schema.hashing import hashed
+from stallmark.schema.draw import hashed
 
 WORD = 12
 POOL = 256

@@ -8,16 +8,13 @@ from pydantic import Field
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import PoolSize
-from stallmark.scenarios.array import Array
-from stallmark.scenarios.backup import BackupChoice
-from stallmark.scenarios.database import DatabaseChoice
-from stallmark.scenarios.emulated_array import EmulatedArrays
-from stallmark.scenarios.pool_curve import Cost, PoolCurve, PoolOrCurve, not_chosen, of_size
-from stallmark.scenarios.probing import PreconditionChoice, Probed
+from stallmark.scenarios.array import Array, EmulatedArrays
+from stallmark.scenarios.database import BackupChoice, DatabaseChoice
+from stallmark.scenarios.probe import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
+from stallmark.scenarios.search import ServiceLevelChoice
 from stallmark.scenarios.section import MOST_VARIANTS, EachOnce, NamedApart, Titled
-from stallmark.scenarios.service_level import ServiceLevelChoice
-from stallmark.scenarios.variant import Hook, Variant
+from stallmark.scenarios.variant import Cost, Hook, PoolCurve, PoolOrCurve, Variant, not_chosen, of_size
 from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel

@@ -1,41 +1,43 @@
-"""The `database:` section of a scenario: where a database lies, and how it is set; most of it is of SQL Server.
-
-database:
-  files: [{path: 'D:\\data\\bank.mdf'}]                          # of PRIMARY; no size: as large as it needs
-  filegroups:
-    - name: growing
-      files: [{path: 'E:\\bank\\growing_1.ndf', size: 20GiB}, {path: 'F:\\bank\\growing_2.ndf', size: 20GiB}]
-  log: [{path: 'L:\\log\\bank.ldf', size: 8GiB, growth: 512MiB}]
-  tables: [{names: [history], filegroup: growing, compression: page}]
-  recovery: simple
-  target_recovery_time: 60s
-
-How rows of a table lie there: by a column, in a columnstore, in partitions by month or year of a date:
-
-database:
-  tables: [{names: [lineitem], cluster_by: l_shipdate, partition_by: l_shipdate, partition_every: year}]
-  tables: [{names: [lineitem, orders], storage: columnstore}]
-
-On PostgreSQL by URL, which tablespaces of the server hold what; indexes lie with their table unless said otherwise:
-
-database:
-  tables: [{names: [growing], tablespace: fast, index_tablespace: faster}]
-
-Where a database holds several workloads, each in places of its own:
-
-database:
-  tables: [{names: ['bank.*'], tablespace: fast}, {names: [mail.growing, mail.bodies], tablespace: large}]
-"""
+"""The `database:` and `backup:` sections of a scenario: where a database lies, how it is set, and how it is copied."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
-from stallmark.quantities import Seconds, SizeOrZero
+from stallmark.quantities import Seconds, Size, SizeOrZero
 from stallmark.scenarios.section import Section, refusing
 from stallmark.schema.placement import design as placement
+
+# The `database:` section of a scenario: where a database lies, and how it is set; most of it is of SQL Server.
+#
+# database:
+#   files: [{path: 'D:\data\bank.mdf'}]                          # of PRIMARY; no size: as large as it needs
+#   filegroups:
+#     - name: growing
+#       files: [{path: 'E:\bank\growing_1.ndf', size: 20GiB}, {path: 'F:\bank\growing_2.ndf', size: 20GiB}]
+#   log: [{path: 'L:\log\bank.ldf', size: 8GiB, growth: 512MiB}]
+#   tables: [{names: [history], filegroup: growing, compression: page}]
+#   recovery: simple
+#   target_recovery_time: 60s
+#
+# How rows of a table lie there: by a column, in a columnstore, in partitions by month or year of a date:
+#
+# database:
+#   tables: [{names: [lineitem], cluster_by: l_shipdate, partition_by: l_shipdate, partition_every: year}]
+#   tables: [{names: [lineitem, orders], storage: columnstore}]
+#
+# On PostgreSQL by URL, which tablespaces of the server hold what; indexes lie with their table unless said otherwise:
+#
+# database:
+#   tables: [{names: [growing], tablespace: fast, index_tablespace: faster}]
+#
+# Where a database holds several workloads, each in places of its own:
+#
+# database:
+#   tables: [{names: ['bank.*'], tablespace: fast}, {names: [mail.growing, mail.bodies], tablespace: large}]
 
 Switch = Literal["on", "off"]
 
@@ -186,3 +188,26 @@ ON = {"on": True, "off": False, None: None}
 
 def _files(chosen: list[FileChoice]) -> tuple[placement.File, ...]:
     return tuple(file.design() for file in chosen)
+
+
+# The `backup:` section of a scenario: how SQL Server writes and reads the copy that every run starts from.
+#
+# backup: {folder: 'B:\backup', files: 4, compression: on, buffers: 50, transfer_size: 4MiB}
+
+TRANSFER = 64 * 1024
+
+
+class BackupChoice(Section):
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    """A folder of the server, by default its backup folder."""
+    files: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
+    """The files that it is striped over."""
+    compression: Literal["on", "off", "ms_xpress", "qat_deflate", "zstd"] | None = None
+    """Compress it, or by which algorithm (SQL Server 2022; `zstd` 2025); by default as the server is configured."""
+    buffers: Annotated[int, Field(ge=1, strict=True)] | None = None
+    """BUFFERCOUNT; by default the server's choice."""
+    transfer_size: Annotated[Size, Field(ge=TRANSFER, le=64 * TRANSFER, multiple_of=TRANSFER)] | None = None
+    """MAXTRANSFERSIZE, in steps of 64KiB up to 4MiB; by default the server's choice."""
+
+    def options(self) -> BackupOptions:
+        return BackupOptions(self.folder, self.files, self.compression, self.buffers, self.transfer_size)

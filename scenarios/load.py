@@ -1,22 +1,92 @@
-"""The loads of a run: users who execute transactions, and streams of queries. Raw I/O is in `raw_load.py`."""
+"""The loads of a run: users who execute transactions, streams of queries, and raw I/O beside them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Tag, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, Tag, ValidationError, WithJsonSchema
 
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.pacing import Arrivals
 from stallmark.errors import mistake
-from stallmark.quantities import Seconds
-from stallmark.scenarios.raw_load import RawLoad
-from stallmark.scenarios.search import Search
+from stallmark.quantities import IoRate, Rate, Seconds
+from stallmark.record.manifest.loads import RawPlan
+from stallmark.scenarios.probe import FileSize
+from stallmark.scenarios.search import Search, ServiceLevelChoice, transactions_of
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
-from stallmark.scenarios.service_level import ServiceLevelChoice, transactions_of
-from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice
-from stallmark.transactions import find_workload
-from stallmark.transactions.mix import background_per_user
-from stallmark.transactions.warehouse.streams import MOST_STREAMS
+from stallmark.scenarios.workload import Measures, Weight, WorkloadChoice, one_of
+from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
+from stallmark.storage.raw_load.arrivals import MOST_PER_S
+from stallmark.transactions import WORKLOADS, find_workload
+from stallmark.transactions.warehouse.queries import MOST_STREAMS
+from stallmark.transactions.workload import background_per_user
+
+# A raw load of a scenario: reads or writes of a kind on a file of its own, beside the database.
+#
+# scan: {raw: scan}                              # large blocks in order, as fast as the storage lets it
+# scan: {raw: scan, streams: 2, rate: 100 MB/s}
+# web:  {raw: web, outstanding: 16}              # random reads of mixed sizes
+# web:  {raw: web, rate: 200/s}                  # they arrive at a rate, whatever the storage does
+# logs: {raw: 256k-sequential-write, folder: /mnt/other, size: 4GiB}
+
+MOST_AT_ONCE = 64
+"""The most I/Os of a rate that are under way at once, unless `outstanding` says another number."""
+
+_PATTERN = WithJsonSchema({"type": "string", "enum": list(NAMES)})
+
+
+class RawLoad(Section):
+    """Reads or writes beside the database, on a file of their own: `{raw: web, outstanding: 16}`."""
+
+    raw: Annotated[str, AfterValidator(lambda name: find_pattern(name) and name), _PATTERN]
+    """The kind of I/O: `scan` (256 KiB in order), `web` (random reads of mixed sizes), or a pattern of a probe, such as
+    `8k-random-read`."""
+    outstanding: Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)] | None = None
+    """I/Os under way at once, 1 by default; of a `rate` per second the most of them, 64 by default."""
+    streams: Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)] | None = None
+    """The same for I/O in order: each stream has a part of the file and one I/O under way."""
+    rate: Rate | None = None
+    """`200/s`: I/Os arrive at random at this rate, whatever the storage does; at most 5,000/s. `100 MB/s`: no more than
+    that. By default as fast as the storage lets it. Both are of one cell."""
+    size: FileSize = 2**30
+    """The size of its file, of each cell."""
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    """Where the file lies; by default where the data of an embedded server lie."""
+    slo: ServiceLevelChoice | None = None
+    """The limit that its own reads are held against."""
+
+    def mistakes(self) -> Iterator[str]:
+        if self.streams is not None and self.pattern.random:
+            yield f"streams are of I/O in order, and {self.raw} is at random: write outstanding"
+        if self.streams is not None and self.outstanding is not None:
+            yield "streams and outstanding are one number here: write one of them"
+        if self.rate and self.rate.ios_per_s and not self.pattern.random:
+            [block] = self.pattern.blocks
+            same = IoRate(bytes_per_s=round(self.rate.ios_per_s * block))
+            yield f"a rate of I/Os is of random ones, and {self.raw} is in order: write rate: {same}"
+        if self.rate and self.rate.ios_per_s and self.rate.ios_per_s > MOST_PER_S:
+            yield f"one load makes at most {MOST_PER_S}/s on time: write several that make it together"
+
+    @property
+    def pattern(self) -> RawPattern:
+        return find_pattern(self.raw)
+
+    def plan(self) -> RawPlan:
+        """Return the load for the manifest, as it is asked for."""
+        rate = self.rate or IoRate()
+        return RawPlan(
+            pattern=self.pattern.name,
+            operation=self.pattern.operation,
+            order=self.pattern.order,
+            blocks=dict(self.pattern.blocks),
+            outstanding=self.outstanding or self.streams or (MOST_AT_ONCE if rate.ios_per_s else 1),
+            rate_iops=rate.ios_per_s,
+            rate_bytes=rate.bytes_per_s,
+            size_bytes=self.size,
+            folder=self.folder,
+        )
+
+
+# The loads of a run: users who execute transactions, and streams of queries.
 
 
 def _as_list(given: Any) -> Any:
@@ -148,8 +218,7 @@ def _choice(**keys: Any) -> WorkloadChoice:
 class UsersLoad(Users):
     """A load of users: `{workload: bank, scale: {branches: 10}, users: 50}`."""
 
-    workload: str
-    """`bank`, `brokerage` or `mail`."""
+    workload: str = Field(description=one_of([name for name in WORKLOADS if find_workload(name).users.deck]))
     scale: Measures = {}
     """How large its data are, in the workload's own measures; of one cell where there are cells."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None

@@ -16,11 +16,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from stallmark.scenarios.database import DatabaseChoice
-from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
-from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.search import Search
 from stallmark.scenarios.section import Rising
-from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
+from stallmark.scenarios.users import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.scenarios.workload import Seed, WorkloadChoice
 from stallmark.schema.placement.design import Design

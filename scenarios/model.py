@@ -9,8 +9,7 @@ from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
 from stallmark.scenarios.sizing import SizingScenario
-from stallmark.scenarios.timed import TimedScenario
-from stallmark.scenarios.users import Scenario
+from stallmark.scenarios.users import Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
 

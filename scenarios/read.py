@@ -1,17 +1,134 @@
-"""Read scenario files: shipped by name, others by path. Errors name the line and the fix."""
+"""Read scenario files: shipped by name, others by path, all within limits. Errors name the line and the fix."""
 
 import difflib
+import re
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent, ScalarEvent
+from ruamel.yaml.parser import RoundTripParser
+from ruamel.yaml.scanner import RoundTripScanner
 
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import SHIPPED, AnyScenario, ProbeScenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences, shortened
-from stallmark.scenarios.yaml_text import DEEPEST, LONGEST, NotYaml, load
+
+# YAML that a user wrote, read within limits: a small text can nest, refer to itself and repeat without end.
+
+LONGEST = 256 * 1024
+"""Characters of a file, fifty times the longest scenario shipped."""
+DEEPEST = 20
+MOST_VALUES = 5_000
+"""Values of a file, those that are there twice by a reference included."""
+LONGEST_NUMBER = 40
+
+_TOO_DEEP = f"it is nested more than {DEEPEST} deep, and a scenario is five deep"
+_TOO_LONG = f"a number of {{:,}} digits: write one of at most {LONGEST_NUMBER}"
+_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FoxX_.:+-]*")
+
+
+class NotYaml(Exception):
+    """The text is no YAML, or more than a scenario can be. The message ends a sentence; `line` counts from 1."""
+
+    def __init__(self, why: str, line: int | None = None):
+        super().__init__(why)
+        self.line = line
+
+
+def load(text: str, *, with_lines: bool = False) -> Any:
+    """Return what the text says; `with_lines` keeps the line of each key in mappings and lists. Raise NotYaml."""
+    if len(text) > LONGEST:
+        raise NotYaml(f"it has more than {LONGEST:,} characters, and a scenario has a few thousand")
+    yaml = YAML() if with_lines else YAML(typ="safe", pure=True)
+    yaml.Scanner, yaml.Parser = _LimitedScanner, _LimitedParser
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReusedAnchorWarning)  # refused
+            return yaml.load(text)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise NotYaml(_why(error), line) from None
+    except YAMLError:
+        raise NotYaml("this is not YAML (it holds characters that no text has)") from None
+    except (ValueError, OverflowError) as error:  # 2026-02-30 looks like a date
+        raise NotYaml(f"it holds what looks like a date or a number and is none ({error}): put it in quotes") from None
+
+
+def _why(error: MarkedYAMLError) -> str:
+    if isinstance(error, _Beyond):
+        return str(error.problem)
+    if isinstance(error, DuplicateKeyError):
+        key = str(error.problem).split('"')[1]
+        return f"the key {key} is there twice: keep one"
+    return f"this is not YAML ({error.problem})"
+
+
+class _Beyond(MarkedYAMLError):
+    """The text is YAML that no scenario needs."""
+
+
+class _LimitedScanner(RoundTripScanner):
+    """A scanner that refuses brackets within brackets without end, over which it would take hours."""
+
+    def fetch_flow_collection_start(self, *arguments: Any, **options: Any) -> None:
+        if self.flow_level >= DEEPEST:
+            raise _Beyond(problem=_TOO_DEEP, problem_mark=self.reader.get_mark())
+        super().fetch_flow_collection_start(*arguments, **options)
+
+
+class _LimitedParser(RoundTripParser):
+    """A parser that refuses what would have no end, before anything is built of it."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self._values = 0
+        self._open: list[tuple[str | None, int]] = []  # collections that have begun, by anchor, after so many values
+        self._within: dict[str, int] = {}  # the values within each anchor
+
+    def get_event(self) -> Any:
+        event = super().get_event()
+        if why := self._refusal(event):
+            raise _Beyond(problem=why, problem_mark=event.start_mark)
+        return event
+
+    def _refusal(self, event: Any) -> str | None:
+        """Return why there can be no such value in a scenario; None where there can."""
+        if isinstance(event, CollectionEndEvent):
+            anchor, before = self._open.pop()
+            if anchor:
+                self._within[anchor] = self._values - before
+        if not isinstance(event, NodeEvent):
+            return None
+        self._values += 1
+        anchor = event.anchor
+        if isinstance(event, AliasEvent):
+            if anchor in [one for one, _ in self._open]:
+                return f"*{anchor} refers to what it is a part of: write it out"
+            self._values += self._within.get(anchor, 0)
+        elif isinstance(event, CollectionStartEvent | ScalarEvent) and event.ctag:
+            return f"{event.tag} is a tag, and a scenario has none: leave it out"
+        elif anchor in self._within:
+            return f"&{anchor} is there twice: give each its own name"
+        elif anchor:
+            self._within[anchor] = 0
+        if self._values > MOST_VALUES:
+            return f"it has more than {MOST_VALUES:,} values, and a scenario has a few hundred"
+        if isinstance(event, CollectionStartEvent):
+            self._open.append((anchor, self._values))
+            return _TOO_DEEP if len(self._open) > DEEPEST else None
+        if isinstance(event, ScalarEvent) and not event.style and len(event.value) > LONGEST_NUMBER:
+            return _TOO_LONG.format(len(event.value)) if _NUMBER.fullmatch(event.value) else None
+        return None
+
+
+# Read scenario files: shipped by name, others by path. Errors name the line and the fix.
 
 
 def shipped() -> list[str]:

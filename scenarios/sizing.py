@@ -18,12 +18,11 @@ from pydantic import Field
 
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.record.sizing.manifest import Candidate
-from stallmark.scenarios.load import Load, StreamsLoad, UsersLoad
+from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
-from stallmark.scenarios.probing import FileSize
-from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.section import Section
-from stallmark.scenarios.timed import Searched, UntilSteady
+from stallmark.scenarios.users import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.stats.thresholds import CEILING_LONGEST
 

@@ -1,19 +1,25 @@
 """The `workload:` section of a scenario: which database and transactions, and how large."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from stallmark import format
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.plan import checked_seed
 from stallmark.quantities import parse_size
 from stallmark.scenarios.section import Section, refusing
 from stallmark.transactions import WORKLOADS, find_workload, known_name
-from stallmark.transactions.mix import deck_of
+from stallmark.transactions.workload import deck_of
 
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, strict=True), AfterValidator(refusing(checked_seed))]
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return the description of a key that takes one of these names."""
+    return f"{format.either([f'`{name}`' for name in names])}."
 
 
 def _with_bytes(given: Any) -> Any:
@@ -50,8 +56,7 @@ class WorkloadChoice(Section):
 
     name: Annotated[
         str, AfterValidator(refusing(known_name)), WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})
-    ]
-    """`bank`, `brokerage`, `mail` or `warehouse`."""
+    ] = Field(description=one_of(WORKLOADS))
     scale: Annotated[Measures, Field(validate_default=True)] = {}
     """How large, in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
     `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are

@@ -1,10 +1,13 @@
-"""The DDL of a schema, split so that tables can be loaded bare and get their keys afterwards."""
+"""The DDL of a schema: of one workload or several, bare tables first and their keys afterwards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, Index
+
+# The DDL of a schema, split so that tables can be loaded bare and get their keys afterwards.
 
 
 @dataclass(frozen=True)
@@ -38,3 +41,20 @@ def ddl_of(metadata: sa.MetaData) -> Ddl:
                     continue  # a check costs little inline, and a scan of the table afterwards
             AddConstraint(constraint)  # keeps it out of CREATE TABLE
     return Ddl(copy, keys, foreign_keys)
+
+
+# The tables of several workloads in one database, each in its own schema.
+
+
+def together(parts: Sequence[sa.MetaData]) -> sa.MetaData:
+    """Return metadata without a schema of its own: each table keeps the one it has."""
+    all_of_them = sa.MetaData(naming_convention=parts[0].naming_convention)
+    for part in parts:
+        for table in part.sorted_tables:
+            table.to_metadata(all_of_them, schema=str(table.schema), referred_schema_fn=_its_own)
+    return all_of_them
+
+
+def _its_own(table: sa.Table, schema: str | None, *_: Any) -> str | None:
+    """Return the schema of a foreign key: that of its table, because it names none."""
+    return schema

@@ -24,7 +24,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import ServerSession
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NoConnection, StallmarkError, as_reason
-from stallmark.schema import size, violations
+from stallmark.schema import keys, size
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.keys import name_of, present, table_of
 
@@ -212,7 +212,7 @@ def batches(procedures: str) -> list[str]:
 def _add(engine: Engine, items: Sequence[Index | Constraint]) -> None:
     with connected(engine) as connection:
         for item in items:
-            with _unless_there(engine, item), violations.named(engine, connection, item):
+            with _unless_there(engine, item), keys.name_violations(engine, connection, item):
                 connection.execute(CreateIndex(item) if isinstance(item, Index) else AddConstraint(item))
 
 
@@ -231,7 +231,7 @@ def _validate(engine: Engine, foreign_keys: Sequence[sa.ForeignKeyConstraint]) -
     """Validate foreign keys on PostgreSQL; one that is valid already costs nothing."""
     with connected(engine) as connection:
         for key in foreign_keys:
-            with violations.named(engine, connection, key):
+            with keys.name_violations(engine, connection, key):
                 connection.exec_driver_sql(
                     f"ALTER TABLE {table_of(key).fullname} VALIDATE CONSTRAINT {name_of(key, engine.dialect)}"
                 )

@@ -1,12 +1,52 @@
-"""Random draws that depend only on the seed, on what is drawn, and on a number."""
+"""Random draws that depend only on the seed, on what is drawn, and on a number; NumPy arrays of them."""
 
 from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 
-from stallmark.schema.arrays import Ints
-from stallmark.schema.hashing import Numbers, below, hashed
+# The NumPy arrays that keys and generated rows come in.
+
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+# Random bits as a pure function of a number.
+
+Numbers = npt.NDArray[np.uint64]
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+
+
+def hashed(key: int, numbers: Numbers) -> Numbers:
+    """Return 64 random bits for each of `numbers`: the output function of SplitMix64 (Steele, Lea, Flood 2014)."""
+    x = numbers * np.uint64(_GOLDEN) + np.uint64((key * 0xD1342543DE82EF95 + _GOLDEN) & _MASK)
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def below(limit: int | npt.NDArray[np.int64], bits: Numbers) -> npt.NDArray[np.int64]:
+    """Return integers from 0 to `limit` - 1 out of the upper 32 of each 64 `bits`; `limit` may differ by element.
+
+    Lemire's multiplication instead of a remainder: even to one part in 2**32 / limit.
+    """
+    upper = bits >> np.uint64(32)
+    return ((upper * np.asarray(limit).astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+
+
+def unit(bits: Numbers) -> npt.NDArray[np.float64]:
+    """Return numbers that are uniform in [0, 1)."""
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+# Random draws that depend only on the seed, on what is drawn, and on a number.
 
 
 def bits(seed: int, what: str, numbers: Ints) -> Numbers:

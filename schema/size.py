@@ -7,10 +7,23 @@ clustered index" (its primary key holds the rows themselves, so it adds only its
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import String
+from sqlalchemy.ext.compiler import compiles
 
-from stallmark.schema.article import Article
+# The column type of long texts.
+
+
+class Article(String):
+    """A text that no engine may compress. SQL Server leaves VARCHAR(max) outside the row uncompressed by itself."""
+
+
+@compiles(Article, "postgresql")
+def _article(article: Article, compiler: Any, **options: Any) -> str:
+    return "TEXT STORAGE EXTERNAL"
+
 
 PAGE = 8192
 

@@ -2,13 +2,14 @@
 
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 
 from stallmark.errors import StallmarkError
 from stallmark.schema.several import APART, TOGETHER, are_apart, joined, parts_of
 from stallmark.transactions.together import together
 from stallmark.transactions.workload import Workload
 
-WORKLOADS = ("bank", "brokerage", "mail", "warehouse")
+WORKLOADS = tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
 
 
 @cache

@@ -27,7 +27,7 @@ class WorkloadsTogether(Workload):
 
     @cached_property
     def metadata(self) -> "MetaData":
-        from stallmark.schema.together import together
+        from stallmark.schema.ddl import together
 
         return together([part.metadata for part in self.of])
 

@@ -12,15 +12,14 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import counts, customers, fixed
-from stallmark.loaders.brokerage.companies import companies, securities
-from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
-from stallmark.loaders.brokerage.news import news
-from stallmark.loaders.brokerage.split import MOST_CUSTOMERS, MOST_DAYS, split
+from stallmark.loaders.brokerage.companies import companies, news, securities
+from stallmark.loaders.brokerage.counts import MOST_CUSTOMERS, MOST_DAYS, split
+from stallmark.loaders.brokerage.securities import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, TableGroup, finite
 from stallmark.schema import words
 from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, TRADES_PER_DAY, UNIT, Population
-from stallmark.schema.prose import COMPRESSIBILITIES, COMPRESSIBILITY
+from stallmark.schema.words import COMPRESSIBILITIES, COMPRESSIBILITY
 
 CUSTOMERS, DAYS = 1_000, 10.0  # unless the scale says otherwise
 _SECURITIES_OF_A_PIECE = 137  # 180,000 rows of their days

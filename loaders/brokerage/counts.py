@@ -1,14 +1,13 @@
-"""The row counts of the tables, and the rows of one load unit.
+"""The row counts of the tables: of a load unit, and of a database of a wanted size."""
 
-Most counts are exact. Those that depend on chance (permissions, watch items, what is held after the initial trades)
-are what to expect, for the disk estimate and for progress; what holdings come to was fitted to simulations of 0.01 to
-300 days.
-"""
-
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TypeVar
 
-from stallmark.loaders.plan import TableGroup
+from stallmark import format
+from stallmark.errors import StallmarkError
+from stallmark.loaders.plan import LoadPlan, TableGroup
 from stallmark.schema.brokerage.population import (
     BROKERS,
     COMPANIES,
@@ -23,6 +22,13 @@ from stallmark.schema.brokerage.population import (
     address_key_of_customer,
     symbol,
 )
+
+# The row counts of the tables, and the rows of one load unit.
+#
+# Most counts are exact. Those that depend on chance (permissions, watch items, what is held after the initial trades)
+# are what to expect, for the disk estimate and for progress; what holdings come to was fitted to simulations of 0.01 to
+# 300 days.
+
 
 T = TypeVar("T")
 
@@ -166,3 +172,39 @@ _OF_GROUP: Mapping[str, Callable[[Population, int], dict[str, str]]] = {
     "customers": _of_customers,
     "fixed": _of_fixed,
 }
+
+
+# The customers and initial trade days that a database of a wanted size is best made of.
+#
+# Days come first: with a short history the latest trades of an account are most of it, and what is cold in such a
+# database is hot here. More customers follow when the history has all its days.
+
+
+MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
+LEAST_DAYS = 2  # a tenth of a day is more than a twentieth of a smaller database
+_STEPS = 10
+"""In one day: finer steps are lost in the estimate."""
+
+
+@cache
+def split(wanted_bytes: int) -> tuple[int, float]:
+    """Return customers and days of a database of about that size on PostgreSQL; raise StallmarkError if it is too small
+    or too large."""
+    smallest, largest = estimated_bytes(UNIT, LEAST_DAYS), estimated_bytes(MOST_CUSTOMERS, MOST_DAYS)
+    if not smallest <= wanted_bytes <= largest:
+        raise StallmarkError(
+            f"A brokerage of {format.size(wanted_bytes)} cannot be: it takes from {format.size(smallest)} to "
+            f"{format.size(largest)}."
+        )
+    units = range(1, MOST_CUSTOMERS // UNIT)
+    customers = UNIT * (1 + bisect_left(units, wanted_bytes, key=lambda each: estimated_bytes(each * UNIT, MOST_DAYS)))
+    steps = range(LEAST_DAYS * _STEPS, MOST_DAYS * _STEPS)
+    step = steps.start + bisect_left(steps, wanted_bytes, key=lambda each: estimated_bytes(customers, each / _STEPS))
+    return customers, step / _STEPS
+
+
+def estimated_bytes(customers: int, days: float) -> int:
+    """Return the estimated bytes of the data of such a database on PostgreSQL."""
+    from stallmark.schema.brokerage.tables import METADATA  # a loader process starts without SQLAlchemy
+
+    return LoadPlan(groups(Population(customers, days))).estimate(METADATA, "postgresql").data_bytes

@@ -7,14 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage import taxes
-from stallmark.loaders.brokerage.addresses import addresses
-from stallmark.loaders.brokerage.people import people
-from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.brokerage.people import TAX_RATES, addresses, people, tax_ids, tax_rates
+from stallmark.loaders.brokerage.securities import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.loaders.text import digits
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     TAX_ID_DIGITS,
     UNIT,
@@ -30,8 +27,8 @@ from stallmark.schema.brokerage.population import (
     tier_of,
     watched_by,
 )
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import percent, whole
+from stallmark.schema.draw import Ints, percent, whole
+from stallmark.schema.words import chosen
 
 TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
 _RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
@@ -73,8 +70,8 @@ def tax_status_of(seed: int, account_key: Ints) -> Ints:
 
 def tax_rate_of(seed: int, customer: Ints) -> Ints:
     """Return the sum of the customer's tax rates, in units of 0.00001."""
-    country, state = taxes.rates_of(seed, customer)
-    return taxes.RATES[country] + taxes.RATES[state]
+    country, state = tax_rates(seed, customer)
+    return TAX_RATES[country] + TAX_RATES[state]
 
 
 def _customers(seed: int, customer: Ints, address_key: Ints) -> pa.Table:
@@ -120,8 +117,8 @@ def _email(seed: int, customer: Ints, one: pa.Array, other: pa.Array, number: in
 
 
 def _tax_rates(seed: int, customer: Ints) -> pa.Table:
-    both = np.stack(taxes.rates_of(seed, customer), axis=1).ravel()
-    return pa.table({"cx_tx_id": chosen(taxes.ids(), both), "cx_c_id": np.repeat(customer_key(customer), 2)})
+    both = np.stack(tax_rates(seed, customer), axis=1).ravel()
+    return pa.table({"cx_tx_id": chosen(tax_ids(), both), "cx_c_id": np.repeat(customer_key(customer), 2)})
 
 
 def _permissions(seed: int, population: Population, customer: Ints) -> pa.Table:

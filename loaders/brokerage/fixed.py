@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from stallmark.loaders.brokerage.addresses import addresses, zip_code_table
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
-from stallmark.loaders.brokerage.taxes import tax_rate_table
+from stallmark.loaders.brokerage.people import addresses, tax_rate_table, zip_code_table
 from stallmark.loaders.plan import Piece
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import EXCHANGES, Population, address_key_of_exchange
-from stallmark.schema.columns import chosen, decimals
+from stallmark.schema.draw import Ints
+from stallmark.schema.words import chosen, decimals
 
 STATUSES = {"ACTV": "Active", "CMPT": "Completed", "CNCL": "Canceled", "PNDG": "Pending", "SBMT": "Submitted"}
 # Identifier, name, whether it sells, whether at the market's price. The tables below have them in this order.

@@ -15,12 +15,9 @@ from stallmark.loaders.brokerage.fixed import (
     TRADE_TYPES,
     exchange_of,
 )
-from stallmark.loaders.brokerage.matching import History
-from stallmark.loaders.brokerage.orders import LIMIT_BUY, QUANTITIES
-from stallmark.loaders.brokerage.simulation import STRETCH, Completed, Simulation
-from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.brokerage.securities import symbols
+from stallmark.loaders.brokerage.simulation import LIMIT_BUY, QUANTITIES, STRETCH, Completed, History, Simulation
 from stallmark.loaders.plan import Piece
-from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage.population import (
     ACCOUNTS,
     BROKERS,
@@ -29,10 +26,11 @@ from stallmark.schema.brokerage.population import (
     broker_key,
     broker_of,
     customer_key,
+    moment,
     tier_of,
 )
-from stallmark.schema.brokerage.prices import moment
-from stallmark.schema.columns import chosen, decimals
+from stallmark.schema.draw import Ints
+from stallmark.schema.words import chosen, decimals
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
 SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count

@@ -20,7 +20,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, Supply, TableGroup
 from stallmark.loaders.warehouse import generator
 from stallmark.loaders.warehouse.generator import Part
-from stallmark.schema.arrays import Ints
+from stallmark.schema.draw import Ints
 from stallmark.schema.warehouse import scale as sizes
 from stallmark.schema.warehouse.refresh import order_keys
 

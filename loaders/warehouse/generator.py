@@ -17,7 +17,7 @@ import msgspec
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import hang_up, how_ended, tell
 from stallmark.redact import environment
-from stallmark.schema.warehouse.generator import NAME, found
+from stallmark.schema.warehouse.scale import GENERATOR, find_generator
 
 VARIED = {
     "supplier": ("s_suppkey", "s_name", "s_address", "s_phone", "s_acctbal", "s_comment"),
@@ -61,10 +61,10 @@ class Part(NamedTuple):
 
 def command() -> str:
     """Return the path of the generator. Raise StallmarkError where there is none."""
-    path = found()
+    path = find_generator()
     if path is None:
         raise StallmarkError(
-            f"The warehouse's data comes out of {NAME}, which is not installed: "
+            f"The warehouse's data comes out of {GENERATOR}, which is not installed: "
             "pip install 'stallmark[warehouse]', then build again."
         )
     return path
@@ -148,7 +148,7 @@ def _as_they_are_made(
         if missing and has_ended:
             ended = _answer(guard, lines, Ended)
             said = " ".join(ended.stderr.split()) or f"it {how_ended(ended.code)}"
-            raise StallmarkError(f"{NAME} made no {min(missing).table}: {as_reason(said)}.")
+            raise StallmarkError(f"{GENERATOR} made no {min(missing).table}: {as_reason(said)}.")
         if missing:
             time.sleep(LOOK_EVERY_S)
 
@@ -156,7 +156,7 @@ def _as_they_are_made(
 def _answer(guard: subprocess.Popen, lines: "SimpleQueue[str]", kind: type[Answer]) -> Answer:
     if line := lines.get():
         return msgspec.json.decode(line, type=kind)
-    raise StallmarkError(f"The guard of {NAME} {how_ended(guard.wait())}: build again.")
+    raise StallmarkError(f"The guard of {GENERATOR} {how_ended(guard.wait())}: build again.")
 
 
 def _listen(guard: subprocess.Popen, lines: "SimpleQueue[str]") -> None:

@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.schema import words
-from stallmark.schema.arrays import Ints
-from stallmark.schema.columns import chosen
-from stallmark.schema.draw import whole
+from stallmark.schema.draw import Ints, whole
 from stallmark.schema.mail.scale import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
-from stallmark.schema.prose import prose, short
+from stallmark.schema.words import chosen, prose, short
 
 DELIVERED = 2**42
 """The numbers of loaded messages are below; what comes in a run is made from here on."""

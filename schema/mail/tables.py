@@ -32,9 +32,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mssql import DATETIME2
 
-from stallmark.schema.article import Article
 from stallmark.schema.mail.scale import MEAN_BYTES
 from stallmark.schema.placement.design import GROWING
+from stallmark.schema.size import Article
 
 METADATA = MetaData(
     schema="mail",

@@ -13,7 +13,7 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
 from stallmark.schema.deploy import schemas_of
-from stallmark.schema.placement import mssql_rows
+from stallmark.schema.placement import mssql
 from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings, TableGroup, TempDb, is_windows
 
 
@@ -179,7 +179,7 @@ def _rows(group: TableGroup, found: FoundIndex, table: sa.Table) -> Iterator[str
     ordered_by = group.cluster_by or next(iter(table.primary_key)).name
     if group.storage == "rowstore" and found.ordered_by != ordered_by:
         yield f"the rows of {table.fullname} lie by {found.ordered_by}, not by {ordered_by}"
-    wanted = len(mssql_rows.bounds(group, table)) + 1 if group.partition_by else None
+    wanted = len(mssql.bounds(group, table)) + 1 if group.partition_by else None
     if (found.partitioned_by, found.partitions) != (group.partition_by, wanted):
         there = _partitions(found.partitions, found.partitioned_by)
         yield f"the table {table.fullname} has {there}, not {_partitions(wanted, group.partition_by)}"

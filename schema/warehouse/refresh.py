@@ -11,16 +11,14 @@ All functions are pure. A set is made in memory: about 1.5 MB for each 1 of the 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.errors import StallmarkError
-from stallmark.schema.arrays import Ints
-from stallmark.schema.columns import chosen, decimals
-from stallmark.schema.draw import whole
-from stallmark.schema.warehouse import text as warehouse_text
+from stallmark.schema.draw import Ints, whole
 from stallmark.schema.warehouse.scale import (
     CLERKS,
     CUSTOMERS,
@@ -33,6 +31,65 @@ from stallmark.schema.warehouse.scale import (
     SUPPLIERS_OF_A_PART,
     count,
 )
+from stallmark.schema.words import chosen, decimals
+
+# Comments of the refresh sets: pieces of one English text, cut anywhere, as the loaded comments are.
+#
+# Words and their shares are those of the loaded ones, so that a search for `special … requests` finds about as many.
+
+
+_SENTENCES, _PIECES = 8_192, 65_536
+
+# Common words stand there as often as they are more common than the others.
+_ADVERBS = ("slyly", "furiously", "carefully", "blithely", "quickly", "fluffily", "evenly", "daringly")
+_ADJECTIVES = (
+    *("regular", "final", "ironic") * 6,
+    *("special",) * 3,
+    *("even", "express", "bold", "special", "unusual", "pending") * 3,
+    *("silent", "stealthy", "brave", "ruthless", "enticing", "thin", "close", "dogged", "idle", "busy", "quiet"),
+)
+_NOUNS = (
+    *("deposits", "accounts", "packages", "requests") * 4,
+    *("pinto beans", "foxes", "ideas", "instructions", "theodolites") * 2,
+    *("platelets", "excuses", "asymptotes", "dependencies", "dolphins", "courts", "warthogs", "sentiments"),
+)
+_VERBS = (
+    *("haggle", "sleep", "wake", "are", "cajole") * 3,
+    *("nag", "use", "boost", "affix", "detect", "integrate", "serve", "print", "maintain", "doze", "believe"),
+)
+_PREPOSITIONS = ("after", "above", "about", "across", "according to", "along", "against", "among", "alongside of")
+_ENDS = (". ", ". ", ". ", "; ", "? ", "! ")
+_ORDERS = (  # of words in a sentence
+    (_ADJECTIVES, _NOUNS, _VERBS, _ADVERBS),
+    (_ADVERBS, _ADJECTIVES, _NOUNS, _VERBS),
+    (_NOUNS, _VERBS, _ADVERBS, _PREPOSITIONS, ("the",), _ADJECTIVES, _NOUNS),
+    (_ADVERBS, _ADJECTIVES, _NOUNS, _VERBS, _PREPOSITIONS, ("the",), _NOUNS),
+)
+
+
+def comment_texts(seed: int, what: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
+    """Return a text for each of `numbers`, of evenly spread lengths; `what` tells the columns apart."""
+    return chosen(_pieces(shortest, longest), whole(seed, what, numbers, _PIECES))
+
+
+@lru_cache
+def _pieces(shortest: int, longest: int) -> pa.StringArray:
+    text, numbers = _text(), np.arange(_PIECES)
+    starts = whole(0, f"start of {longest}", numbers, len(text) - longest)
+    lengths = shortest + whole(0, f"length to {longest}", numbers, longest - shortest + 1)
+    return pa.array([text[s : s + n] for s, n in zip(starts.tolist(), lengths.tolist(), strict=True)])
+
+
+@lru_cache
+def _text() -> str:
+    orders = whole(0, "order of words", np.arange(_SENTENCES), len(_ORDERS)).tolist()
+    draws = iter(whole(0, "word", np.arange(_SENTENCES * 8), 2**31).tolist())
+    sentences = []
+    for order in orders:
+        words = [kind[next(draws) % len(kind)] for kind in _ORDERS[order]]
+        sentences.append(" ".join(words) + _ENDS[next(draws) % len(_ENDS)])
+    return "".join(sentences)
+
 
 ORDERS_OF_A_SET = 1_500  # at a scale factor of 1
 
@@ -169,7 +226,7 @@ def _orders(factor: float, serial: Ints, keys: Ints, date: np.ndarray, lines: _L
             "o_orderpriority": chosen(PRIORITIES, whole(_SEED, "priority", serial, len(PRIORITIES))),
             "o_clerk": _numbered("Clerk#", clerk),
             "o_shippriority": np.zeros(len(serial), np.int32),
-            "o_comment": warehouse_text.texts(_SEED, "order comment", serial, *_ORDER_COMMENT),
+            "o_comment": comment_texts(_SEED, "order comment", serial, *_ORDER_COMMENT),
         }
     )
 
@@ -200,7 +257,7 @@ def _lineitem(orders: pa.Table, lines: _Lines) -> pa.Table:
             "l_receiptdate": receipt,
             "l_shipinstruct": chosen(INSTRUCTIONS, whole(_SEED, "instruction", line, len(INSTRUCTIONS))),
             "l_shipmode": chosen(SHIP_MODES, whole(_SEED, "mode", line, len(SHIP_MODES))),
-            "l_comment": warehouse_text.texts(_SEED, "line comment", line, *_LINE_COMMENT),
+            "l_comment": comment_texts(_SEED, "line comment", line, *_LINE_COMMENT),
         }
     )
 

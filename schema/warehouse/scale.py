@@ -1,12 +1,16 @@
-"""The size of the warehouse by its scale factor.
+"""The size of the warehouse by its scale factor, and the program that makes its data."""
 
-Apart from the tables, so that a loader process starts without SQLAlchemy.
-
-Sizes and keys are those of TPC-H's specification 2.17.3; the factors are the ones it allows, and two below 1 for trying
-out. Its largest two, 30,000 and 100,000, are left out: their part and customer keys do not fit in `integer`.
-"""
-
+import shutil
+import sysconfig
 from decimal import Decimal
+
+# The size of the warehouse by its scale factor.
+#
+# Apart from the tables, so that a loader process starts without SQLAlchemy.
+#
+# Sizes and keys are those of TPC-H's specification 2.17.3; the factors are the ones it allows, and two below 1 for
+# trying out. Its largest two, 30,000 and 100,000, are left out: their part and customer keys do not fit in `integer`.
+
 
 FACTORS = (0.01, 0.1, 1, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
@@ -53,3 +57,13 @@ def rows(factor: float) -> dict[str, int]:
         "lineitem": LINEITEMS[factor],
         "refresh": 1,
     }
+
+
+# The path of `tpchgen-cli`, which makes the warehouse's data for its loader and for the oracle of its answers.
+
+GENERATOR = "tpchgen-cli"
+
+
+def find_generator() -> str | None:
+    """Return its path, beside our own programs or where commands are looked for; None where it is not installed."""
+    return shutil.which(GENERATOR, path=sysconfig.get_path("scripts")) or shutil.which(GENERATOR)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadViews
-from stallmark.collectors.load_io import EndedSessions
+from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, read_io_by_load
+from stallmark.collectors.base import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
 SECONDS = range(0, 41)
@@ -65,7 +65,7 @@ def server(entity: str, kind: str, rate: int) -> list[dict]:
 
 def within(loads: dict[str, list[Session]], *entities: list[dict], product: str = "SQL Server") -> IoByLoad | None:
     record = Rows(product, load_io=sampled(loads), server_io=[row for rows in entities for row in rows])
-    return LoadViews(record).within(STEP)  # type: ignore[arg-type]
+    return read_io_by_load(record, [STEP])[0]  # type: ignore[arg-type]
 
 
 ANY = st.lists(st.tuples(st.integers(0, 35), st.integers(0, 45), st.integers(0, 500)), max_size=6)

@@ -27,7 +27,7 @@ from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
 from stallmark.report.loads.picture import picture_of_loads
 from stallmark.report.text import sentence
-from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.load import RawLoad
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0), reports=(0.5, 0.25))
 SSD = {"name": "sdb", "model": "An SSD"}

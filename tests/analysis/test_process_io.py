@@ -12,7 +12,7 @@ from support.report_summaries import experiment, io, run, step
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, read_io, summarise_io
-from stallmark.analysis.read.process_io import AUTOVACUUM, DATA, read_processes, summarise_processes
+from stallmark.analysis.read.process_io import AUTOVACUUM, DATA, by_process, summarise_processes
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.report.sections.server import processes
@@ -60,9 +60,9 @@ def entity_kind(entity: str) -> str:
 
 def within(entities: dict[str, Bursts], product: str = "PostgreSQL", interval: Interval = STEP):
     record = Rows(product, entities)
-    counted = read_io(record)
+    counted = read_io(record, within=[interval])
     data = summarise_io(counted.data, interval, SERVER, "server")
-    return summarise_processes(read_processes(record, counted.data, DATA), interval), data
+    return summarise_processes(by_process(record, counted.server, DATA), interval), data
 
 
 EVERY_SECOND = dict.fromkeys(range(1, 41), (100, 10))

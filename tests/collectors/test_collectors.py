@@ -16,10 +16,9 @@ from support.waiting import eventually
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for
 from stallmark.collectors.base import Row
 from stallmark.collectors.device import EMULATED_ONLY, DeviceIO
-from stallmark.collectors.host import Host
+from stallmark.collectors.host import Host, ServerCpu
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.waits import UserWaits
-from stallmark.collectors.server_cpu import ServerCpu
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
 from stallmark.engines.postgres.engine import PostgresEngine

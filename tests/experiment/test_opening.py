@@ -18,7 +18,7 @@ from stallmark.record.manifest.workload import Counted, Follows, Opening
 from stallmark.record.reader import find_records
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import find_workload
-from stallmark.transactions.mix import deck_of
+from stallmark.transactions.workload import deck_of
 
 SCALE = {"branches": 1}
 

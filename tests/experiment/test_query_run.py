@@ -21,8 +21,8 @@ from stallmark.loaders.find import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
 from stallmark.transactions import find_workload
+from stallmark.transactions.warehouse.queries import order
 from stallmark.transactions.warehouse.refresh import Refresh
-from stallmark.transactions.warehouse.streams import order
 
 FACTOR = 0.01
 SCENARIO: dict[str, Any] = {

@@ -23,7 +23,7 @@ from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.scenarios.raw_load import RawLoad
+from stallmark.scenarios.load import RawLoad
 from stallmark.storage.probe import can_probe
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.storage.raw_load import arrivals

@@ -19,7 +19,7 @@ from stallmark.lab.block_device.places import Places
 from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
 from stallmark.storage.emulator import ArrayModel, FlashCache
-from stallmark.storage.emulator.shared import SharedState
+from stallmark.storage.emulator.arrays import SharedState
 
 MODEL = ArrayModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 

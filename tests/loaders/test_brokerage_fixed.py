@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stallmark.loaders.brokerage import taxes
+from stallmark.loaders.brokerage import people
 from stallmark.loaders.brokerage.customers import tax_rate_of
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
@@ -17,7 +17,7 @@ from stallmark.loaders.brokerage.fixed import (
     TRADE_TYPES,
     fixed,
 )
-from stallmark.loaders.brokerage.orders import QUANTITIES
+from stallmark.loaders.brokerage.simulation import QUANTITIES
 from stallmark.schema.brokerage.population import Population
 
 TYPES = [kind for kind, *_ in TRADE_TYPES]
@@ -63,7 +63,7 @@ def test_bands_cover_every_quantity_once() -> None:
 def test_a_customer_pays_the_taxes_of_the_country_and_of_the_state() -> None:
     customer = np.arange(2_000)
     rates = {row["tx_id"]: row["tx_rate"] for row in rows("taxrate")}
-    country, state = (taxes.ids().take(pa.array(each)).to_pylist() for each in taxes.rates_of(9, customer))
+    country, state = (people.tax_ids().take(pa.array(each)).to_pylist() for each in people.tax_rates(9, customer))
     assert {each[:2] for each in country} == {"US"}
     assert "US" not in {each[:2] for each in state}
     both = [rates[one] + rates[other] for one, other in zip(country, state, strict=True)]

@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage import market_group
 from stallmark.loaders.brokerage.companies import companies, company_names, exchange_of, industry_of, security_names
-from stallmark.loaders.brokerage.daily_market import Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
-from stallmark.loaders.brokerage.orders import LONGEST_S
-from stallmark.loaders.brokerage.symbols import symbols
-from stallmark.schema.brokerage.population import COMPANIES, KEY, SECURITIES, Population, symbol
-from stallmark.schema.brokerage.prices import DAY_S, moment, price_cents
+from stallmark.loaders.brokerage.securities import Days, daily_market, symbols
+from stallmark.loaders.brokerage.simulation import LONGEST_S
+from stallmark.schema.brokerage.population import (
+    COMPANIES,
+    DAY_S,
+    KEY,
+    SECURITIES,
+    Population,
+    moment,
+    price_cents,
+    symbol,
+)
 
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.loaders.brokerage.matching import Holdings, Trades
+from stallmark.loaders.brokerage.simulation import Holdings, Trades
 
 POSITIONS = 4
 one_trade = st.tuples(

@@ -1,9 +1,18 @@
 import numpy as np
 import pytest
 
-from stallmark.loaders.brokerage.orders import LIMIT_BUY, LIMIT_SELL, QUANTITIES, SHARES, STOP_LOSS, OrderBook, Orders
-from stallmark.loaders.brokerage.simulation import Simulation
+from stallmark.loaders.brokerage.simulation import (
+    LIMIT_BUY,
+    LIMIT_SELL,
+    QUANTITIES,
+    SHARES,
+    STOP_LOSS,
+    OrderBook,
+    Orders,
+    Simulation,
+)
 from stallmark.schema.brokerage.population import (
+    DAY_S,
     MOST_HELD,
     UNIT,
     Population,
@@ -11,10 +20,10 @@ from stallmark.schema.brokerage.population import (
     accounts_of,
     busy_rank,
     held_by,
+    price_cents,
     rank_of,
     security_of,
 )
-from stallmark.schema.brokerage.prices import DAY_S, price_cents
 
 DAY = Population(2_000, 1.0)
 

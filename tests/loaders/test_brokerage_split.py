@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import LOADER
-from stallmark.loaders.brokerage.split import LEAST_DAYS, MOST_CUSTOMERS, MOST_DAYS, estimated_bytes, split
+from stallmark.loaders.brokerage.counts import LEAST_DAYS, MOST_CUSTOMERS, MOST_DAYS, estimated_bytes, split
 from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import expected_bytes
 from stallmark.schema.brokerage.population import UNIT

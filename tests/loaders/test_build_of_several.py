@@ -22,8 +22,8 @@ from stallmark.loaders.load import build, of_others, recognise
 from stallmark.loaders.plan import BatchShare
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.drop import drop_schemas
-from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.own import METADATA as OWN_TABLES
+from stallmark.schema.own import drop_schemas
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.workload import Workload
 

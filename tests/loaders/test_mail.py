@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.loaders.mail import LOADER, _parts
 from stallmark.loaders.plan import Batch, LoadPlan
-from stallmark.schema.arrays import Ints
+from stallmark.schema.draw import Ints
 from stallmark.schema.mail.scale import FOLDERS, MEAN_BYTES
 from stallmark.schema.mail.tables import METADATA
 

@@ -91,3 +91,34 @@ def test_a_record_keeps_them_split_in_bytes_and_in_pieces_that_fit_in_memory(tmp
     parts = list(Record(tmp_path / "run").batches("transactions", names))
     assert len(parts) > 3
     assert np.array_equal(sum(hdr.total(*part.columns) for part in parts), read(*kept))
+
+
+def of_service(service: hdr.Histogram) -> pa.RecordBatch:
+    latency = hdr.encode(np.array([1, 5000, 5004, 5004, 90_000]))
+    row = hdr.columns("latency", latency) | hdr.columns("service", service)
+    schema = pa.schema([TRANSACTIONS.field(name) for name in row])
+    return pa.RecordBatch.from_pylist([row, row], schema=schema)
+
+
+def test_service_times_are_kept_as_distances_from_latencies_and_read_as_they_were():
+    rows = of_service(hdr.encode(np.array([1, 4990, 4990, 5001, 80_000])))
+    kept = hdr.without_service(rows)
+    assert kept["service_gaps"].to_pylist() == [[0, 3, 4, 1, 156]] * 2
+    assert kept["service_counts"].to_pylist() == [None, None]
+    assert hdr.with_service(kept).equals(rows)
+    assert hdr.with_service(kept.slice(1)).equals(rows.slice(1))
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        hdr.encode(np.array([1, 2])),  # fewer than there are latencies
+        hdr.encode(np.full(5, 3)),  # many in one bucket
+        hdr.Histogram(b"\1\0\0\0", b"\1\0\0\0\4\0\0\0"),  # one bucket twice
+        hdr.Histogram(b"\1\0\2\0", b"\6\0\0\0\xff\xff\xff\xff"),  # a count below zero
+    ],
+)
+def test_service_times_that_do_not_fit_latencies_are_kept_as_they_are(service):
+    rows = of_service(service)
+    assert hdr.without_service(rows).equals(rows)
+    assert hdr.with_service(rows).equals(rows)

@@ -5,9 +5,8 @@ import pytest
 from stallmark.errors import StallmarkError
 from stallmark.experiment.load_specs import load_specs, search_plan, sessions
 from stallmark.experiment.work import of_load
-from stallmark.scenarios.load import StreamsLoad, UsersLoad
+from stallmark.scenarios.load import RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.model import LoadsScenario
-from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.read import read_any_scenario
 
 TEXT = """

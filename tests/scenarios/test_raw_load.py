@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stallmark.scenarios.raw_load import MOST_AT_ONCE, RawLoad
+from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.storage.probe import LEAST_BYTES
+from stallmark.storage.probe.patterns import NAMES, WEB, find_pattern, with_least_block
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
-from stallmark.storage.raw_load.patterns import NAMES, WEB, find_pattern, with_least_block
 
 
 def refusal(**keys) -> str:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema.brokerage.prices import HIGH_CENTS, LOW_CENTS, PERIOD_S, moment, price_cents, second_reached
+from stallmark.schema.brokerage.population import HIGH_CENTS, LOW_CENTS, PERIOD_S, moment, price_cents, second_reached
 
 securities = st.integers(0, 10_000_000)
 seconds = st.floats(0, 9e6).map(lambda s: round(s, 3))

@@ -16,9 +16,10 @@ from support.tds.tokens import Column
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.schema import deploy, ledger, violations
+from stallmark.schema import deploy, keys
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
+from stallmark.schema.own import METADATA
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 CONSTRAINTS = """
@@ -183,7 +184,7 @@ def test_rows_are_searched_only_where_they_are_the_reason(number: int, is_search
     with answering(script) as server, deploy.connected(engine_at(server)) as connection:
         with (
             pytest.raises((StallmarkError, sa.exc.DBAPIError)) as failure,
-            violations.named(engine_at(server), connection, key),
+            keys.name_violations(engine_at(server), connection, key),
         ):
             connection.execute(sa.schema.AddConstraint(key))
         asked = [request.text for request in server.requests if "HAVING" in (request.text or "")]
@@ -219,7 +220,7 @@ def test_taking_apart_leaves_the_original_whole() -> None:
 def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
     bare = [str(CreateTable(t).compile(dialect=dialect)) for t in ddl_of(bank.METADATA).tables.sorted_tables]
     assert not any("KEY" in text or "IDENTITY" in text or "SERIAL" in text for text in bare)
-    own = [str(CreateTable(table).compile(dialect=dialect)) for table in ledger.METADATA.sorted_tables]
+    own = [str(CreateTable(table).compile(dialect=dialect)) for table in METADATA.sorted_tables]
     assert all("PRIMARY KEY" in text and "IDENTITY" not in text for text in own)
 
 

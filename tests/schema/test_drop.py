@@ -9,9 +9,8 @@ from support.tds.script import Script
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.schema import deploy
-from stallmark.schema.drop import drop_schemas
-from stallmark.schema.ledger import METADATA as OWN_TABLES
-from stallmark.schema.own import routines, things_of_others
+from stallmark.schema.own import METADATA as OWN_TABLES
+from stallmark.schema.own import drop_schemas, routines, things_of_others
 from stallmark.transactions import WORKLOADS, find_workload
 
 

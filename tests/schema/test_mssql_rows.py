@@ -12,8 +12,8 @@ from stallmark.errors import StallmarkError
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.schema import size
 from stallmark.schema.ddl import ddl_of
+from stallmark.schema.placement import mssql, mssql_existing
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing, mssql_rows
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup, sized
 from stallmark.schema.placement.mssql_existing import Found, FoundIndex
@@ -97,7 +97,7 @@ def test_partitions_are_made_before_their_table(how: dict) -> None:
 
 
 def test_a_partition_for_each_period() -> None:
-    years, months = (mssql_rows.bounds(design(**how).tables[0], LINEITEM) for how in (IN_YEARS, COLUMNS_IN_MONTHS))
+    years, months = (mssql.bounds(design(**how).tables[0], LINEITEM) for how in (IN_YEARS, COLUMNS_IN_MONTHS))
     assert years == [date(year, 1, 1) for year in range(1993, 1999)]
     assert (len(months), months[0], months[-1]) == (83, date(1992, 2, 1), date(1998, 12, 1))
     assert months == sorted(set(months)) and set(years) < set(months)

@@ -15,12 +15,11 @@ from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
-from stallmark.schema.ddl import ddl_of
+from stallmark.schema.ddl import ddl_of, together
 from stallmark.schema.mail import tables as mail
 from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import GIB, Design, File, Filegroup, TableGroup, sized
-from stallmark.schema.together import together
 from stallmark.schema.warehouse import tables as warehouse
 
 BOTH = together([bank.METADATA, mail.METADATA])

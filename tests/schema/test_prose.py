@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.schema import words
-from stallmark.schema.prose import WIDTH, prose, short
+from stallmark.schema.words import WIDTH, prose, short
 
 PAGE = 8192
 RATIOS = st.floats(1.3, 4)

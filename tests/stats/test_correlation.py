@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stallmark.stats.correlation import correlate_changes, effective_size
+from stallmark.stats.dependence import correlate_changes, effective_size
 
 
 def correlate(left, right):

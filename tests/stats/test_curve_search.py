@@ -6,8 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_curves import ASKED, LOADS, Curve, cliff, flat, off, rate, searched, zipf
 
-from stallmark.stats.curve_search import MIB, NARROW, Asked, Choice, Values, Why, lattice, next_size, smallest_enough
-from stallmark.stats.monotone_curve import MonotoneCurve
+from stallmark.stats.curve_search import (
+    MIB,
+    NARROW,
+    Asked,
+    Choice,
+    MonotoneCurve,
+    Values,
+    Why,
+    lattice,
+    next_size,
+    smallest_enough,
+)
 
 asked = st.builds(
     lambda low, more, most, tolerance: Asked(low * MIB, (low + more) * MIB, most, tolerance),

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_curves import LOADS, flat, off, rate, searched
 
-from stallmark.stats.curve_search import MIB
-from stallmark.stats.monotone_curve import MonotoneCurve
+from stallmark.stats.curve_search import MIB, MonotoneCurve
 
 values = st.dictionaries(
     st.integers(1, 10**12), st.floats(0, 1e6).map(lambda one: round(one, 6)), min_size=2, max_size=12

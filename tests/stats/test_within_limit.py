@@ -1,7 +1,6 @@
 import numpy as np
 
-from stallmark.stats.ceiling_search import Verdict
-from stallmark.stats.within_limit import enough, judge
+from stallmark.stats.ceiling_search import Verdict, enough, judge
 
 
 def test_a_share_far_from_its_limit_is_decided():

@@ -6,7 +6,7 @@ import pytest
 
 from stallmark.lab.block_device.places import Places
 from stallmark.storage.array_facts import ArrayFacts, behind, beneath, emulated_array_of
-from stallmark.storage.describe import describe
+from stallmark.storage.direct_io import describe
 from stallmark.storage.emulator import ArrayModel
 
 MODEL = ArrayModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)

@@ -13,7 +13,7 @@ import pytest
 from support.emulated_bench import BLOCK, FAST, MIB, SLOW, Bench
 
 from stallmark.storage.emulator import ArrayCounters, ArrayModel
-from stallmark.storage.emulator.shared import SharedState
+from stallmark.storage.emulator.arrays import SharedState
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stallmark.record.manifest.storage import IoLimit
-from stallmark.storage import io_limits as limits
-from stallmark.storage.io_limits import io_limits
+from stallmark.storage import block_devices as limits
+from stallmark.storage.block_devices import io_limits
 
 
 @pytest.fixture

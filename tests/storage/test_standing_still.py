@@ -20,9 +20,8 @@ from stallmark.storage.probe import own_file
 from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile
 from stallmark.storage.raw_load.arrivals import Plan
 from stallmark.storage.raw_load.process import RawProcess
-from stallmark.storage.replay.course import WARM_UP_S, Due, spans_of
-from stallmark.storage.replay.judging import judged
-from stallmark.storage.replay.play import Player
+from stallmark.storage.replay.play import WARM_UP_S, Due, Player, spans_of
+from stallmark.storage.replay.search import judged
 
 __all__ = ["build_dir"]
 pytestmark = [

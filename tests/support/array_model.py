@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.storage.emulator import build, layout
-from stallmark.storage.emulator.counters import ArrayCounters, counters_of
+from stallmark.storage.emulator.arrays import empty_flash, engage
+from stallmark.storage.emulator.layout import ArrayCounters, counters_of
 from stallmark.storage.emulator.models import ArrayModel
-from stallmark.storage.emulator.shared import empty_flash, engage
 
 READ, WRITE, SYNC = range(3)
 NS = 1e9

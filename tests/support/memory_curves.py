@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stallmark.stats.curve_search import MIB, Asked, Values, next_size
-from stallmark.stats.monotone_curve import MonotoneCurve
+from stallmark.stats.curve_search import MIB, Asked, MonotoneCurve, Values, next_size
 
 Curve = Callable[[float], float]
 DATA = 500 * MIB

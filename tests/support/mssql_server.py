@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.schema.deploy import connected
-from stallmark.schema.ledger import METADATA as OWN
+from stallmark.schema.own import METADATA as OWN
 from support.tds import odbc
 from support.tds.answers import Rows
 from support.tds.datatypes import BIGINT, BIT, FLOAT, INT, nvarchar

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.analysis.profile.demand import demand_of
-from stallmark.record.attach.attach import Request, attach
-from stallmark.record.attach.measurements import Wanted
+from stallmark.attach.attach import Request, attach
+from stallmark.attach.measurements import Wanted
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted as WantedProfile
 from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session
@@ -15,7 +15,7 @@ from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_scenario
-from stallmark.storage.probe.recording import append_step
+from stallmark.storage.probe.measurement import append_step
 from support.manifests import a_manifest, changed
 from support.probes import of_disks, probe
 from support.recorders import Moment, perfmon_csv

@@ -19,7 +19,7 @@ from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
-from stallmark.stats.correlation import Correlation
+from stallmark.stats.dependence import Correlation
 from support.manifests import on
 from support.steps import changed_step, step_of
 

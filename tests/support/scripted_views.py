@@ -22,8 +22,7 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
-from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
 from stallmark.collectors.mssql.waits import UserWaits
 from support import published_waits as published
 from support.collecting import opened

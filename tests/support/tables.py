@@ -8,13 +8,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stallmark.record.histogram import with_service
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.table_file import writing, written
 from support.manifests import changed
 
 
 def get(folder: Path, name: str) -> pa.Table:
-    return pq.read_table(folder / f"{name}.parquet")
+    table = pq.read_table(folder / f"{name}.parquet")
+    if "service_gaps" not in table.column_names:
+        return table
+    return pa.Table.from_batches(map(with_service, table.combine_chunks().to_batches()), table.schema)
 
 
 def put(folder: Path, name: str, table: pa.Table) -> Path:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema.brokerage.prices import price_second
+from stallmark.schema.brokerage.population import price_second
 from stallmark.transactions import clock
 
 

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.transactions import find_workload
-from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, background_per_user, deck_of
-from stallmark.transactions.workload import Background, Outcome, Transaction, UserLoad, Workload
+from stallmark.transactions.workload import (
+    FEWEST,
+    MOST_CARDS,
+    Background,
+    Outcome,
+    Transaction,
+    UserLoad,
+    Workload,
+    apportioned,
+    background_per_user,
+    deck_of,
+)
 
 
 def kind(name: str, reads: bool) -> type[Transaction]:

@@ -15,8 +15,7 @@ from itertools import count
 
 import numpy as np
 
-from stallmark.schema.brokerage.population import BROKERS, UNIT, Population, symbol
-from stallmark.schema.brokerage.prices import cents_at, phase_s, price_second
+from stallmark.schema.brokerage.population import BROKERS, UNIT, Population, cents_at, phase_s, price_second, symbol
 from stallmark.transactions.brokerage.choices import Choice, LocalUnits, choices
 from stallmark.transactions.brokerage.market_emulator import MarketEmulator
 from stallmark.transactions.clock import Clock, RunClock

@@ -10,10 +10,9 @@ import numpy as np
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import MARKET_WEEKS, Population, company_key, customer_key
-from stallmark.schema.hashing import below
-from stallmark.transactions.brokerage.choices import Choice
+from stallmark.schema.draw import below
+from stallmark.transactions.brokerage.choices import Choice, Skew
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.skew import Skew
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry

@@ -12,11 +12,10 @@ import numpy as np
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import Population, trade_key
-from stallmark.schema.brokerage.prices import DAY_S, moment
-from stallmark.schema.hashing import Numbers, below
+from stallmark.schema.brokerage.population import DAY_S, Population, moment, trade_key
+from stallmark.schema.draw import Numbers, below
+from stallmark.transactions.brokerage.choices import Skew
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.skew import Skew
 
 TRADES = 20
 """The trades of one transaction; the procedures have this number too."""

@@ -27,7 +27,7 @@ class NewMessages:
     def __init__(self, seed: int, compressibility: float):
         # Not before a load begins: the words of Faker take half a second to come.
         from stallmark.schema.mail.messages import DELIVERED, bodies, likely_sizes, senders, subjects
-        from stallmark.schema.prose import WIDTH
+        from stallmark.schema.words import WIDTH
 
         self._width = WIDTH
         [self._text] = bodies(seed, np.array([DELIVERED]), np.array([_STOCK_BYTES]), compressibility).to_pylist()

@@ -10,8 +10,7 @@ from typing import Any
 
 from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse import scale as warehouse_scale
-from stallmark.transactions.warehouse.queries import QUERIES
-from stallmark.transactions.warehouse.streams import streams_for
+from stallmark.transactions.warehouse.queries import QUERIES, streams_for
 from stallmark.transactions.workload import Condition, QueryStreams, Workload
 
 _condition = partial(Condition.of_file, __name__)
@@ -46,5 +45,6 @@ WORKLOAD = Workload(
     package=__name__,
     conditions=CONDITIONS,
     numbers=_numbers,
+    build_mib_per_s=25,
     streams=QueryStreams(QUERIES, lambda scale: streams_for(scale["factor"])),
 )

@@ -3,7 +3,67 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from stallmark.transactions.warehouse import words
+from stallmark.schema.warehouse.refresh import SHIP_MODES as SHIP_MODES
+
+# The words that columns of the warehouse hold and queries ask for.
+
+NATIONS = {
+    "ALGERIA": "AFRICA",
+    "ARGENTINA": "AMERICA",
+    "BRAZIL": "AMERICA",
+    "CANADA": "AMERICA",
+    "EGYPT": "MIDDLE EAST",
+    "ETHIOPIA": "AFRICA",
+    "FRANCE": "EUROPE",
+    "GERMANY": "EUROPE",
+    "INDIA": "ASIA",
+    "INDONESIA": "ASIA",
+    "IRAN": "MIDDLE EAST",
+    "IRAQ": "MIDDLE EAST",
+    "JAPAN": "ASIA",
+    "JORDAN": "MIDDLE EAST",
+    "KENYA": "AFRICA",
+    "MOROCCO": "AFRICA",
+    "MOZAMBIQUE": "AFRICA",
+    "PERU": "AMERICA",
+    "CHINA": "ASIA",
+    "ROMANIA": "EUROPE",
+    "SAUDI ARABIA": "MIDDLE EAST",
+    "VIETNAM": "ASIA",
+    "RUSSIA": "EUROPE",
+    "UNITED KINGDOM": "EUROPE",
+    "UNITED STATES": "AMERICA",
+}
+"""The nations and the region of each, in the order of their keys, from 0."""
+
+REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
+SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD")
+
+TYPES = (
+    ("STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"),
+    ("ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"),
+    ("TIN", "NICKEL", "BRASS", "STEEL", "COPPER"),
+)
+"""The three syllables of a part's type."""
+
+CONTAINERS = (("SM", "LG", "MED", "JUMBO", "WRAP"), ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM"))
+"""The two syllables of a part's container."""
+
+FIRST_WORDS = ("special", "pending", "unusual", "express")
+SECOND_WORDS = ("packages", "requests", "accounts", "deposits")
+"""The words that q13 searches for in the comments of orders, one after the other."""
+
+_COLOURS = (
+    "almond antique aquamarine azure beige bisque black blanched blue blush brown burlywood burnished chartreuse "
+    "chiffon chocolate coral cornflower cornsilk cream cyan dark deep dim dodger drab firebrick floral forest frosted "
+    "gainsboro ghost goldenrod green grey honeydew hot indian ivory khaki lace lavender lawn lemon light lime linen "
+    "magenta maroon medium metallic midnight mint misty moccasin navajo navy olive orange orchid pale papaya peach "
+    "peru pink plum powder puff purple red rose rosy royal saddle salmon sandy seashell sienna sky slate smoke snow "
+    "spring steel tan thistle tomato turquoise violet wheat white yellow"
+)
+COLOURS = tuple(_COLOURS.split())
+"""The colours, five of which are in the name of a part."""
+
 
 Parameters = dict[str, str]
 
@@ -57,53 +117,49 @@ def _numbered(name: str, values: Sequence[int]) -> Parameters:
 
 
 def _q07(rng: random.Random) -> Parameters:
-    first, second = rng.sample(list(words.NATIONS), 2)
+    first, second = rng.sample(list(NATIONS), 2)
     return {"nation1": first, "nation2": second}
 
 
 def _q08(rng: random.Random) -> Parameters:
-    nation = _one(rng, tuple(words.NATIONS))
-    return {"nation": nation, "region": words.NATIONS[nation], "type": _one(rng, *words.TYPES)}
+    nation = _one(rng, tuple(NATIONS))
+    return {"nation": nation, "region": NATIONS[nation], "type": _one(rng, *TYPES)}
 
 
 def _q12(rng: random.Random) -> Parameters:
-    first, second = rng.sample(words.SHIP_MODES, 2)
+    first, second = rng.sample(SHIP_MODES, 2)
     return {"shipmode1": first, "shipmode2": second, "date": _year(rng)}
 
 
 def _q16(rng: random.Random) -> Parameters:
     sizes = _numbered("size", rng.sample(range(1, 51), 8))
-    return {"brand": _brand(rng), "type": _one(rng, *words.TYPES[:2]), **sizes}
+    return {"brand": _brand(rng), "type": _one(rng, *TYPES[:2]), **sizes}
 
 
 def _q22(rng: random.Random) -> Parameters:
     # The country code of a nation is its key and 10.
-    return _numbered("code", rng.sample(range(10, 10 + len(words.NATIONS)), 7))
+    return _numbered("code", rng.sample(range(10, 10 + len(NATIONS)), 7))
 
 
-_NATIONS = tuple(words.NATIONS)
+_NATIONS = tuple(NATIONS)
 _DRAWN: Mapping[int, Callable[[random.Random], Parameters]] = {
     1: lambda rng: {"delta": str(rng.randint(60, 120))},
-    2: lambda rng: {
-        "size": str(rng.randint(1, 50)),
-        "type": _one(rng, words.TYPES[2]),
-        "region": _one(rng, words.REGIONS),
-    },
-    3: lambda rng: {"segment": _one(rng, words.SEGMENTS), "date": f"1995-03-{rng.randint(1, 31):02}"},
+    2: lambda rng: {"size": str(rng.randint(1, 50)), "type": _one(rng, TYPES[2]), "region": _one(rng, REGIONS)},
+    3: lambda rng: {"segment": _one(rng, SEGMENTS), "date": f"1995-03-{rng.randint(1, 31):02}"},
     4: lambda rng: {"date": _month(rng, 58)},
-    5: lambda rng: {"region": _one(rng, words.REGIONS), "date": _year(rng)},
+    5: lambda rng: {"region": _one(rng, REGIONS), "date": _year(rng)},
     6: lambda rng: {"date": _year(rng), "discount": f"0.0{rng.randint(2, 9)}", "quantity": str(rng.randint(24, 25))},
     7: _q07,
     8: _q08,
-    9: lambda rng: {"colour": _one(rng, words.COLOURS)},
+    9: lambda rng: {"colour": _one(rng, COLOURS)},
     10: lambda rng: {"date": _month(rng, 24, first=2)},
     11: lambda rng: {"nation": _one(rng, _NATIONS)},
     12: _q12,
-    13: lambda rng: {"word1": _one(rng, words.FIRST_WORDS), "word2": _one(rng, words.SECOND_WORDS)},
+    13: lambda rng: {"word1": _one(rng, FIRST_WORDS), "word2": _one(rng, SECOND_WORDS)},
     14: lambda rng: {"date": _month(rng, 60)},
     15: lambda rng: {"date": _month(rng, 58)},
     16: _q16,
-    17: lambda rng: {"brand": _brand(rng), "container": _one(rng, *words.CONTAINERS)},
+    17: lambda rng: {"brand": _brand(rng), "container": _one(rng, *CONTAINERS)},
     18: lambda rng: {"quantity": str(rng.randint(312, 315))},
     19: lambda rng: {
         "brand1": _brand(rng),
@@ -113,7 +169,7 @@ _DRAWN: Mapping[int, Callable[[random.Random], Parameters]] = {
         "quantity2": str(rng.randint(10, 20)),
         "quantity3": str(rng.randint(20, 30)),
     },
-    20: lambda rng: {"colour": _one(rng, words.COLOURS), "date": _year(rng), "nation": _one(rng, _NATIONS)},
+    20: lambda rng: {"colour": _one(rng, COLOURS), "date": _year(rng), "nation": _one(rng, _NATIONS)},
     21: lambda rng: {"nation": _one(rng, _NATIONS)},
     22: _q22,
 }

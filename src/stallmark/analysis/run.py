@@ -17,7 +17,7 @@ from stallmark.analysis.read.errors import read_errors
 from stallmark.analysis.read.external import ExternalSummary, read_external
 from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import Span, measured_intervals
-from stallmark.analysis.read.io import Io, read_io
+from stallmark.analysis.read.io import Io, read_checkpoints, read_io
 from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_within
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.restarts import restart_findings
@@ -25,7 +25,7 @@ from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
-from stallmark.analysis.read.server_views import ServerViews, our_databases, read_file_kinds, read_server_views
+from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
@@ -77,17 +77,20 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
 def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     """Return the summaries of one run, of loads of it, or of both: what they share is read once."""
     run = calls[0].record.whole
-    io, state, files = read_io(run), read_state_views(run), read_file_kinds(run)
+    checkpoints, state = read_checkpoints(run), read_state_views(run)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    marks = None if run.manifest.queries else checkpoint_marks(io, our_databases(files), state)
+    marks = None if run.manifest.queries else checkpoint_marks(checkpoints, state)
     measured = [_measured(call.record) for call in calls]
-    parts = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
+    over_cycles = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
+    io = read_io(run, checkpoints, [interval for part in (*measured, *over_cycles) for interval in part.intervals])
+    # SQL Server writes the pages of each database at its own times, and counts them in one sum.
+    parts = measured if len(our_databases(io.server.file_kinds)) > 1 else over_cycles
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
     server = _Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
-        views=read_server_views(run, files, io, state, intervals),
+        views=read_server_views(run, io, state, intervals),
         blocked=read_blocking(run, intervals),
         clocks=clock_findings(run, intervals),
         gaps=gap_findings(run, intervals),

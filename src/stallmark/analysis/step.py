@@ -51,7 +51,7 @@ from stallmark.analysis.validity.service_level import judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record
-from stallmark.stats.correlation import Correlation, correlate_changes
+from stallmark.stats.dependence import Correlation, correlate_changes
 from stallmark.stats.thresholds import LATE_FLOOR_PER_S
 
 
@@ -94,7 +94,7 @@ def summarise_step(
     # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
     alone = not (step.beside or step.streams or manifest.variant.during)
     divided = divide_io(io, seen, own_cpu(load, io, interval), interval, alone)
-    lost = list(server_lost(load, errors, io.server_starts, step.begin_s, interval))
+    lost = list(server_lost(load, errors, io.server.starts, step.begin_s, interval))
     verdict = (
         None
         if lost

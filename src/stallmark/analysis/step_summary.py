@@ -32,7 +32,7 @@ from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import ServiceLevel
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import Waited
-from stallmark.stats.correlation import Correlation
+from stallmark.stats.dependence import Correlation
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import cast
 
 from stallmark.collectors.base import Collector
 from stallmark.collectors.device import DeviceIO
-from stallmark.collectors.host import Host
+from stallmark.collectors.host import Host, KernelCpu, ServerCpu
 from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.counters import LoadIO as MssqlLoadIO
 from stallmark.collectors.mssql.counters import (
@@ -26,14 +26,12 @@ from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
-from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
-from stallmark.collectors.server_cpu import KernelCpu, ServerCpu
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 

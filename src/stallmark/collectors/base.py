@@ -5,13 +5,15 @@ epoch (statistics reset, server start, device). Deltas are computed later, by th
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 
@@ -192,3 +194,75 @@ class Polled:
         self._polls = 0
         self._seen.clear()
         return rows
+
+
+# Several databases of ours on one server, asked as one.
+
+
+@lru_cache(maxsize=64)
+def name_of(engine: Engine) -> str:
+    """Return the name of an engine's database, for which its server is asked once."""
+    return engine.database_name()
+
+
+class EachDatabase(ServerConnection):
+    """A connection to each of several databases, which are asked one after the other. Their rows are one sample, at the
+    time of the first."""
+
+    def __init__(self, engines: Sequence[Engine], connected: Callable[[Engine], ServerConnection]):
+        super().__init__(engines[0])
+        self._connections = [(engine, connected(engine)) for engine in engines]
+
+    def open(self) -> None:
+        for _, connection in self._connections:
+            connection.open()
+
+    def rows(self, sql: str) -> Rows:
+        found: list[tuple[Any, ...]] = []
+        for engine, connection in self._connections:
+            name = name_of(engine)
+            try:
+                rows = connection.rows(sql)
+            except StallmarkError as error:
+                raise StallmarkError(f"{name}: {error}") from error
+            found += [(*row, name) for row in rows.values]
+        if found and "server_time" in rows.names:
+            at = rows.names.index("server_time")
+            found = [(*row[:at], found[0][at], *row[at + 1 :]) for row in found]
+        return Rows([*rows.names, DATABASE], found)
+
+    def close(self) -> None:
+        for _, connection in self._connections:
+            connection.close()
+
+
+# The I/O of the server's sessions, summed by the name of their application: users' and streams', each load by itself.
+#
+# A session takes its counts with it when it ends, and a sum without them is no continuation of the one before. So the
+# epoch of an application's sum changes where a session is missing that the sum before it held; new sessions begin at 0.
+
+TITLE = "I/O per load"
+APPLICATION = (
+    column("application", pa.string(), NAME_OF_SESSIONS),
+    column("sessions", pa.int32(), "sessions that are in the sums", "sessions"),
+)
+
+
+class EndedSessions:
+    """Counts, by application, the sums that lack sessions which the sums before them held."""
+
+    def __init__(self) -> None:
+        self._held: defaultdict[str, set[str]] = defaultdict(set)
+        self._losses: Counter[str] = Counter()
+
+    def noted(self, rows: Iterable[Row]) -> list[Row]:
+        """Put the number of sessions in place of their names, and the losses so far into the epoch."""
+        found = []
+        for row in rows:
+            if row["sessions"] is None:
+                continue
+            name, sessions = row["application"], set(row["sessions"].split(","))
+            self._losses[name] += not self._held[name] <= sessions
+            self._held[name] = sessions
+            found.append(row | {"sessions": len(sessions), "epoch": f"{row['epoch']} losses {self._losses[name]}"})
+        return found

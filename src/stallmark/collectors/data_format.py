@@ -81,6 +81,10 @@ counts. Up to 2047 a bucket's number is its value in µs. Above, with `n = numbe
 `(1024 + n % 1024) << (1 + n // 1024)`, three significant digits. `stallmark export RUN --csv DIR` writes them out, one
 row for each bucket.
 
+Where `service_counts` is null, `service_gaps` has a number for each transaction. Take the latencies of the row from the
+shortest to the longest, and as many service times. The number is by how many buckets the service time lies below the
+latency of its rank. `stallmark sql` and `stallmark export` give both histograms in full.
+
 ## In SQL
 
 ```sh

@@ -15,8 +15,8 @@ from stallmark.record.schema import column
 from stallmark.storage.array_facts import behind
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.emulator import EXTENT_BYTES, ActiveExtents, ArrayCounters, EmulatedArrays, FlashCounters, layout
-from stallmark.storage.emulator.counters import counters_of, next_interval, restart_run
-from stallmark.storage.emulator.shared import SharedState
+from stallmark.storage.emulator.arrays import SharedState
+from stallmark.storage.emulator.layout import counters_of, next_interval, restart_run
 
 NS_PER_MS = 1e6
 

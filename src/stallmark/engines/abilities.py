@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # One line of the doctor's list: what was examined of this machine or a server, and what was found.
 
-
 Availability = Literal["ok", "limited", "missing"]
 """`limited`: something will not be measured or done; `missing`: it will not run."""
 
@@ -52,7 +51,6 @@ class ServerSession(NamedTuple):
 # Queries of a decision-support workload: a session that executes one after the other and says what each did.
 #
 # What a server does not tell is None: nobody guesses in its place.
-
 
 PAGE_BYTES = 8192
 
@@ -119,7 +117,6 @@ class QuerySession(Protocol):
 # if why := engine.memory.refusal():      # before a run: why it cannot be had on this server
 # if engine.backup: engine.backup.drop()  # `Missing` is false
 # required(engine.memory).cap(size)       # where it was asked for and not refused
-
 
 AnyAbility = TypeVar("AnyAbility", bound="Ability")
 

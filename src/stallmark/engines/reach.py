@@ -133,7 +133,6 @@ def _port_in(answer: bytes) -> int | None:
 # An address of this machine is not enough: a tunnel may begin there. So the process must have begun when the server
 # says that it started.
 
-
 START_APART_S = 5.0
 """Seconds by which the start of a process and of its server may differ: the machine's start, from which the kernel
 counts, is known to a second, and a server notes its start a little later."""

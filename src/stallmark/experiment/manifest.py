@@ -18,9 +18,8 @@ from stallmark.record.manifest.scenario import Variant as RecordedVariant
 from stallmark.record.manifest.server import ChosenSize, Database, Memory, Server
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.service_level import described as described_slo
-from stallmark.storage.describe import describe
-from stallmark.storage.direct_io import direct_io
+from stallmark.scenarios.search import described as described_slo
+from stallmark.storage.direct_io import describe, direct_io
 
 
 @dataclass(frozen=True)

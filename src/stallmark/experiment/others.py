@@ -4,7 +4,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.schema.deploy import schemas_of
-from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.schema.own import in_short, things_of_others
 from stallmark.transactions import find_workload, known_name
 

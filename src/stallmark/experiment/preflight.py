@@ -20,9 +20,8 @@ from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
 from stallmark.record.trade_history import trade_history
-from stallmark.scenarios.load import UsersLoad
+from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
-from stallmark.scenarios.raw_load import RawLoad
 from stallmark.scenarios.variant import Variant
 from stallmark.transactions import find_workload
 

@@ -14,9 +14,8 @@ from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator import EmulatedArrays
-from stallmark.storage.probe.measurement import Progress, now, refuse_memory
+from stallmark.storage.probe.measurement import ProbePlace, Progress, now, record_probe, refuse_memory
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
-from stallmark.storage.probe.recording import ProbePlace, record_probe
 from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"

@@ -17,8 +17,8 @@ from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario, Variant
 from stallmark.scenarios.queries import Phase
+from stallmark.transactions.warehouse.queries import POWER, order
 from stallmark.transactions.warehouse.refresh import Refresh
-from stallmark.transactions.warehouse.streams import POWER, order
 
 
 class QueryRun(AnyRun):

@@ -17,17 +17,15 @@ from stallmark.record import histogram
 from stallmark.record.manifest.loads import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.direct_io import direct_io
+from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.measurement import refuse_memory
+from stallmark.storage.probe.patterns import with_least_block
 from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import find_tool
 from stallmark.storage.raw_load.arrivals import Plan
-from stallmark.storage.raw_load.command import command
-from stallmark.storage.raw_load.patterns import with_least_block
-from stallmark.storage.raw_load.process import RawProcess
+from stallmark.storage.raw_load.process import RawProcess, command
 from stallmark.storage.raw_load.reports import Work
-from stallmark.storage.raw_load.sector import least_direct_bytes
 
 
 @dataclass(frozen=True)

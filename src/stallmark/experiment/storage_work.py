@@ -13,7 +13,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.record.manifest.storage import Array, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
+from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.storage import probe
 from stallmark.storage.array_facts import emulated_array_of

@@ -13,7 +13,7 @@ from stallmark.record.manifest.course import LeftWaiting
 from stallmark.record.manifest.loads import application
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
-from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, order
 
 PHASE = "concurrent"
 

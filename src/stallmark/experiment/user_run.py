@@ -21,7 +21,7 @@ from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import TimedScenario, Variant
-from stallmark.scenarios.timed import PlannedStep
+from stallmark.scenarios.users import PlannedStep
 
 
 class Run(AnyRun):

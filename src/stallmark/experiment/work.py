@@ -15,11 +15,10 @@ from stallmark.record.manifest.search import Search
 from stallmark.record.manifest.workload import Follows, Queries, Step
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
-from stallmark.scenarios.load import Load, StreamsLoad
+from stallmark.scenarios.load import Load, RawLoad, StreamsLoad
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
-from stallmark.scenarios.raw_load import RawLoad
-from stallmark.scenarios.service_level import described as described_slo
-from stallmark.scenarios.timed import PlannedStep
+from stallmark.scenarios.search import described as described_slo
+from stallmark.scenarios.users import PlannedStep
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload
 

@@ -37,10 +37,10 @@ class LoadRecord(Record):
         return self._whole
 
     def table(self, name: str) -> pa.Table:
+        whole = self._whole.table(name)
         if name not in OF_ONE_LOAD:
-            return super().table(name)
+            return whole
         self.require(name, "load")
-        whole = super().table(name)
         return whole.filter(pc.equal(whole["load"], self.load))
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

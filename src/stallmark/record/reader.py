@@ -16,7 +16,7 @@ from stallmark.record.manifest_file import read_manifest
 from stallmark.record.plausible import wrong_columns, wrong_rows
 from stallmark.record.schema import PROBE_TABLES, TABLES
 from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
-from stallmark.record.table_file import Layout, find, read_layout, read_pieces, read_whole
+from stallmark.record.table_file import Layout, find, read_layout, read_pieces
 
 SMALL_VALUES, SMALL_BYTES = 1 << 17, 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column.
@@ -79,20 +79,9 @@ class Record:
     def table(self, name: str) -> pa.Table:
         """Return a table; empty (of the known schema, if there is one) when the run never wrote it. Raise
         StallmarkError for rows that no run can have."""
-        found = self._table(name)
-        if self._source(name):
-            self._refuse(name, wrong_columns(name, found.schema))
-        for batch in found.to_batches():
-            self._refuse(name, wrong_rows(name, batch))
-        return found
-
-    def _table(self, name: str) -> pa.Table:
-        if (stream := self._stream(name)) is not None:
-            parts = list(stream)
-            return pa.concat_tables(parts) if parts else _empty(name)
-        if (source := self._source(name)) is None:
-            return _empty(name)
-        return read_whole(source.path).slice(0, source.rows)
+        schema = self.schema(name)
+        batches = list(self.batches(name, schema.names))
+        return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
     def refuse_damage(self) -> None:
         """Raise StallmarkError where a table is not as it was written."""

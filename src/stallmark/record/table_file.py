@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.files import crc32, is_file, replacing
+from stallmark.record.histogram import with_service
 from stallmark.record.manifest.part import TableFile
 from stallmark.record.schema import ROWS_AT_ONCE
 
 _LEAVE_OUT = "restore it, or leave this record out"
 _PIECE_BYTES = 1 << 22
+_HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 
 
 class Layout(NamedTuple):
@@ -93,6 +95,8 @@ def read_pieces(
     """Yield some columns of a table, some 65,000 rows or 4 MiB at a time, strings as dictionaries. The row groups of a
     table are no larger than `read_stream` made them."""
     footer = layout.footer
+    of_service = not {"service_gaps", "service_counts"}.isdisjoint(columns)
+    read = list(dict.fromkeys([*columns, *(_HISTOGRAMS if of_service else ())]))
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
     # Arrow takes several times the memory of a batch to read its lists.
     at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
@@ -104,7 +108,8 @@ def read_pieces(
         pq.ParquetFile(path, metadata=footer, page_checksum_verification=True, **options) as file,
     ):
         for group in range(file.num_row_groups):
-            yield from file.iter_batches(at_once, row_groups=[group], columns=columns, use_threads=False)
+            for batch in file.iter_batches(at_once, row_groups=[group], columns=read, use_threads=False):
+                yield with_service(batch).select(columns) if of_service else batch
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:

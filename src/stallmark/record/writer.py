@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason, named
 from stallmark.record.files import sweep
+from stallmark.record.histogram import without_service
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reserve import Reserve
@@ -143,7 +144,7 @@ def to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
     count = 0
     with writing(target, schema) as writer:
         for rows in read_stream(source):
-            if rows.num_rows:
-                writer.write_table(rows)
+            for batch in rows.combine_chunks().to_batches() if rows.num_rows else ():
+                writer.write_batch(without_service(batch) if "service_gaps" in schema.names else batch)
             count += rows.num_rows
     return count

@@ -1,21 +1,26 @@
-"""The search for the highest level of a load that keeps a service level: a pure function of what was seen.
-
-Levels are users, a rate, or multiples of a load. They double until one breaks the service level, then the gap between
-the highest that held and the lowest that broke is halved (as a ratio) until it is within the tolerance. The answer is
-confirmed: the level above must break again, and the level itself must hold right after that. So a server that is slow
-to recover from too much load is given the lower ceiling, which it also carries after too much. Where a level was seen
-to hold as often as to break, it is seen once more. A level that is still in the balance then is not carried. Whatever a
-repeat turns over is searched anew from the levels on both sides of it.
-"""
+"""The search for the highest level of a load that keeps a service level, and the test whether one is kept."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.special
 
 from stallmark.format import exact
-from stallmark.stats.thresholds import CEILING_CONFIRMED, CEILING_VISITS
+from stallmark.stats.thresholds import CEILING_BATCHES, CEILING_CONFIRMED, CEILING_VISITS, CONFIDENCE, SAMPLES_BEYOND
+
+# The search for the highest level of a load that keeps a service level: a pure function of what was seen.
+#
+# Levels are users, a rate, or multiples of a load. They double until one breaks the service level, then the gap between
+# the highest that held and the lowest that broke is halved (as a ratio) until it is within the tolerance. The answer is
+# confirmed: the level above must break again, and the level itself must hold right after that. So a server that is slow
+# to recover from too much load is given the lower ceiling, which it also carries after too much. Where a level was seen
+# to hold as often as to break, it is seen once more. A level that is still in the balance then is not carried. Whatever
+# a repeat turns over is searched anew from the levels on both sides of it.
 
 
 class Verdict(StrEnum):
@@ -163,3 +168,51 @@ def _between(asked: Asked, holds: float, breaks: float) -> float | None:
     middle = math.sqrt(holds * breaks)
     level = float(round(middle)) if asked.whole else float(f"{middle:.3g}")
     return level if holds < level < breaks else None
+
+
+# The test whether something stays within a limit: a share of transactions, or the mean time of reads.
+#
+# Both are ratios of sums over seconds: slow transactions to all, stalls to reads. What follows upon each other is
+# alike, so the scatter is that of batches of seconds, and not of single transactions.
+
+
+@dataclass(frozen=True)
+class WithinLimit:
+    """The outcome: a ratio with its interval, None where too little was seen, against the limit."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    limit: float
+    of: float  # what the ratio is of: transactions, or reads
+    verdict: Verdict
+
+    def figures(self) -> dict[str, Any]:
+        """Return it in the words of a record's limit."""
+        words = {"limit": self.limit, "value": self.value, "low": self.low, "high": self.high}
+        return words | {"seen": self.of, "verdict": self.verdict.value}
+
+
+def enough(allowed: float) -> int:
+    """Return how many transactions a percentile needs that a share `allowed` of them may exceed."""
+    return round(SAMPLES_BEYOND / allowed)
+
+
+def judge(parts: Sequence[float], wholes: Sequence[float], limit: float, fewest: float = 1) -> WithinLimit:
+    """Judge Σ parts ÷ Σ wholes, second by second, against a limit. Fewer than `fewest` wholes decide nothing."""
+    a, b = (_batches(np.asarray(series, dtype=float)) for series in (parts, wholes))
+    part, whole = float(a.sum()), float(b.sum())
+    if whole < fewest or len(a) < 2:
+        return WithinLimit(None, None, None, limit, whole, Verdict.UNDECIDED)
+    value = part / whole
+    off = a - value * b
+    error = float(np.sqrt((off**2).sum() * len(a) / (len(a) - 1))) / whole
+    reach = float(scipy.special.stdtrit(len(a) - 1, (1 + CONFIDENCE) / 2)) * error
+    low, high = max(0.0, value - reach), value + reach
+    verdict = Verdict.BROKE if low > limit else Verdict.HELD if high < limit else Verdict.UNDECIDED
+    return WithinLimit(value, low, high, limit, whole, verdict)
+
+
+def _batches(series: np.ndarray) -> np.ndarray:
+    """Return the sums of batches of seconds, as alike in length as whole seconds allow."""
+    return np.array([batch.sum() for batch in np.array_split(series, min(CEILING_BATCHES, max(1, len(series))))])

@@ -1,21 +1,210 @@
-"""The tests whether a series stands still: trend and change of level together over a horizon, or rounds of writes."""
+"""The tests whether a series stands still: of trend, change of level and truncation, over a horizon or rounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy  # its parts are imported when first asked for
 
-from stallmark.stats import stationarity
-from stallmark.stats.stationarity import Batches, Change, Trend
 from stallmark.stats.thresholds import (
+    BATCHES,
     BATCHES_FEWEST,
     DRIFT,
     DRIFT_UNKNOWN,
+    MSER_BATCH,
+    RESEMBLANCE_MOST,
+    RESEMBLANCE_NOISE,
     STEADY_ROUNDS,
     STEADY_ROUNDS_RANGE,
     STEADY_ROUNDS_SLOPE,
     UNSTEADY_P,
+    VALUES_MOST,
 )
+
+# Stationarity of a series: truncation, trend and change-point statistics of batch means; pure functions.
+#
+# All take a series of equally spaced values, shape (n,), without NaN. Neighbouring seconds of a throughput resemble
+# each other, and tests that take them for independent find a trend in many a steady run. So the tests are made on the
+# means of batches, and their variance is raised by how far neighbouring batches still resemble each other. A wandering
+# that takes longer than a tenth of the series cannot be told from a trend. For as long as the series lasts it is one.
+#
+# Neither scipy nor statsmodels has MSER-5, Mann-Kendall's or Pettitt's test. scipy.stats.theilslopes has the slope, but
+# its interval takes the batches for independent; tests hold ours against it where they are.
+
+
+_ROUNDING = 1e-12
+"""Relative to the sum of squares; of a hundred thousand values in double precision it is less, and a throughput that
+scatters by as little as its root, a millionth, does not scatter."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Means of successive batches of `length` values each; the first `skipped` values, which fill none, are left out.
+
+    `alike` is the correlation of neighbouring batches that is left, 0 where none is seen.
+    """
+
+    means: np.ndarray
+    length: int
+    alike: float
+    skipped: int = 0
+
+    @property
+    def inflation(self) -> float:
+        """Return how much larger the variance of a mean is than that of independent batches (AR(1))."""
+        return (1 + self.alike) / (1 - self.alike)
+
+    @property
+    def independent(self) -> float:
+        """Return how many independent batches say as much as these."""
+        return len(self.means) / self.inflation
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The trend of a series. `p` of no trend (two-sided, Mann-Kendall); `slope` per value with its 95 %
+    interval (Sen)."""
+
+    p: float
+    slope: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """The place where a level changes, if it does: before value `at`. `p` of no change (Pettitt); the means on
+    both sides."""
+
+    at: int
+    p: float
+    before: float
+    after: float
+
+
+def batch_means(series: np.ndarray, length: int) -> np.ndarray:
+    count = len(series) // length
+    means: np.ndarray = series[len(series) - count * length :].reshape(count, length).mean(axis=1)
+    return means
+
+
+def batches(series: np.ndarray) -> Batches:
+    """Return about BATCHES of them. Raise ValueError for fewer than BATCHES_FEWEST values."""
+    if len(series) < BATCHES_FEWEST:
+        raise ValueError(f"{len(series)} values, at least {BATCHES_FEWEST} are needed")
+    length = max(1, round(len(series) / BATCHES))
+    fine = -(-len(series) // VALUES_MOST)
+    means = batch_means(series, length)
+    seen = resemblance(means)[0] - RESEMBLANCE_NOISE
+    expected = _expected(batch_means(series, fine), length / fine)
+    alike = min(max(seen, expected, 0.0), RESEMBLANCE_MOST)
+    return Batches(means, length, alike, len(series) % length)
+
+
+def resemblance(values: np.ndarray) -> tuple[float, float]:
+    """Return the correlation of values one and two apart, about a straight line, or two where the level changes. A
+    trend or change that is searched for would otherwise hide itself. What the parameters take from the correlation is
+    added again."""
+    count = len(values)
+    cut, _ = _largest_change(values)
+    parts = [values] if min(cut, count - cut) < 5 else [values[:cut], values[cut:]]
+    left = np.concatenate([_without_line(part) for part in parts])
+    total, lost = float(left @ left), 2 * len(parts)
+    if total <= 1e-18 * float(values @ values):
+        return 0.0, 0.0
+    one, two = ((count * float(left[lag:] @ left[:-lag]) / total + lost) / (count - 1.5 * lost) for lag in (1, 2))
+    return one, two
+
+
+def _without_line(values: np.ndarray) -> np.ndarray:
+    t = np.arange(len(values)) - (len(values) - 1) / 2
+    centred = values - values.mean()
+    rest: np.ndarray = centred - t * float(t @ centred) / float(t @ t)
+    return rest
+
+
+def _expected(values: np.ndarray, size: float) -> float:
+    """Return the correlation of an AR(1) process that inflates the variance as much as batches of `size` of these
+    values do. The values are taken as a slow AR(1) process with quick noise. Their correlations are a·φ, a·φ² … for
+    values one, two … apart."""
+    one, two = resemblance(values)
+    if one < 2 / np.sqrt(len(values)):
+        return 0.0
+    phi = min(max(two / one, one), 0.98)
+    slow = min(one / phi, 1.0)
+    apart = np.arange(1, max(int(size), 1))
+    of_a_batch = (1 + 2 * slow * float(np.sum((1 - apart / size) * phi**apart))) / size
+    inflation = (1 + 2 * slow * phi / (1 - phi)) / (size * of_a_batch)
+    return (inflation - 1) / (inflation + 1)
+
+
+def truncation(series: np.ndarray) -> int:
+    """Return how many values at the beginning to leave out: MSER-5 (White, Cobb, Spratt: A comparison of five
+    steady-state truncation heuristics for simulation, WSC 2000).
+
+    The rest then has the smallest standard error of its mean. Only the first half is searched: beyond it too little is
+    left, and an answer of just half means that no steady part was found.
+    """
+    means = batch_means(series, MSER_BATCH)
+    count = len(means)
+    if count < 2:
+        return 0
+    left = np.arange(count, 0, -1)
+    centred = means - means.mean()
+    total, squares = np.cumsum(centred[::-1])[::-1], np.cumsum((centred**2)[::-1])[::-1]
+    error = np.maximum((squares - total**2 / left) / left**2, 0.0)
+    found = error[: count // 2 + 1]
+    # The first of those that differ by no more than what rounding leaves of differences of large sums.
+    equal = _ROUNDING * float(means @ means) / left[: len(found)] ** 2
+    best = int(np.argmax(found <= found.min() + equal))
+    return best * MSER_BATCH + (len(series) % MSER_BATCH if best else 0)
+
+
+def trend(batched: Batches) -> Trend:
+    """Return the Mann-Kendall test and Sen's slope, per value of the series and not per batch (Gilbert: Statistical
+    methods for environmental pollution monitoring, 1987, ch. 16), with the variance corrected for autocorrelation (as
+    Hamed, Rao: A modified Mann-Kendall trend test for autocorrelated data, J. Hydrology 204 (1998) 182)."""
+    means = batched.means
+    count = len(means)
+    left, right = np.triu_indices(count, 1)
+    rises = means[right] - means[left]
+    slopes = np.sort(rises / (right - left)) / batched.length
+    score = float(np.sign(rises).sum())
+    _, ties = np.unique(means, return_counts=True)
+    variance = _pairs_variance(count) - float(_pairs_variance(ties).sum())
+    deviation = float(np.sqrt(variance * batched.inflation))
+    z = (abs(score) - 1) / deviation if score and deviation else 0.0
+    half = scipy.special.ndtri(0.975) * deviation / 2
+    middle = (len(slopes) - 1) / 2
+    low, high = np.interp([middle - half, middle + half], np.arange(len(slopes)), slopes)
+    return Trend(float(2 * scipy.special.ndtr(-z)), float(np.median(slopes)), float(low), float(high))
+
+
+def _pairs_variance(count: Any) -> Any:
+    """Return the variance of the sum of the signs of all pairs of `count` independent values, a number or an array."""
+    return count * (count - 1.0) * (2.0 * count + 5.0) / 18.0
+
+
+def change(batched: Batches) -> Change:
+    """Return Pettitt's test for one change of the level (Appl. Statistics 28 (1979) 126), its statistic reduced by the
+    square root of the inflation as a sum of ranks is."""
+    means = batched.means
+    count = len(means)
+    cut, statistic = _largest_change(means)
+    p = min(1.0, 2 * float(np.exp(-6 * statistic**2 / batched.inflation / (count**3 + count**2))))
+    return Change(batched.skipped + cut * batched.length, p, float(means[:cut].mean()), float(means[cut:].mean()))
+
+
+def _largest_change(means: np.ndarray) -> tuple[int, float]:
+    """Return before which of the means, and Pettitt's K there: of all pairs that the cut separates, how many more are
+    in one order than in the other; pairs on one side of it cancel out."""
+    signs = np.sign(means[:, None] - means[None, :])
+    statistic = np.abs(np.cumsum(signs.sum(axis=1)))[:-1]
+    return int(np.argmax(statistic)) + 1, float(statistic.max())
+
+
+# The tests whether a series stands still: trend and change of level together over a horizon, or rounds of writes.
 
 
 @dataclass(frozen=True)
@@ -80,10 +269,8 @@ def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
 
 
 def tests_over(series: np.ndarray, horizon: float) -> StretchTests:
-    batched = stationarity.batches(series)
-    return StretchTests(
-        batched, stationarity.trend(batched), stationarity.change(batched), float(series.mean()), horizon
-    )
+    batched = batches(series)
+    return StretchTests(batched, trend(batched), change(batched), float(series.mean()), horizon)
 
 
 def filled(per_second: np.ndarray) -> np.ndarray:

@@ -263,7 +263,7 @@ System Storage DS5020 with mixed real-world workloads, 2010)."""
 REPLICATES = 3
 """Runs per variant below which there is no verdict."""
 
-# Is it steady? (stats/stationarity.py, analysis/steady) --------------------------------------------------------
+# Is it steady? (stats/steady_state.py, analysis/steady) --------------------------------------------------------
 
 MSER_BATCH = 5
 """Values in a batch of MSER-5: the size its authors found best, and all the evaluations since use."""

@@ -1,9 +1,4 @@
-"""A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
-
-A file system may take O_DIRECT and use the page cache all the same, as ext4 with data=journal and tmpfs do. Then its
-memory would be measured instead of storage. A file that was only ever written with O_DIRECT has pages in the cache
-(mincore) only in this case.
-"""
+"""The device under a folder: described, and tried whether I/O with O_DIRECT really goes past the page cache."""
 
 import ctypes
 import mmap
@@ -15,8 +10,15 @@ from pathlib import Path
 
 from stallmark.errors import StallmarkError
 from stallmark.record.direct_io import DirectIo
+from stallmark.record.manifest.storage import Device
 from stallmark.storage.array_facts import beneath, emulated_array_of
-from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
+from stallmark.storage.block_devices import SECTOR_BYTES, SYS_BLOCK, NoBlockDevice, device_behind, io_limits, mount_of
+
+# A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
+#
+# A file system may take O_DIRECT and use the page cache all the same, as ext4 with data=journal and tmpfs do. Then its
+# memory would be measured instead of storage. A file that was only ever written with O_DIRECT has pages in the cache
+# (mincore) only in this case.
 
 _BYTES = 512 * 1024
 _PIECE_BYTES = 64 * 1024
@@ -117,3 +119,83 @@ def _cached_loop(folder: Path) -> str | None:
             if Path("/sys/block", name, "loop", "dio").read_text().strip() == "0":
                 return name
     return None
+
+
+# Describe the block device under a folder: model, size, rotation, scheduler, write cache, and how it is mounted.
+
+
+def describe(folder: Path, server: int | None = None) -> Device:
+    """Describe the block device under `folder` as the system reports it; without a device, say why. `server`: a process
+    whose limits are told; None if it is not known."""
+    try:
+        device = device_behind(folder)
+    except NoBlockDevice as reason:
+        return Device(why=str(reason))
+    found = SYS_BLOCK / device.number
+    queue = found / "queue"
+    if not queue.exists():  # a partition: its disk has the queue
+        queue = found.resolve().parent / "queue"
+    mount = mount_of(folder.resolve())
+    sectors, tags = _read(found / "size"), _read(queue / "nr_requests")
+    disk = queue.parent.resolve().name
+    numbers = {_read(Path("/sys/class/block", name, "dev")) or "" for name in (device.name, disk, *beneath(disk))}
+    return Device(
+        name=device.name,
+        disk=disk,
+        model=_read(queue.parent / "device" / "model"),
+        size_bytes=int(sectors) * SECTOR_BYTES if sectors else None,
+        rotational=_read(queue / "rotational") == "1",
+        scheduler=_read(queue / "scheduler"),
+        write_cache=_read(queue / "write_cache"),
+        file_system=mount.file_system,
+        mount_options=mount.options,
+        emulated_array=emulated_array_of(device.name),
+        limits=io_limits(server, numbers) if server else (),
+        tags=int(tags) if tags else None,
+    )
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+# The smallest I/O that goes past the page cache on a file.
+
+_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+
+
+def least_direct_bytes(file: Path) -> int:
+    """Return the size of the smallest read that the file's device takes, its sector. It is tried: what the file system
+    asks for may be more than what the device tells. Raise StallmarkError where none is taken.
+    """
+    if not hasattr(os, "O_DIRECT"):  # macOS asks for no size
+        return _SIZES[0]
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_DIRECT)
+    except OSError as error:
+        raise _refusal(file, error.strerror) from None
+    try:
+        with mmap.mmap(-1, _SIZES[-1]) as block:
+            return next(size for size in _SIZES if _takes(descriptor, memoryview(block)[:size], size))
+    except StopIteration:
+        raise _refusal(file, "no size is taken") from None
+    finally:
+        os.close(descriptor)
+
+
+def _takes(descriptor: int, part: memoryview, offset: int) -> bool:
+    try:
+        with part:
+            return os.preadv(descriptor, [part], offset) == offset
+    except OSError:
+        return False
+
+
+def _refusal(file: Path, why: str | None) -> StallmarkError:
+    return StallmarkError(
+        f"Files in {file.parent} take no direct I/O ({why}), and the system's memory would be measured: choose a "
+        "folder on a file system that has it (ext4, XFS)."
+    )

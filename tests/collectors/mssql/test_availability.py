@@ -17,7 +17,7 @@ from stallmark.collectors.mssql.counters import LoadIO, Procedures, Replicas, Ro
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import PendingIO
-from stallmark.collectors.mssql.query_store import QueryStore
+from stallmark.collectors.mssql.statements import QueryStore
 from stallmark.collectors.mssql.waits import UserWaits
 
 

@@ -28,8 +28,7 @@ from stallmark.collectors.mssql.counters import (
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency
 from stallmark.collectors.mssql.moments import Cpu
-from stallmark.collectors.mssql.query_store import QueryStoreState
-from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.statements import QueryStoreState, Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
 

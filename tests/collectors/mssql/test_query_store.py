@@ -8,7 +8,7 @@ from support.mssql_server import Server, rows
 from support.scripted_views import answered
 from support.tds.answers import Rows
 
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState, QueryStoreWaits
+from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.record.query_store import how_to_resume, why_stopped
 
 STATE = "current_storage_size_mb"

@@ -29,8 +29,7 @@ from stallmark.collectors.mssql.counters import (
     StatisticsUpdates,
 )
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
-from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreState
-from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, Statements
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
 from stallmark.engines.mssql.engine import MssqlEngine

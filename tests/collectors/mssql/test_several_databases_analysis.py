@@ -8,7 +8,7 @@ from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, put, run, step, summary
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import OTHER_SESSIONS, LoadViews
+from stallmark.analysis.read.load_io import OTHER_SESSIONS, read_io_by_load
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import ReadSource
 from stallmark.collectors.mssql.counters import LoadIO
@@ -85,7 +85,8 @@ def test_the_reads_of_the_loads_add_up_to_those_of_the_server(tmp_path):
         for t in range(SECONDS + 1) for name, rate in (("bank", 800), ("mail", 190))
     ]  # fmt: skip
     put(folder, LoadIO, rows)
-    found = LoadViews(Record(folder)).within(Interval(index=0, begin=5, end=35, planned_s=30, cut=False))
+    interval = Interval(index=0, begin=5, end=35, planned_s=30, cut=False)
+    [found] = read_io_by_load(Record(folder), [interval])
     assert found is not None and found.server.reads == 30 * 1000
     assert found.loads_share == pytest.approx(0.99) and found.others == {OTHER_SESSIONS: pytest.approx(300)}
 

@@ -6,7 +6,7 @@ import pytest
 
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import Asked
-from stallmark.storage.probe import PATTERNS, diskspd
+from stallmark.storage.probe import PATTERNS, fio
 
 READ, WRITE = PATTERNS["8k-random-read"], PATTERNS["256k-sequential-write"]
 FILE = Path("probe.data")
@@ -52,22 +52,22 @@ def answer(ios: int = 1000, seconds: float = 10.0, verb: str = "Read", buckets: 
 
 
 def test_it_is_asked_as_sqlio_was():
-    assert diskspd.command("diskspd", FILE, 2**26, Asked(READ, 8), 10, 3) == [
+    assert fio.diskspd_command("diskspd", FILE, 2**26, Asked(READ, 8), 10, 3) == [
         "diskspd", "-b8192", "-B1048576", "-f67108864", "-d10", "-W0", "-t1", "-o8", "-r8192", "-w0", "-z3", "-Su",
         "-L", "-D250", "-Rxml", "probe.data",
     ]  # fmt: skip
-    writing = diskspd.command("diskspd", FILE, 2**26, Asked(WRITE, 1), 0.4, 3)
+    writing = fio.diskspd_command("diskspd", FILE, 2**26, Asked(WRITE, 1), 0.4, 3)
     assert {"-s262144", "-w100", "-Zr", "-d1", "-t1", "-o1"} <= set(writing)
 
 
 def test_in_order_is_a_stream_for_each():
-    order = diskspd.command("diskspd", FILE, 2**26, Asked(WRITE, 8), 10, 3)
+    order = fio.diskspd_command("diskspd", FILE, 2**26, Asked(WRITE, 8), 10, 3)
     assert {"-t8", "-o1", "-s262144", f"-T{31 * 262144}"} <= set(order), "63 MiB behind the mark, in eight parts"
 
 
 @pytest.mark.parametrize(("asked", "verb"), [(Asked(READ, 8), "Read"), (Asked(WRITE, 8), "Write")])
 def test_its_answer_is_read(asked, verb):
-    found = diskspd.parse(asked, "diskspd says\n" + answer(verb=verb))
+    found = fio.parse_diskspd(asked, "diskspd says\n" + answer(verb=verb))
     assert (found.ios, found.seconds, found.mean_ms, found.bytes) == (1000, 10.0, 7.125, 8_192_000)
     assert sum(count for _, count in found.histogram) == 1000
     assert found.latency_ms == {"p50": 7.0, "p95": 12.0, "p99": 12.0, "p99.9": None, "max": 40.0}
@@ -75,7 +75,7 @@ def test_its_answer_is_read(asked, verb):
 
 
 def test_percentiles_finer_than_one_io_add_none():
-    found = diskspd.parse(Asked(READ, 1), answer(ios=3))
+    found = fio.parse_diskspd(Asked(READ, 1), answer(ios=3))
     assert sum(count for _, count in found.histogram) == 3
 
 
@@ -90,4 +90,4 @@ def test_percentiles_finer_than_one_io_add_none():
 )
 def test_no_answer_is_a_sentence(text, sentence):
     with pytest.raises(StallmarkError, match=sentence):
-        diskspd.parse(Asked(READ, 8), text)
+        fio.parse_diskspd(Asked(READ, 8), text)

@@ -15,8 +15,8 @@ from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 from stallmark.storage.probe import PATTERNS, SHORT_STEPS, Asked, ProbeFile, can_probe, in_steps, measure, own_file
+from stallmark.storage.probe.measurement import ProbePlace, record_probe
 from stallmark.storage.probe.probe_file import LEAST_BYTES
-from stallmark.storage.probe.recording import ProbePlace, record_probe
 
 MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.storage.probe.fio import SKIP_BYTES
+from stallmark.storage.probe.patterns import WEB
 from stallmark.storage.raw_load import arrivals
 from stallmark.storage.raw_load.arrivals import Arrivals, Plan, Threads
-from stallmark.storage.raw_load.patterns import WEB
 from stallmark.storage.raw_load.reports import Report, parse
 
 SIZE = 2**26

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from stallmark.record.manifest.loads import RawPlan
 from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.raw_load.command import command
-from stallmark.storage.raw_load.patterns import WEB, find_pattern, with_least_block
+from stallmark.storage.probe.patterns import WEB, find_pattern, with_least_block
+from stallmark.storage.raw_load.process import command
 
 SIZE = 2**28
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.raw_load.sector import least_direct_bytes
+from stallmark.storage.direct_io import least_direct_bytes
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason=f"{sys.platform} has no O_DIRECT.")
 

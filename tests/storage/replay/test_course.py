@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.replays import a_piece, a_window
 
-from stallmark.storage.replay.course import (
+from stallmark.storage.replay.play import (
     LEAST_PIECE_S,
     STREAMS,
     USUAL_BYTES,

@@ -7,9 +7,8 @@ from support.replays import READS_20, a_piece, a_window, issued
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing.manifest import Decides, ReplayLevel
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.replay.course import WARM_UP_S, Due, spans_of
-from stallmark.storage.replay.judging import judged, nearest
-from stallmark.storage.replay.play import Issued
+from stallmark.storage.replay.play import WARM_UP_S, Due, Issued, spans_of
+from stallmark.storage.replay.search import judged, nearest
 
 TRIED = Next(1.25, Why.FIRST)
 SPANS = spans_of([a_window(a_piece(20))], 1.0)

@@ -25,9 +25,8 @@ from stallmark.storage.probe import can_probe, own_file
 from stallmark.storage.probe.probe_file import LEAST_BYTES, remove_leftovers
 from stallmark.storage.replay import play as playing
 from stallmark.storage.replay import replay
-from stallmark.storage.replay.course import Due
-from stallmark.storage.replay.judging import has_backlog
-from stallmark.storage.replay.play import Player
+from stallmark.storage.replay.play import Due, Player
+from stallmark.storage.replay.search import has_backlog
 
 __all__ = ["build_dir"]
 pytestmark = [

@@ -5,9 +5,8 @@ import pytest
 from support.replays import READS_20, a_piece, a_window
 
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.replay.course import WARM_UP_S, Due, spans_of
-from stallmark.storage.replay.judging import judged
-from stallmark.storage.replay.play import Issued, _issued, dealt
+from stallmark.storage.replay.play import WARM_UP_S, Due, Issued, _issued, dealt, spans_of
+from stallmark.storage.replay.search import judged
 
 SECONDS = 300
 SPANS = spans_of([a_window(a_piece(SECONDS))], 1.0)

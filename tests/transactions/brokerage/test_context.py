@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.engines.base import Engine
-from stallmark.schema.brokerage.population import TRADE_KEY, symbol
-from stallmark.schema.brokerage.prices import price_cents, price_second
+from stallmark.schema.brokerage.population import TRADE_KEY, price_cents, price_second, symbol
 from stallmark.transactions.brokerage.context import Context, dollars, open_context
 from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.brokerage.market_feed import MarketFeed

@@ -10,7 +10,7 @@ from sqlalchemy.schema import CreateIndex
 import stallmark.transactions.brokerage as brokerage
 from stallmark.engines import sql_file
 from stallmark.format import spoken
-from stallmark.schema.brokerage.trade import TRADE_REQUEST
+from stallmark.schema.brokerage.tables import TRADE_REQUEST
 from stallmark.transactions.brokerage import WORKLOAD
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "locks.md").read_text()

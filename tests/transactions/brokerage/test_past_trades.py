@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.simulation import Simulation
-from stallmark.schema.brokerage.population import Population, trade_key
-from stallmark.schema.brokerage.prices import DAY_S, moment
+from stallmark.schema.brokerage.population import DAY_S, Population, moment, trade_key
 from stallmark.transactions.brokerage.choices import LocalUnits, choices
 from stallmark.transactions.brokerage.past_trades import BEFORE_END_S, TRADES, ids, since
 

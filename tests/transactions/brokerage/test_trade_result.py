@@ -16,8 +16,7 @@ from support.waiting import eventually
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.loaders.brokerage.matching import Holdings, Trades
-from stallmark.loaders.brokerage.orders import QUANTITIES
+from stallmark.loaders.brokerage.simulation import QUANTITIES, Holdings, Trades
 from stallmark.loaders.brokerage.trades import SETTLED_AFTER_DAYS
 from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.market_emulator import MarketEmulator, Order, TapeReport

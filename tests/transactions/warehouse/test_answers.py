@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.transactions.warehouse.answers import COLUMNS, ORDERED_BY, VALIDATION_ROWS, differences
+from stallmark.transactions.warehouse.oracle import COLUMNS, ORDERED_BY, VALIDATION_ROWS, differences
 from stallmark.transactions.warehouse.queries import QUERIES
 
 MONEY = st.decimals(-(10**12), 10**12, places=4)

@@ -9,8 +9,7 @@ import pytest
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.transactions.warehouse import oracle as module
-from stallmark.transactions.warehouse.answers import COLUMNS, differences
-from stallmark.transactions.warehouse.oracle import Oracle, validate
+from stallmark.transactions.warehouse.oracle import COLUMNS, Oracle, differences, validate
 from stallmark.transactions.warehouse.parameters import parameters, validation
 from stallmark.transactions.warehouse.queries import QUERIES, text
 from stallmark.transactions.warehouse.refresh import Refresh

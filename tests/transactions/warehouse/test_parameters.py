@@ -7,8 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.transactions.warehouse import words
-from stallmark.transactions.warehouse.parameters import VALIDATION, parameters, validation
+from stallmark.transactions.warehouse.parameters import (
+    COLOURS,
+    CONTAINERS,
+    FIRST_WORDS,
+    NATIONS,
+    REGIONS,
+    SECOND_WORDS,
+    SEGMENTS,
+    SHIP_MODES,
+    TYPES,
+    VALIDATION,
+    parameters,
+    validation,
+)
 from stallmark.transactions.warehouse.queries import QUERIES, names
 
 SEEDS = st.integers(0, 2**63 - 1)
@@ -57,35 +69,35 @@ def test_ranges(seed, stream):
     drawn = {query: parameters(query, seed, stream, 1) for query in QUERIES}
     assert whole(drawn[1]["delta"], 60, 120)
     assert whole(drawn[2]["size"], 1, 50)
-    assert drawn[2]["type"] in words.TYPES[2] and drawn[2]["region"] in words.REGIONS
-    assert drawn[3]["segment"] in words.SEGMENTS
+    assert drawn[2]["type"] in TYPES[2] and drawn[2]["region"] in REGIONS
+    assert drawn[3]["segment"] in SEGMENTS
     assert drawn[6]["discount"] in {f"0.0{hundredths}" for hundredths in range(2, 10)}
     assert whole(drawn[6]["quantity"], 24, 25)
-    assert drawn[9]["colour"] in words.COLOURS and drawn[20]["colour"] in words.COLOURS
-    assert drawn[13]["word1"] in words.FIRST_WORDS and drawn[13]["word2"] in words.SECOND_WORDS
+    assert drawn[9]["colour"] in COLOURS and drawn[20]["colour"] in COLOURS
+    assert drawn[13]["word1"] in FIRST_WORDS and drawn[13]["word2"] in SECOND_WORDS
     assert whole(drawn[18]["quantity"], 312, 315)
     for number in range(1, 4):
         assert whole(drawn[19][f"quantity{number}"], (1, 10, 20)[number - 1], number * 10)
     for brand in (drawn[16]["brand"], drawn[17]["brand"], *(drawn[19][f"brand{n}"] for n in (1, 2, 3))):
         assert BRAND.fullmatch(brand)
     size, what = drawn[17]["container"].split(" ")
-    assert size in words.CONTAINERS[0] and what in words.CONTAINERS[1]
+    assert size in CONTAINERS[0] and what in CONTAINERS[1]
     for nation in (drawn[11]["nation"], drawn[20]["nation"], drawn[21]["nation"]):
-        assert nation in words.NATIONS
+        assert nation in NATIONS
 
 
 @DRAWN
 def test_what_belongs_together(seed, stream):
     two = parameters(7, seed, stream, 1)
-    assert two["nation1"] != two["nation2"] and two["nation1"] in words.NATIONS and two["nation2"] in words.NATIONS
+    assert two["nation1"] != two["nation2"] and two["nation1"] in NATIONS and two["nation2"] in NATIONS
     share = parameters(8, seed, stream, 1)
-    assert words.NATIONS[share["nation"]] == share["region"]
-    assert all(word in of for word, of in zip(share["type"].split(" "), words.TYPES, strict=True))
+    assert NATIONS[share["nation"]] == share["region"]
+    assert all(word in of for word, of in zip(share["type"].split(" "), TYPES, strict=True))
     modes = parameters(12, seed, stream, 1)
     assert modes["shipmode1"] != modes["shipmode2"]
-    assert modes["shipmode1"] in words.SHIP_MODES and modes["shipmode2"] in words.SHIP_MODES
+    assert modes["shipmode1"] in SHIP_MODES and modes["shipmode2"] in SHIP_MODES
     parts = parameters(16, seed, stream, 1)
-    assert all(word in of for word, of in zip(parts["type"].split(" "), words.TYPES[:2], strict=True))
+    assert all(word in of for word, of in zip(parts["type"].split(" "), TYPES[:2], strict=True))
     sizes = {parts[f"size{number}"] for number in range(1, 9)}
     assert len(sizes) == 8 and all(whole(size, 1, 50) for size in sizes)
     codes = set(parameters(22, seed, stream, 1).values())

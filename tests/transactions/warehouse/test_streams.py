@@ -3,8 +3,7 @@
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.transactions.warehouse.queries import QUERIES
-from stallmark.transactions.warehouse.streams import MOST_STREAMS, POWER, order, streams_for
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, POWER, QUERIES, order, streams_for
 
 ALL = range(MOST_STREAMS + 1)
 

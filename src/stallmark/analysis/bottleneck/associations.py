@@ -11,8 +11,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
-from stallmark.stats.correlation import correlate_changes
-from stallmark.stats.dependence import binned, elasticity, lag
+from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 
 

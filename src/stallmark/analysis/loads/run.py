@@ -9,7 +9,7 @@ import numpy as np
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.loads.step import LoadStep, of_raw, of_streams, of_users
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import IoByLoad, LoadViews
+from stallmark.analysis.read.load_io import IoByLoad, read_io_by_load
 from stallmark.analysis.read.queries import executions_of, left_of
 from stallmark.analysis.read.raw_io import RawLoadSummary, read_raw_io
 from stallmark.analysis.read.sample_times import numbers
@@ -63,10 +63,9 @@ def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
     steps = _planned(record.manifest, run)
     intervals = [_interval(number, step) for number, step in steps]
     raw = read_raw_io(record, max([recorded_seconds(record), *(one.end for one in intervals)]), intervals)
-    by_session = LoadViews(record)
     return [
-        MeasuredStep(number, step, interval, raw.within(interval), by_session.within(interval))
-        for (number, step), interval in zip(steps, intervals, strict=True)
+        MeasuredStep(number, step, interval, raw.within(interval), by_load)
+        for (number, step), interval, by_load in zip(steps, intervals, read_io_by_load(record, intervals), strict=True)
     ]
 
 

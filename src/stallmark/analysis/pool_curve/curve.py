@@ -12,7 +12,7 @@ from stallmark.analysis.points import Point, group, points
 from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Gain, Mean, PoolCurve
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.stats.monotone_curve import FEWEST, MonotoneCurve, Way
+from stallmark.stats.curve_search import FEWEST, MonotoneCurve, Way
 from stallmark.stats.student import paired, pooled_spread
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 

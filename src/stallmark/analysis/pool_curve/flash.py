@@ -14,7 +14,7 @@ from stallmark.analysis.pool_curve.summary import CurveSize, PoolCurve
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import Manifest
-from stallmark.stats.monotone_curve import MonotoneCurve
+from stallmark.stats.curve_search import MonotoneCurve
 from stallmark.stats.thresholds import SAME
 
 GIB = 1024**3

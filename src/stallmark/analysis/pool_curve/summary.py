@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.server import ChosenSize
-from stallmark.stats.monotone_curve import LeftOut, Way
+from stallmark.stats.curve_search import LeftOut, Way
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Counters bound the effect of more memory, and only an experiment measures it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,32 +32,120 @@ from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest, read_profile
 
+PERCENTILES: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}
+_SAMPLE_BEYOND = 5
+"""So many minutes must lie beyond a percentile."""
 DAY_S = 86_400.0
 GROWTH_FROM_S = DAY_S / 2
 """Growth per day is not told of less: what a night's batch adds would be taken for every hour's."""
 _TYPES = 3
+NO_READS_PER_S = 1.0
+"""Fewer reads of data than this could not be felt if they were gone."""
 
 
-def findings(
-    manifest: ProfileManifest,
-    rates: Rates,
-    seen_s: float,
-    windows: Sequence[Window],
-    peaks: Mapping[Measure, Window],
-    classes: Sequence[ClassTotals],
-    wait_classes: Sequence[WaitTotal],
-    wait_types: Sequence[WaitTotal],
-) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class ProfileSummary:
+    """A profile. `percentiles`: of the minutes of every measure, None where there are too few of them; `peaks`: the
+    busiest window by each measure of what storage is asked for."""
+
+    folder: Path
+    manifest: ProfileManifest
+    intervals: Intervals
+    rates: Rates
+    seen_s: float
+    means: Mapping[Measure, float | None]
+    percentiles: Mapping[Measure, Mapping[str, float | None]]
+    minutes: Slots
+    hours: Slots
+    windows: Sequence[Window]
+    peaks: Mapping[Measure, Window]
+    classes: Sequence[ClassTotals]
+    wait_classes: Sequence[WaitTotal]
+    wait_types: Sequence[WaitTotal]
+    unseen: Sequence[Unseen]
+    findings: Sequence[Finding] = ()
+    memory: Sequence[Finding] = ()
+    cautions: Sequence[Finding] = ()
+
+    @property
+    def begin(self) -> float:
+        """Return the begin of the first interval, in seconds since 1970."""
+        return float(self.rates.start[0])
+
+    @property
+    def end(self) -> float:
+        return float(self.rates.end[-1])
+
+
+def summarise_profile(folder: Path) -> ProfileSummary:
+    """Summarise a profile. Raise StallmarkError where nothing was seen yet, or the folder is none."""
+    manifest = read_profile(folder)
+    samples = samples_of(folder)  # once: more may come in the meantime
+    intervals = intervals_of(folder, samples)
+    rates = rates_of(intervals, manifest)
+    if not len(rates.start):
+        raise StallmarkError(
+            f"The profile in {folder} has no interval yet: two samples {manifest.interval_s:g} s apart are needed."
+        )
+    seen_s, minutes = float(rates.seconds.sum()), rates.by(MINUTE_S)
+    wait_classes, wait_types = wait_totals(intervals, seen_s)
+    found = ProfileSummary(
+        folder=folder,
+        manifest=manifest,
+        intervals=intervals,
+        rates=rates,
+        seen_s=seen_s,
+        means={name: one.mean() for name, one in rates.counted.items()},
+        percentiles=_percentiles(minutes),
+        minutes=minutes,
+        hours=rates.by(HOUR_S),
+        windows=busiest(rates),
+        peaks=peaks(rates),
+        classes=class_totals(intervals),
+        wait_classes=wait_classes,
+        wait_types=wait_types,
+        unseen=unseen(manifest, rates, samples),
+    )
+    told = list(cautions(manifest, intervals, rates, found.unseen, samples))
+    return replace(found, findings=list(_findings(found)), memory=list(_memory(found)), cautions=told)
+
+
+def _percentiles(minutes: Slots) -> dict[Measure, dict[str, float | None]]:
+    """Return the percentiles of the minutes: the value that a share of them did not exceed."""
+    found = {}
+    for measure, values in minutes.values.items():
+        known = np.sort(values[np.isfinite(values)])
+        found[measure] = {name: percentile_of(known, share) for name, share in PERCENTILES.items()}
+    return found
+
+
+def percentile_of(known: np.ndarray, share: float) -> float | None:
+    """Return a percentile of sorted minutes; None where too few of them lie beyond it."""
+    if not len(known) or (share < 100 and len(known) * (100 - share) / 100 < _SAMPLE_BEYOND):
+        return None
+    return float(known[min(len(known) - 1, int(np.ceil(len(known) * share / 100)) - 1)])
+
+
+def _findings(found: ProfileSummary) -> Iterator[Finding]:
     """Yield what is found, the most important first."""
-    span_s = float(rates.end[-1] - rates.start[0])
-    yield from _busiest(rates, windows)
-    yield from _other_peaks(windows, peaks)
-    yield from _io(classes)
-    yield from _waits(manifest, wait_classes, wait_types)
-    yield from _log(classes)
-    for one in classes:
+    yield from _busiest(found.rates, found.windows)
+    yield from _other_peaks(found.windows, found.peaks)
+    for one in found.classes:
+        if one.file_class is FileClass.DATA and one.read_share is not None:
+            sizes = {"read_kib": one.read_kib, "write_kib": one.write_kib}
+            times = {"read_ms": one.read_ms, "write_ms": one.write_ms}
+            yield info(ProfileKind.IO_MIX, read_share=one.read_share, **sizes, **times)
+    if found.wait_classes:
+        first = found.wait_classes[0]
+        types = [one.name for one in found.wait_types if one.wait_class == first.name][:_TYPES]
+        kind = ProfileKind.WAITS_MET if found.manifest.server.engine == "postgresql" else ProfileKind.WAITS
+        yield info(kind, wait_class=first.name, share=first.share, waiting=first.waiting, types=types)
+    for one in found.classes:
+        if one.file_class is FileClass.LOG and one.writes_per_s:
+            yield info(ProfileKind.LOG, writes_per_s=one.writes_per_s, write_kib=one.write_kib, write_ms=one.write_ms)
+    for one in found.classes:
         # Of another server the files are others: they have not grown.
-        if one.grown_bytes and one.grown_s and one.grown_s >= GROWTH_FROM_S and len(manifest.server_names) < 2:
+        if one.grown_bytes and one.grown_s and one.grown_s >= GROWTH_FROM_S and len(found.manifest.server_names) < 2:
             yield info(
                 ProfileKind.GROWTH,
                 file_class=one.file_class,
@@ -65,7 +153,8 @@ def findings(
                 span_s=one.grown_s,
                 per_day_bytes=one.grown_bytes / one.grown_s * DAY_S,
             )
-    yield info(ProfileKind.SEEN, seen_s=seen_s, span_s=span_s, begin=float(rates.start[0]), end=float(rates.end[-1]))
+    span_s = found.end - found.begin
+    yield info(ProfileKind.SEEN, seen_s=found.seen_s, span_s=span_s, begin=found.begin, end=found.end)
 
 
 def _busiest(rates: Rates, windows: Sequence[Window]) -> Iterator[Finding]:
@@ -100,56 +189,19 @@ def _other_peaks(windows: Sequence[Window], peaks: Mapping[Measure, Window]) -> 
             yield info(ProfileKind.OTHER_PEAK, **facts)
 
 
-def _io(classes: Sequence[ClassTotals]) -> Iterator[Finding]:
-    for one in classes:
-        if one.file_class is FileClass.DATA and one.read_share is not None:
-            yield info(
-                ProfileKind.IO_MIX,
-                read_share=one.read_share,
-                read_kib=one.read_kib,
-                write_kib=one.write_kib,
-                read_ms=one.read_ms,
-                write_ms=one.write_ms,
-            )
-
-
-def _waits(
-    manifest: ProfileManifest, wait_classes: Sequence[WaitTotal], wait_types: Sequence[WaitTotal]
-) -> Iterator[Finding]:
-    if not wait_classes:
-        return
-    first = wait_classes[0]
-    types = [one.name for one in wait_types if one.wait_class == first.name][:_TYPES]
-    kind = ProfileKind.WAITS_MET if manifest.server.engine == "postgresql" else ProfileKind.WAITS
-    yield info(kind, wait_class=first.name, share=first.share, waiting=first.waiting, types=types)
-
-
-def _log(classes: Sequence[ClassTotals]) -> Iterator[Finding]:
-    for one in classes:
-        if one.file_class is FileClass.LOG and one.writes_per_s:
-            yield info(ProfileKind.LOG, writes_per_s=one.writes_per_s, write_kib=one.write_kib, write_ms=one.write_ms)
-
-
-PAGE_BYTES = 8192
-NO_READS_PER_S = 1.0
-"""Fewer reads of data than this could not be felt if they were gone."""
-
-
-def memory(
-    manifest: ProfileManifest, intervals: Intervals, rates: Rates, classes: Sequence[ClassTotals]
-) -> Iterator[Finding]:
+def _memory(found: ProfileSummary) -> Iterator[Finding]:
     """Yield what can be known of more memory, and at last what cannot."""
-    data = next((one for one in classes if one.file_class is FileClass.DATA), None)
+    data = next((one for one in found.classes if one.file_class is FileClass.DATA), None)
     if data is None or data.reads_per_s is None:
         return
-    pool = pool_bytes(manifest, intervals)
-    fits = bool(pool and data.size_bytes and (paged := _paged_bytes(manifest, classes)) and paged <= pool)
+    pool = pool_bytes(found.manifest, found.intervals)
+    fits = bool(pool and data.size_bytes and (paged := _paged_bytes(found)) and paged <= pool)
     if fits:
         yield info(ProfileKind.FITS, data_bytes=data.size_bytes, pool_bytes=pool)
     if data.reads_per_s < NO_READS_PER_S:
         yield info(ProfileKind.NO_READS, reads_per_s=data.reads_per_s)
         return
-    missed = server_quotient(intervals, "pages_read", "page_lookups")
+    missed = server_quotient(found.intervals, "pages_read", "page_lookups")
     yield info(
         ProfileKind.READS_AT_MOST,
         reads_per_s=data.reads_per_s,
@@ -161,7 +213,7 @@ def memory(
     if fits:
         return
     if pool and data.read_bytes_per_s:
-        life = intervals.known("server.page_life_expectancy_s")
+        life = found.intervals.known("server.page_life_expectancy_s")
         yield info(
             ProfileKind.POOL_TURNOVER,
             pool_bytes=pool,
@@ -177,99 +229,10 @@ def pool_bytes(manifest: ProfileManifest, intervals: Intervals) -> float | None:
     return float(held[-1]) if len(held) else manifest.server.pool_bytes
 
 
-def _paged_bytes(manifest: ProfileManifest, classes: Sequence[ClassTotals]) -> float | None:
+def _paged_bytes(found: ProfileSummary) -> float | None:
     """Return the size of all files whose pages share the buffer pool, or None if that of a class is not known."""
     paged = {FileClass.DATA, FileClass.OTHER}
-    if manifest.server.engine != "postgresql":  # whose temporary files have buffers of their own
+    if found.manifest.server.engine != "postgresql":  # whose temporary files have buffers of their own
         paged.add(FileClass.TEMPDB)
-    sizes = [one.size_bytes for one in classes if one.file_class in paged]
+    sizes = [one.size_bytes for one in found.classes if one.file_class in paged]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
-
-
-PERCENTILES: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}
-_SAMPLE_BEYOND = 5
-"""So many minutes must lie beyond a percentile."""
-
-
-@dataclass(frozen=True)
-class ProfileSummary:
-    """A profile. `begin` and `end` in seconds since 1970; `percentiles`: of the minutes of every measure, None where
-    there are too few of them; `peaks`: the busiest window by each measure of what storage is asked for."""
-
-    folder: Path
-    manifest: ProfileManifest
-    intervals: Intervals
-    rates: Rates
-    begin: float
-    end: float
-    seen_s: float
-    means: Mapping[Measure, float | None]
-    percentiles: Mapping[Measure, Mapping[str, float | None]]
-    minutes: Slots
-    hours: Slots
-    windows: Sequence[Window]
-    peaks: Mapping[Measure, Window]
-    classes: Sequence[ClassTotals]
-    wait_classes: Sequence[WaitTotal]
-    wait_types: Sequence[WaitTotal]
-    unseen: Sequence[Unseen]
-    findings: Sequence[Finding]
-    memory: Sequence[Finding]
-    cautions: Sequence[Finding]
-
-
-def summarise_profile(folder: Path) -> ProfileSummary:
-    """Summarise a profile. Raise StallmarkError where nothing was seen yet, or the folder is none."""
-    manifest = read_profile(folder)
-    samples = samples_of(folder)  # once: more may come in the meantime
-    intervals = intervals_of(folder, samples)
-    rates = rates_of(intervals, manifest)
-    if not len(rates.start):
-        raise StallmarkError(
-            f"The profile in {folder} has no interval yet: two samples {manifest.interval_s:g} s apart are needed."
-        )
-    seen_s = float(rates.seconds.sum())
-    classes = class_totals(intervals)
-    wait_classes, wait_types = wait_totals(intervals, seen_s)
-    windows, of_measures = busiest(rates), peaks(rates)
-    begin, end = float(rates.start[0]), float(rates.end[-1])
-    lost = unseen(manifest, rates, samples)
-    minutes = rates.by(MINUTE_S)
-    return ProfileSummary(
-        folder=folder,
-        manifest=manifest,
-        intervals=intervals,
-        rates=rates,
-        begin=begin,
-        end=end,
-        seen_s=seen_s,
-        means={name: one.mean() for name, one in rates.counted.items()},
-        percentiles=_percentiles(minutes),
-        minutes=minutes,
-        hours=rates.by(HOUR_S),
-        windows=windows,
-        peaks=of_measures,
-        classes=classes,
-        wait_classes=wait_classes,
-        wait_types=wait_types,
-        unseen=lost,
-        findings=list(findings(manifest, rates, seen_s, windows, of_measures, classes, wait_classes, wait_types)),
-        memory=list(memory(manifest, intervals, rates, classes)),
-        cautions=list(cautions(manifest, intervals, rates, lost, samples)),
-    )
-
-
-def _percentiles(minutes: Slots) -> dict[Measure, dict[str, float | None]]:
-    """Return the percentiles of the minutes: the value that a share of them did not exceed."""
-    found = {}
-    for measure, values in minutes.values.items():
-        known = np.sort(values[np.isfinite(values)])
-        found[measure] = {name: percentile_of(known, share) for name, share in PERCENTILES.items()}
-    return found
-
-
-def percentile_of(known: np.ndarray, share: float) -> float | None:
-    """Return a percentile of sorted minutes; None where too few of them lie beyond it."""
-    if not len(known) or (share < 100 and len(known) * (100 - share) / 100 < _SAMPLE_BEYOND):
-        return None
-    return float(known[min(len(known) - 1, int(np.ceil(len(known) * share / 100)) - 1)])

@@ -12,27 +12,35 @@ and every rate is over that. A gap inside the interval loses nothing, as totals 
 A null is a sample that was not taken. What was counted meanwhile is known only once there is a value again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from stallmark.analysis.read.codes import Codes
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.sample_times import (
-    dated,
-    first_of_runs,
     longest_apart_s,
     numbers_of,
     open_s,
+    placed,
     planned_interval_s,
     sample_times,
 )
-from stallmark.analysis.read.samples import MANY, Samples
+from stallmark.analysis.read.samples import Samples
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import DATED_ROUGHLY
+
+
+class Stretch(Protocol):
+    """A stretch of time, in seconds since run start."""
+
+    @property
+    def begin(self) -> float: ...
+    @property
+    def end(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ def read_counters(
     group: str | None = None,
     entity: str = "entity",
     delay_s: float = 0.0,
-    within: Sequence[Interval] | None = None,
+    within: Sequence[Stretch] | None = None,
 ) -> dict[str, Counters]:
     """Return the counters of a table by the value of its column `group`; all are under "" without one.
 
@@ -170,66 +178,52 @@ def read_counters(
     times = sample_times(record, table)
     if times is None or not len(times):
         return {}
-    samples = Samples(times, len(columns), longest_apart_s(times, planned_interval_s(record, table)))
-    rises = Rises(times, len(columns), samples)
-    borders = None if within is None else _borders(times - delay_s, within)
-
-    def thin() -> None:
-        if borders is not None:
-            samples.thin(borders, rises.places_to_keep())
-
-    def thin_many() -> None:
-        if samples.added > MANY:
-            thin()
-
-    names = add_rows(rises, times, record, table, columns, group, entity, thin_many)
-    rises.finish()
-    thin()
-    known = [rises.groups_with(column) for column in range(len(columns))]
-    found = {}
-    for code, of_group in samples.groups():
-        t = times[of_group.at]
-        found[names[code]] = Counters(
-            t - delay_s,
-            {
-                name: np.cumsum(rise, out=rise)
-                for name, rise, has in zip(columns, of_group.rises, known, strict=True)
-                if rise is not None and code in has
-            },
-            lasting(of_group.lost, t, delay_s),
-            of_group.gaps,
-            whole=borders is None,
-        )
-    return found
-
-
-def add_rows(
-    rises: Rises,
-    times: np.ndarray,
-    record: Record,
-    table: str,
-    columns: Sequence[str],
-    group: str | None,
-    entity: str = "entity",
-    after: Callable[[], object] = lambda: None,
-) -> list[str]:
-    """Add the rows of a table to `rises`, and return the names of the groups. `after` is called after each batch."""
+    view = View(record, table, times, columns, delay_s, within)
+    rises = view.samples.rises = Rises(times, len(columns), view.samples)
     groups, entities, epochs = Codes(), Codes(), Codes()
     names = [name for name in (group, entity, "epoch") if name]
-    for t, batch in dated(record, table, [*names, *columns]):
-        new = first_of_runs(t)
-        rises.add(
-            np.searchsorted(times, t[new])[np.cumsum(new) - 1],
-            groups.of(batch, group),
-            entities.of(batch, entity),
-            epochs.of(batch, "epoch"),
-            [numbers_of(batch, column) for column in columns],
-        )
-        after()
-    return groups.names or [""]
+    for at, batch in placed(record, table, [*names, *columns]):
+        values = [numbers_of(batch, column) for column in columns]
+        rises.add(at, groups.of(batch, group), entities.of(batch, entity), epochs.of(batch, "epoch"), values)
+    rises.finish()
+    return view.counters(groups.names, [rises.groups_with(column) for column in range(len(columns))])
 
 
-def _borders(t: np.ndarray, within: Sequence[Interval]) -> np.ndarray:
+class View:
+    """The counters of a table by group, made of the samples that are taken."""
+
+    def __init__(
+        self,
+        record: Record,
+        table: str,
+        times: np.ndarray,
+        columns: Sequence[str],
+        delay_s: float = 0.0,
+        within: Sequence[Stretch] | None = None,
+    ):
+        self._times, self._columns, self._delay_s = times, columns, delay_s
+        self._whole = within is None
+        borders = None if within is None else _borders(times - delay_s, within)
+        longest_s = longest_apart_s(times, planned_interval_s(record, table))
+        self.samples = Samples(times, len(columns), longest_s, borders)
+
+    def counters(self, names: Sequence[str], known: Sequence[Container[int]]) -> dict[str, Counters]:
+        """Return the counters by the names of groups; of each column, `known` are the groups that have a value."""
+        found = {}
+        for code, of_group in self.samples.groups():
+            t = self._times[of_group.at]
+            totals = {
+                name: np.cumsum(rise, out=rise)
+                for name, rise, has in zip(self._columns, of_group.rises, known, strict=True)
+                if rise is not None and code in has
+            }
+            breaks = lasting(of_group.lost, t, self._delay_s)
+            name = names[code] if names else ""
+            found[name] = Counters(t - self._delay_s, totals, breaks, of_group.gaps, self._whole)
+        return found
+
+
+def _borders(t: np.ndarray, within: Sequence[Stretch]) -> np.ndarray:
     """Return the samples that are the first at or after an end of an interval, or the first after it, by number."""
     ends = [end for interval in within for end in (interval.begin, interval.end)]
     return np.unique([np.searchsorted(t, ends, side="left"), np.searchsorted(t, ends, side="right")])

@@ -19,7 +19,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
-from stallmark.stats.correlation import Correlation, correlate_changes
+from stallmark.stats.dependence import Correlation, correlate_changes
 
 LAGS_S = 60
 """How far two clocks may lie apart for a hint; the record keeps samples of so long before and after the run."""

@@ -1,21 +1,18 @@
 """I/O summaries from counters: of the files of the server, and of the devices below them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from stallmark.analysis.read.counters import Counters, Delta, read_counters
+from stallmark.analysis.read.counters import Counters, Delta, Stretch, read_counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.server_starts import server_starts
+from stallmark.analysis.read.server_io import ServerIo, read_server_io, read_untimed_log, untimed_spans
 from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.analysis.read.untimed import LOG_TIMES, TIMES, read_untimed, untimed_spans
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S
 
-_SERVER = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes", "_stall_ms")]
-_SERVER += ["syncs", "sync_stall_ms", "hits"]
 _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE += ["busy_ms", "late", "flash_reads", "flash_read_ms", "cache_evictions", "tier_bytes_up", "tier_bytes_down"]
@@ -77,23 +74,27 @@ class Io:
     cpu_pressure: Counters | None = None  # time in which anything waited for a CPU
     kernel_cpu: Counters | None = None  # of the kernel's threads on the server's machine
     client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
-    server_starts: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
-    """The times between which the server had another start."""
     untimed: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Of "data" and "wal", if the server did not time its I/O for a while: begin and end of each such gap between
     samples. The totals are unknown there."""
+    server: ServerIo = field(default_factory=ServerIo)
 
 
-def read_io(record: Record) -> Io:
+def read_checkpoints(record: Record) -> Counters | None:
+    return read_counters(record, "checkpoints", ["timed", "requested", "done"]).get("")
+
+
+def read_io(record: Record, checkpoints: Counters | None = None, within: Sequence[Stretch] | None = None) -> Io:
+    """Return the counters beside those of checkpoints, which were read before. Files and processes are known `within`
+    these stretches, and left out without them."""
     delay = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
-    server = read_counters(record, "server_io", _SERVER, group="kind", delay_s=delay)
+    server_io = read_server_io(record, within)
+    server = server_io.kinds
     wal, wal_names = server.get("wal"), SERVER
     if wal is None or "writes" not in wal.totals:
         wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
     devices = read_counters(record, "device", _DEVICE, group="role")
-    off = read_untimed(record, "server_io", TIMES)
-    if wal_names is WAL_VIEW:
-        off["wal"] = read_untimed(record, "wal", LOG_TIMES).get("", np.empty(0))
+    off = server_io.untimed if wal_names is SERVER else {**server_io.untimed, "wal": read_untimed_log(record)}
     untimed = {}
     for kind, counters in (("data", server.get("data")), ("temp", server.get("temp")), ("wal", wal)):
         if counters is not None and len(off.get(kind, ())):
@@ -114,15 +115,15 @@ def read_io(record: Record) -> Io:
         own_database=databases.get("true"),
         other_databases=databases.get("false"),
         host=read_counters(record, "host", ["user_s", "system_s", "iowait_s", "idle_s", "steal_s"]).get(""),
-        checkpoints=read_counters(record, "checkpoints", ["timed", "requested", "done"]).get(""),
+        checkpoints=checkpoints,
         foreign=server.get("foreign"),
         raw_bytes=_raw_bytes(record) if has_raw else None,
         server_cpu=read_counters(record, "server_cpu", ["user_s", "system_s", "run_delay_s"]).get(""),
         cpu_pressure=read_counters(record, "host", ["cpu_stalled_s"]).get(""),
         kernel_cpu=read_counters(record, "kernel_cpu", ["system_s"]).get(""),
         client_cpu=None if has_raw else _client_cpu(record),
-        server_starts=server_starts(record),
         untimed=untimed,
+        server=server_io,
     )
 
 

@@ -7,12 +7,14 @@ where that is less than half of it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.process_io import DATA, TEMP, read_processes
+from stallmark.analysis.read.process_io import DATA, TEMP, by_process
+from stallmark.analysis.read.server_io import COUNTS, ServerIo, read_server_io
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.loads import application
 from stallmark.record.reader import Record
@@ -21,7 +23,6 @@ from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, REPORT_DELAY_S
 LEAST_SHARE = 0.5  # of the interval: figures of less do not stand for it
 OTHER_SESSIONS = "other sessions"
 _SESSION = "client backend"  # as pg_stat_io calls the process of one
-_COLUMNS = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes")]
 
 
 @dataclass(frozen=True)
@@ -67,38 +68,58 @@ class IoByLoad:
         return 1 - sum(self.others.values()) / self.server.reads
 
 
-class LoadViews:
-    """The counters of the loads of one run, and of its server by kind of process."""
+def read_io_by_load(record: Record, intervals: Sequence[Interval]) -> list[IoByLoad | None]:
+    """Return the I/O of each interval by load; None where the server does not tell it by session. A load without a
+    session in it rests, and is left out."""
+    delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
+    counted = read_counters(record, "load_io", COUNTS, "application", "application", delay_s)
+    of_load = {load: counted[name] for load, name in applications(record.manifest).items() if name in counted}
+    own = [{load: one for load, one in of_load.items() if np.any(_inside(one.t, interval))} for interval in intervals]
+    stretches = [_all_known(counters, interval) for counters, interval in zip(own, intervals, strict=True)]
+    known = [one for one in stretches if one]
+    server = read_server_io(record, known, COUNTS) if known else ServerIo()
+    processes = _processes(record, server)
+    return [
+        _io_by_load(counters, interval, stretch, processes) if counters else None
+        for counters, interval, stretch in zip(own, intervals, stretches, strict=True)
+    ]
 
-    def __init__(self, record: Record):
-        delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
-        counted = read_counters(record, "load_io", _COLUMNS, "application", "application", delay_s)
-        names = applications(record.manifest)
-        self._loads = {load: counted[name] for load, name in names.items() if name in counted}
-        self._server = _by_process(record, delay_s) if self._loads else []
 
-    def within(self, interval: Interval) -> IoByLoad | None:
-        """Return the I/O of an interval by load; None where the server does not tell it by session. A load without a
-        session in it rests, and is left out."""
-        here = {name: one for name, one in self._loads.items() if np.any(_inside(one.t, interval))}
-        if not here:
-            return None
-        loads = {name: _longest(one, interval) for name, one in here.items()}
-        known = [one for one in loads.values() if one]
-        begin = max((one.begin for one in known), default=0.0)
-        end = min((one.end for one in known), default=0.0)
-        if len(known) < len(loads) or end - begin < LEAST_SHARE * interval.seconds:
-            return IoByLoad(loads, None, None)
-        processes: dict[str, list[LoadIo]] = {}
-        for process, counters in self._server:
-            if found := _between(counters, begin, end):
-                processes.setdefault(process, []).append(found)
-        if _SESSION not in processes:
-            return IoByLoad(loads, None, None)
-        ours = sum(found.reads for one in here.values() if (found := _between(one, begin, end)))
-        reads = {process: sum(one.reads for one in parts) for process, parts in processes.items()}
-        others = {OTHER_SESSIONS: reads.pop(_SESSION) - ours} | {name: count for name, count in reads.items() if count}
-        return IoByLoad(loads, _sum([one for parts in processes.values() for one in parts], begin, end), others)
+class _Stretch(NamedTuple):
+    begin: float
+    end: float
+
+
+def _all_known(of_load: Mapping[str, Counters], interval: Interval) -> _Stretch | None:
+    """Return the time in which all loads are known; None where it is too short."""
+    longest = [_longest(counters, interval) for counters in of_load.values()]
+    known = [one for one in longest if one]
+    if not known or len(known) < len(longest):
+        return None
+    begin, end = max(one.begin for one in known), min(one.end for one in known)
+    return _Stretch(begin, end) if end - begin >= LEAST_SHARE * interval.seconds else None
+
+
+def _io_by_load(
+    of_load: Mapping[str, Counters],
+    interval: Interval,
+    stretch: _Stretch | None,
+    processes: Sequence[tuple[str, Counters]],
+) -> IoByLoad:
+    loads = {load: _longest(counters, interval) for load, counters in of_load.items()}
+    if stretch is None:
+        return IoByLoad(loads, None, None)
+    begin, end = stretch
+    of_process: dict[str, list[LoadIo]] = {}
+    for process, counters in processes:
+        if found := _between(counters, begin, end):
+            of_process.setdefault(process, []).append(found)
+    if _SESSION not in of_process:
+        return IoByLoad(loads, None, None)
+    ours = sum(found.reads for one in of_load.values() if (found := _between(one, begin, end)))
+    reads = {process: sum(one.reads for one in parts) for process, parts in of_process.items()}
+    others = {OTHER_SESSIONS: reads.pop(_SESSION) - ours} | {name: count for name, count in reads.items() if count}
+    return IoByLoad(loads, _sum([one for parts in of_process.values() for one in parts], begin, end), others)
 
 
 def applications(manifest: Manifest) -> dict[str, str]:
@@ -108,13 +129,12 @@ def applications(manifest: Manifest) -> dict[str, str]:
     return {load.name: application(load.kind, load.name) for load in manifest.loads if load.kind != "raw"}
 
 
-def _by_process(record: Record, delay_s: float) -> list[tuple[str, Counters]]:
+def _processes(record: Record, server: ServerIo) -> list[tuple[str, Counters]]:
     """Return the counters of data and temporary files by kind of process: all are of sessions where the server does not
     tell."""
-    kinds = read_counters(record, "server_io", _COLUMNS, "kind", delay_s=delay_s)
-    if processes := read_processes(record, kinds.get("data"), DATA, TEMP):
+    if processes := by_process(record, server, DATA, TEMP):
         return list(processes.items())
-    return [(_SESSION, kinds[kind]) for kind in ("data", "temp") if kind in kinds]
+    return [(_SESSION, server.kinds[kind]) for kind in ("data", "temp") if kind in server.kinds]
 
 
 def _longest(counters: Counters, interval: Interval) -> LoadIo | None:

@@ -8,37 +8,34 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stallmark.analysis.read.counters import Counters, read_counters
+from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.server_io import COUNTS, ServerIo
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.record.manifest.server import POSTGRESQL
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import REPORT_DELAY_S
 
 AUTOVACUUM = "autovacuum worker"
 DATA, TEMP = "relation", "temp relation"
 
-_COLUMNS = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes")]
 
-
-def read_processes(record: Record, data: Counters | None, *targets: str) -> dict[str, Counters]:
-    """Return the counters of I/O on `targets` (DATA, TEMP) by kind of process, at the samples of all `data` files;
-    empty if the server does not tell them apart."""
-    product = record.manifest.server.product
-    if data is None or product != POSTGRESQL:
+def by_process(record: Record, server: ServerIo, *targets: str) -> dict[str, Counters]:
+    """Return the counters of I/O on `targets` (DATA, TEMP) by kind of process, at the samples of all data files; empty
+    if the server does not tell them apart."""
+    data = server.kinds.get("data")
+    if data is None or record.manifest.server.product != POSTGRESQL:
         return {}
     totals: dict[str, dict[str, np.ndarray]] = {}
-    for entity, counters in read_counters(
-        record, "server_io", _COLUMNS, "entity", delay_s=REPORT_DELAY_S[product]
-    ).items():
+    for entity, counters in server.entities.items():
         process, target, _ = entity.split("/")
         if target not in targets:
             continue
         # A row of zeros is left out after the first sample: until an entity is seen again, it had counted nothing.
         last = np.searchsorted(counters.t, data.t, side="right") - 1
         of_process = totals.setdefault(process, {})
-        for name, total in counters.totals.items():
-            of_process[name] = of_process.get(name, 0.0) + np.where(last >= 0, total[last], 0.0)
+        for name in COUNTS:
+            if (total := counters.totals.get(name)) is not None:
+                of_process[name] = of_process.get(name, 0.0) + np.where(last >= 0, total[last], 0.0)
     return {name: Counters(data.t, of_process, data.breaks, data.gaps) for name, of_process in totals.items()}
 
 

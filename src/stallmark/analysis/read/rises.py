@@ -33,6 +33,29 @@ class Taker(Protocol):
         """Take that it is not known what a column counted up to each of the samples in these places."""
 
 
+def summed(
+    places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
+    """Return each of the places once, rising or as they were met, with the sums of its rises, and whether a count was
+    lost before it."""
+    low = int(places.min())
+    room = int(places.max()) - low + 1
+    if room <= 4 * len(places):
+        sample = places - low
+        there = np.flatnonzero(np.bincount(sample, minlength=room))
+        met = there + low
+    else:
+        encoded = pa.array(places).dictionary_encode()
+        sample, met = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+        room = len(met)
+        there = np.arange(room)
+    return (
+        met,
+        [None if rise is None else np.bincount(sample, rise, room)[there] for rise in rises],
+        (np.bincount(sample[lost], minlength=room) > 0)[there],
+    )
+
+
 class Rises:
     """The rises of `columns` counters at `times` (seconds, rising), for a taker."""
 
@@ -64,7 +87,8 @@ class Rises:
             return
         number = self._number(group, entity)
         peers = group if peers is None else peers
-        order = np.argsort(number, kind="stable")
+        # Short numbers are sorted by counting them.
+        order = np.argsort(number.astype(np.uint16) if len(self._numbers) <= 1 << 16 else number, kind="stable")
         number, at, epoch = number[order], at[order], epoch[order]
         places = self._group[number] + at
         first = first_of_runs(number)
@@ -78,18 +102,13 @@ class Rises:
             rises.append(None)
             if unsorted is not None:
                 rises[-1], fell = self._rise(column, rows, unsorted[order], newcomer)
-                lost |= fell
+                if fell is not None:
+                    lost |= fell
         self._remember(rows, newcomer)
         if (places[1:] > places[:-1]).all():  # every entity is a group by itself
             self._taker.take(places, rises, lost)
-            return
-        encoded = pa.array(places).dictionary_encode()
-        sample, count = encoded.indices.to_numpy(), len(encoded.dictionary)
-        self._taker.take(
-            encoded.dictionary.to_numpy(),
-            [None if rise is None else np.bincount(sample, rise, count) for rise in rises],
-            np.bincount(sample[lost], minlength=count) > 0,
-        )
+        else:
+            self._taker.take(*summed(places, rises, lost))
 
     def finish(self) -> None:
         """Tell what is not known after the last values."""
@@ -137,18 +156,18 @@ class Rises:
 
     def _rise(
         self, column: int, rows: "_Rows", values: np.ndarray, newcomer: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rise of a column to each row, and before which rows it fell, and so began again."""
-        begins = np.flatnonzero(rows.first)
-        ends = np.append(begins[1:], len(values))
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the rise of a column to each row, and before which rows it fell, and so began again; None of it where
+        it never did."""
+        begins, ends = rows.begins, rows.ends
         number = rows.number[begins]
         known, value = self._known[column], self._value[column]  # a value of an earlier run stays
-        previous = np.append(np.nan, values[:-1])
-        previous[begins] = value[number]
-        rise = values - previous
-        if rise.min() >= 0 and rows.follows.all() and (known[number] == self._last[number]).all():
+        rise = np.empty(len(values))
+        np.subtract(values[1:], values[:-1], out=rise[1:])
+        rise[begins] = values[begins] - value[number]
+        if rows.all_follow and rise.min() >= 0 and (known[number] == self._last[number]).all():
             value[number], known[number] = values[ends - 1], rows.at[ends - 1]
-            return rise, np.zeros(len(rise), dtype=bool)
+            return rise, None
         empty = np.isnan(values)
         nulls = np.add.reduceat(empty, begins, dtype=np.int64)
         null = (nulls > 0) | (known[number] < self._last[number])
@@ -240,7 +259,7 @@ class Rises:
         begins = np.flatnonzero(~rows.follows)
         self._begun[rows.number[begins]] = rows.at[begins]  # of several, the last
         self._newcomer[rows.number[begins]] = newcomer[begins]
-        last = np.append(np.flatnonzero(rows.first)[1:], len(rows.first)) - 1
+        last = rows.ends - 1
         self._epoch[rows.number[last]], self._last[rows.number[last]] = rows.epoch[last], rows.at[last]
 
 
@@ -259,3 +278,6 @@ class _Rows:
         self.number, self.at, self.epoch, self.places = number, at, epoch, places
         self.first = first  # of their entity in this batch
         self.follows = follows  # one before them of the same run
+        self.all_follow = bool(follows.all())
+        self.begins = np.flatnonzero(first)
+        self.ends = np.append(self.begins[1:], len(first))

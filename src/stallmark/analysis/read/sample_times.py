@@ -9,6 +9,7 @@ in those the server's time is known best.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,7 @@ class ServerClock:
 @lru_cache(maxsize=2)
 def server_clock(record: Record) -> ServerClock | None:
     """Return the server's clock; None where no table holds its time, or how long calls took."""
-    found = [calls for name in _TABLES if (calls := _calls(record, name))]
+    found = [calls for name in _TABLES if (calls := _timed(record, name))]
     if not found:
         return None
     t, took, server = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -66,33 +67,90 @@ def server_clock(record: Record) -> ServerClock | None:
     return ServerClock(at_zero, drift, float(np.median(errors)), len(t))
 
 
-def dated(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-    """Yield some columns of a table, a batch of rows at a time, and when each was read, in seconds since the run's
-    start; nothing of a table without times.
+class _Calls(NamedTuple):
+    """The calls that read a table, in the order of its rows: the first row of each, its middle, and its length and the
+    server's time, which are None where the table does not tell them."""
 
-    Where the record does not tell how long calls took, it is the middle of the call.
-    """
-    for batch in record.batches(table, list(dict.fromkeys((*_DATES, *columns)))):
-        t, took, server = (numbers_of(batch, name) for name in _DATES)
-        if t is None:
-            return
-        if took is None or server is None or not (clock := server_clock(record)):
-            yield t, batch
-        else:
-            yield clock.date(t, np.nan_to_num(took), server), batch
+    row: np.ndarray
+    t: np.ndarray
+    took_s: np.ndarray | None
+    server: np.ndarray | None
 
 
-@lru_cache(maxsize=8)  # the views of a table each ask
+@lru_cache(maxsize=32)  # a table's are asked for by its readers, by the clock, and to find gaps
+def _calls(record: Record, table: str) -> _Calls | None:
+    """Read the calls of a table; None where there is no such table, or one without times."""
+    parts: dict[str, list[np.ndarray]] = {}
+    rows, last = 0, dict.fromkeys(_DATES, np.nan)
+    for batch in record.batches(table, _DATES):
+        columns = {name: floats(batch, name) for name in _DATES if name in batch.schema.names}
+        if "t" not in columns:
+            return None
+        begins = np.zeros(batch.num_rows, dtype=bool)
+        for name, values in columns.items():
+            compared = np.nan_to_num(values, nan=-np.inf) if batch.column(name).null_count else values
+            begins |= np.append(last[name], compared[:-1])[: len(values)] != compared
+            last[name] = compared[-1] if len(values) else last[name]
+        at = np.flatnonzero(begins)
+        for name, some in ({"row": rows + at} | {name: values[at] for name, values in columns.items()}).items():
+            parts.setdefault(name, []).append(some)
+        rows += batch.num_rows
+    found = {name: np.concatenate(some) for name, some in parts.items()}
+    return _Calls(found["row"], found["t"], found.get("took_s"), found.get("server_time")) if found else None
+
+
+def _dates(record: Record, calls: _Calls) -> np.ndarray:
+    """Return when each call was answered, in seconds since the run's start: where the record does not tell how long
+    calls took, in their middle."""
+    if calls.took_s is None or calls.server is None or not (clock := server_clock(record)):
+        return calls.t
+    return clock.date(calls.t, np.nan_to_num(calls.took_s), calls.server)
+
+
 def sample_times(record: Record, table: str) -> np.ndarray | None:
     """Return when a table was sampled, rising; None when there is no such table."""
-    found = [np.unique(t[first_of_runs(t)]) for t, _ in dated(record, table, ())]
-    return np.unique(np.concatenate(found)) if found else None
+    calls = _calls(record, table)
+    return None if calls is None else np.unique(_dates(record, calls))
+
+
+def placed(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Yield some columns of a table, a batch of rows at a time, and the number of each row's sample in
+    `sample_times`; nothing of a table without times."""
+    if (calls := _calls(record, table)) is None:
+        return
+    _, number = np.unique(_dates(record, calls), return_inverse=True)
+    for some, lengths, batch in _batches(record, table, calls, columns):
+        yield np.repeat(number[some], lengths), batch
+
+
+def dated(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Yield some columns of a table, a batch of rows at a time, and when each was read, in seconds since the run's
+    start; nothing of a table without times."""
+    if (calls := _calls(record, table)) is None:
+        return
+    t = _dates(record, calls)
+    for some, lengths, batch in _batches(record, table, calls, columns):
+        yield np.repeat(t[some], lengths), batch
+
+
+def _batches(
+    record: Record, table: str, calls: _Calls, columns: Sequence[str]
+) -> Iterator[tuple[slice, np.ndarray, pa.RecordBatch]]:
+    """Yield batches of a table with the calls that they are of, and how many rows are of each."""
+    rows = 0
+    for batch in record.batches(table, list(dict.fromkeys(columns)) or ["t"]):
+        end = rows + batch.num_rows
+        first, last = np.searchsorted(calls.row, [rows, end - 1], side="right")
+        some = slice(int(first) - 1, int(last))
+        begins = np.maximum(calls.row[some], rows)
+        yield some, np.diff(begins, append=end), batch
+        rows = end
 
 
 def spread(record: Record, table: str) -> tuple[np.ndarray, np.ndarray]:
     """Return when each sample of a table was taken, and how much later it may have been: its call was not over yet.
     Nothing where the record does not tell how long calls took."""
-    clock, calls = server_clock(record), _calls(record, table)
+    clock, calls = server_clock(record), _timed(record, table)
     if clock is None or calls is None:
         return np.empty(0), np.empty(0)
     t, took, server = calls
@@ -159,17 +217,10 @@ def first_of_runs(values: np.ndarray) -> np.ndarray:
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
-def _calls(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the middle, the length and the server's time of every call that read a table."""
-    parts = []
-    for batch in record.batches(table, _DATES):
-        if batch.num_columns < len(_DATES):
-            return None
-        t, took, server = (numbers_of(batch, name) for name in _DATES)
-        assert t is not None and took is not None and server is not None
-        some = np.flatnonzero(first_of_runs(t))
-        t, first = np.unique(t[some], return_index=True)
-        parts.append((t, took[some[first]], server[some[first]]))
-    t, took, server = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else [np.empty(0)] * 3
-    t, first = np.unique(t, return_index=True)
-    return (t, took[first], server[first]) if len(t) else None
+def _timed(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the middle, the length and the server's time of every call that read a table; None where it lacks one."""
+    calls = _calls(record, table)
+    if calls is None or calls.took_s is None or calls.server is None or not len(calls.t):
+        return None
+    t, first = np.unique(calls.t, return_index=True)
+    return t, calls.took_s[first], calls.server[first]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.sample_times import first_of_runs
 
 MANY = 1 << 16
@@ -25,28 +26,46 @@ class GroupSamples(NamedTuple):
     gaps: np.ndarray
 
 
+class _Some(NamedTuple):
+    """Samples by rising place. Of the stretch before each: its rises, whether its count was lost, whether it is a gap,
+    and whether that was looked at."""
+
+    places: np.ndarray
+    rises: list[np.ndarray | None]
+    lost: np.ndarray
+    gaps: np.ndarray
+    seen: np.ndarray
+
+
 class Samples:
     """The samples of groups at `times` (seconds, rising). Two are a gap if further apart than `longest_s`, which is
-    given for each two neighbours of `times`."""
+    given for each two neighbours of `times`. All are kept or, where there are `borders` (indices of times, rising),
+    those before and after them, the ends of gaps, and those of which something may yet turn out to be unknown."""
 
-    def __init__(self, times: np.ndarray, columns: int, longest_s: np.ndarray):
+    def __init__(self, times: np.ndarray, columns: int, longest_s: np.ndarray, borders: np.ndarray | None = None):
         self._times, self._longest_s = times, np.append(np.inf, longest_s)
-        self._places = np.empty(0, dtype=np.int64)
-        self._rises: list[np.ndarray | None] = [np.empty(0)] * columns
-        self._lost = self._gaps = np.empty(0, dtype=bool)
-        self._new: list[tuple[np.ndarray, list[np.ndarray | None], np.ndarray]] = []
+        self._borders = borders
+        none = np.empty(0, dtype=bool)
+        self._kept = _Some(np.empty(0, dtype=np.int64), [np.empty(0)] * columns, none, none, none)
+        self._new: list[_Some] = []
         self._late: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = []
         self._unknown: list[tuple[int, int]] = []
-        self.added = 0
-        """Samples, since some were left out."""
+        self._added = 0  # since some were left out
+        self.rises: Rises | None = None
+        """Those that are taken; needed where some are left out."""
 
     def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
-        self._new.append((places, list(rises), lost))
-        self.added += len(places)
+        some = _Some(places, list(rises), lost, *np.zeros((2, len(places)), dtype=bool))
+        if self._borders is not None and not self._late and not self._unknown:
+            some = self._thinned(self._looked_at(_in_order(some)))
+        self._new.append(some)
+        self._added += len(some.places)
+        if self._borders is not None and self._added > MANY:
+            self._thin()
 
     def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         self._late.append((column, places, rises, lost))
-        self.added += len(places)
+        self._added += len(places)
 
     def take_unknown(self, _: int, first: int, last: int) -> None:
         self._unknown.append((first, last))
@@ -54,70 +73,93 @@ class Samples:
     def groups(self) -> Iterator[tuple[int, GroupSamples]]:
         """Yield the samples of each group, in order."""
         self._merge()
-        group, at = np.divmod(self._places, len(self._times))
+        if self._borders is not None:
+            self._thin()
+        kept = self._kept
+        group, at = np.divmod(kept.places, len(self._times))
         cuts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
         for begin, end in zip(cuts, [*cuts[1:], len(group)], strict=True):
-            rises = [None if one is None else one[begin:end] for one in self._rises]
+            rises = [None if one is None else one[begin:end] for one in kept.rises]
             between = slice(begin + 1, end)
-            yield int(group[begin]), GroupSamples(at[begin:end], rises, self._lost[between], self._gaps[between])
+            yield int(group[begin]), GroupSamples(at[begin:end], rises, kept.lost[between], kept.gaps[between])
 
-    def thin(self, borders: np.ndarray, open_places: np.ndarray) -> None:
-        """Leave out samples, except those before and after the `borders` (indices of times, rising) and the ends of
-        gaps, of what was added, and of what may yet be a gap."""
+    def _thin(self) -> None:
         self._merge()
-        if not len(self._places):
-            return
-        group, at = np.divmod(self._places, len(self._times))
-        side = np.searchsorted(borders, at, side="right")
+        self._kept = self._thinned(self._kept)
+
+    def _thinned(self, some: _Some) -> _Some:
+        """Return the samples that are to be kept."""
+        assert self._borders is not None and self.rises is not None
+        places = some.places
+        if not len(places):
+            return some
+        group, at = np.divmod(places, len(self._times))
+        side = np.searchsorted(self._borders, at, side="right")
         changes = (np.diff(group) != 0) | (np.diff(side) != 0)
         keep = np.append(True, changes) | np.append(changes, True)
-        keep[:-1] |= self._gaps[1:] != self._gaps[:-1]
-        opened = np.searchsorted(self._places, open_places)
+        keep[:-1] |= some.gaps[1:] != some.gaps[:-1]
+        open_places = self.rises.places_to_keep()
+        opened = np.searchsorted(places, open_places[(open_places >= places[0]) & (open_places <= places[-1])])
         keep[opened] = keep[np.maximum(opened - 1, 0)] = True
         kept = np.flatnonzero(keep)
         begins = np.append(0, kept[:-1] + 1)
-        self._places, self._gaps = self._places[kept], self._gaps[kept]
-        self._lost = np.logical_or.reduceat(self._lost, begins)
-        self._rises = [None if one is None else np.add.reduceat(one, begins) for one in self._rises]
+        return _Some(
+            places[kept],
+            [None if one is None else np.add.reduceat(one, begins) for one in some.rises],
+            np.logical_or.reduceat(some.lost, begins),
+            some.gaps[kept],
+            some.seen[kept],
+        )
+
+    def _looked_at(self, some: _Some) -> _Some:
+        """Return the samples with the gaps between those of the same group."""
+        group, at = np.divmod(some.places, len(self._times))
+        seen = some.seen.copy()
+        seen[1:] |= np.diff(group) == 0
+        gaps = some.gaps.copy()
+        gaps[1:] |= seen[1:] & ~some.seen[1:] & (np.diff(self._times[at]) > self._longest_s[at[1:]])
+        return some._replace(gaps=gaps, seen=seen)
 
     def _merge(self) -> None:
         """Put what was added into its place."""
-        before = len(self._places)
-        places = np.concatenate([self._places, *(places for places, _, _ in self._new)])
+        parts = [self._kept, *self._new]
+        places = np.concatenate([part.places for part in parts])
         order = np.argsort(places, kind="stable")  # which is quick where parts are in order already
         places = places[order]
         new = first_of_runs(places)
-        self._places = places[new]
         sample = np.empty(len(places), dtype=np.int64)
         sample[order] = np.cumsum(new) - 1
-        count = len(self._places)
-        for column, rises in enumerate(self._rises):
-            parts = []
-            for _, added, _ in self._new:  # which let go of what was merged: all of it twice would be much
-                if (part := added[column]) is not None:
-                    parts.append(part)
-                added[column] = None
-            if rises is None or len(parts) < len(self._new):
-                self._rises[column] = None
-            else:
-                self._rises[column] = np.bincount(sample, np.concatenate([rises, *parts]), count)
-        was, gaps = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
-        was[sample[:before]], gaps[sample[:before]] = True, self._gaps
-        lost = np.concatenate([self._lost, *(lost for _, _, lost in self._new)])
-        self._lost = np.bincount(sample[lost], minlength=count) > 0
-        self._new, self.added = [], 0
-        group, at = np.divmod(self._places, len(self._times))
-        apart = (np.diff(group) == 0) & (np.diff(self._times[at]) > self._longest_s[at[1:]])
-        gaps[1:] |= apart & ~was[1:]
-        for column, places, rises, lost in self._late:
-            at = np.searchsorted(self._places, places)
-            summed = self._rises[column]
-            assert summed is not None
-            np.add.at(summed, at, rises)
-            self._lost[at[lost]] = True
+        count = int(new.sum())
+        rises: list[np.ndarray | None] = []
+        for column in range(len(self._kept.rises)):
+            some = [rise for part in parts if (rise := part.rises[column]) is not None]
+            rises.append(np.bincount(sample, np.concatenate(some), count) if len(some) == len(parts) else None)
+            for part in parts:  # all of it twice would be much
+                part.rises[column] = None
+
+        def any_of(flags: list[np.ndarray]) -> np.ndarray:
+            found: np.ndarray = np.bincount(sample[np.concatenate(flags)], minlength=count) > 0
+            return found
+
+        lost, gaps = any_of([part.lost for part in parts]), any_of([part.gaps for part in parts])
+        merged = self._looked_at(_Some(places[new], rises, lost, gaps, any_of([part.seen for part in parts])))
+        for late_column, late, rise, fell in self._late:
+            at = np.searchsorted(merged.places, late)
+            to = merged.rises[late_column]
+            assert to is not None
+            np.add.at(to, at, rise)
+            merged.lost[at[fell]] = True
         edges = np.zeros(count + 1, dtype=np.int64)
         for first, last in self._unknown:
-            edges[np.searchsorted(self._places, first)] += 1
-            edges[np.searchsorted(self._places, last, side="right")] -= 1
-        self._gaps = gaps | (np.cumsum(edges[:-1]) > 0)
-        self._late, self._unknown = [], []
+            edges[np.searchsorted(merged.places, first)] += 1
+            edges[np.searchsorted(merged.places, last, side="right")] -= 1
+        self._kept = merged._replace(gaps=merged.gaps | (np.cumsum(edges[:-1]) > 0))
+        self._new, self._late, self._unknown, self._added = [], [], [], 0
+
+
+def _in_order(some: _Some) -> _Some:
+    if (some.places[1:] > some.places[:-1]).all():
+        return some
+    order = np.argsort(some.places)
+    rises = [None if one is None else one[order] for one in some.rises]
+    return _Some(some.places[order], rises, *(flags[order] for flags in some[2:]))

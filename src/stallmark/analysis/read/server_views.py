@@ -10,15 +10,13 @@ from functools import reduce
 import numpy as np
 
 from stallmark.analysis.read.codes import Codes, PairCodes
-from stallmark.analysis.read.counters import Counters, Delta, add_rows, read_counters
+from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over, summarise_io, together
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
-from stallmark.analysis.read.process_io import DATA, read_processes
+from stallmark.analysis.read.process_io import DATA, by_process
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
-from stallmark.analysis.read.rises import Rises
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
-from stallmark.analysis.read.sample_times import sample_times
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.server_summary import FileSummary, IoSummary, ProcedureSummary, ServerWait
 from stallmark.analysis.read.statements import Statements, read_statements
@@ -29,7 +27,6 @@ TOP_WAITS = 10
 OURS = ("data", "wal")
 """The kinds of files of databases that are ours."""
 
-_FILE = [f"{verb}{what}" for verb in ("read", "write") for what in ("s", "_bytes", "_stall_ms")]
 _WAIT = ["waits", "wait_ms", "signal_ms"]
 _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
 
@@ -114,30 +111,23 @@ def _with(one: IoSummary | None, other: IoSummary | None) -> IoSummary | None:
     return together(one, other) if one and other else None
 
 
-def read_file_kinds(record: Record) -> dict[str, str]:
-    """Return the kind of each file, by its name; empty where the server does not count by file."""
-    return _pairs(record, "server_io", "entity", "kind", "size_bytes")  # without sizes these are no files
-
-
 def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
     """Return the databases that are ours."""
     return {name.partition("/")[0] for name, kind in file_kinds.items() if kind in OURS}
 
 
-def read_server_views(
-    record: Record, kinds: Mapping[str, str], io: Io, state: StateViews, intervals: Sequence[Interval]
-) -> ServerViews:
-    """Read the views over some intervals, beside the kinds of files, the I/O and the state, which were read before."""
+def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequence[Interval]) -> ServerViews:
+    """Read the views over some intervals, beside the I/O and the state, which were read before."""
     wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
     benign = _pairs(record, "server_waits", "wait_type", "benign")
     return ServerViews(
-        files=read_counters(record, "server_io", _FILE, group="entity", within=intervals) if kinds else {},
-        file_kinds=kinds,
-        growths=_growths(record) if kinds else {},
+        files=io.server.entities if io.server.file_kinds else {},
+        file_kinds=io.server.file_kinds,
+        growths=io.server.growths,
         waits=read_counters(record, "server_waits", _WAIT, group="wait_type", entity="wait_type", within=intervals),
         wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
         procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan", within=intervals),
-        processes=read_processes(record, io.data, DATA),
+        processes=by_process(record, io.server, DATA),
         io_latency=read_io_latency(record, intervals),
         query_store=read_query_store(record, intervals),
         statements=read_statements(record, intervals),
@@ -172,38 +162,10 @@ def ended_between(load: Load, transaction: str, delta: Delta) -> float:
     return float(end - begin)
 
 
-class _Grown:
-    """The places of samples at which a size had grown."""
-
-    def __init__(self) -> None:
-        self.places: list[np.ndarray] = []
-
-    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
-        self.places.extend(places[rise > 0] for rise in rises if rise is not None)
-
-    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
-        self.places.append(places[rises > 0])
-
-    def take_unknown(self, _: int, first: int, last: int) -> None:
-        pass  # what was not seen is not counted
-
-
-def _growths(record: Record) -> dict[str, np.ndarray]:
-    """Return at which samples each file was seen to have grown; nothing of those that never were."""
-    times = sample_times(record, "server_io")
-    if times is None or not len(times):
-        return {}
-    grown = _Grown()
-    rises = Rises(times, 1, grown)
-    names = add_rows(rises, times, record, "server_io", ["size_bytes"], "entity")
-    file, at = np.divmod(np.unique(np.concatenate(grown.places or [np.empty(0, dtype=np.int64)])), len(times))
-    return {names[code]: times[at[file == code]] for code in np.unique(file)}
-
-
-def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
+def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:
     """Return the value in one column for each value of another, as text; empty when the table lacks one of
     the columns."""
-    if not {key, value, *needed} <= set(record.schema(table).names):
+    if not {key, value} <= set(record.schema(table).names):
         return {}
     keys, values, pairs = Codes(), Codes(), PairCodes()
     for batch in record.batches(table, [key, value]):

@@ -7,7 +7,7 @@ point is known to the sampling interval of its counter, and so are the ends of w
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Cycles, CyclesBy, Interval
-from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.server_summary import ServerState
 from stallmark.stats.thresholds import CHECKPOINT_QUIET_S, CHECKPOINT_WRITES, CHECKPOINTS, CYCLES_COVER
@@ -84,12 +83,10 @@ def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float
     return info(CycleKind.WHOLE, **facts, mean_s=mean_s, begin_s=begin - interval.begin, end_s=end - interval.begin)
 
 
-def checkpoint_marks(io: Io, databases: Collection[str], state: StateViews) -> Marks | None:
+def checkpoint_marks(checkpoints: Counters | None, state: StateViews) -> Marks | None:
     """Return the times at which checkpoints ended or, where the server counts there, began. None where its counters do
-    not tell: SQL Server writes the pages of each database at its own times, and counts them in one sum."""
-    if len(databases) > 1:
-        return None
-    return marks_of_counter(io.checkpoints) or marks_of_writes(state.checkpoint_pages())
+    not tell."""
+    return marks_of_counter(checkpoints) or marks_of_writes(state.checkpoint_pages())
 
 
 def marks_of_counter(checkpoints: Counters | None) -> Marks | None:

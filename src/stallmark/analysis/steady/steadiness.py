@@ -14,7 +14,7 @@ import numpy as np
 import scipy  # its parts are imported when first asked for
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.stats import stationarity
+from stallmark.stats import steady_state
 from stallmark.stats.steady_state import StretchTests, filled, tests_over
 from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, HEAD_ERRORS, HEAD_MATTERS, MSER_BATCH, UNSTEADY_P
 
@@ -101,7 +101,7 @@ def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
     if not len(series) or series.mean() <= 0:
         return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=of), of, seconds)
     whole = tests_over(series, seconds)
-    truncated = stationarity.truncation(series)
+    truncated = steady_state.truncation(series)
     head = _warm_up(series, truncated)
     verdict, finding = _verdict(series, whole, head, of)
     per_hour = 3600 / seconds
@@ -187,7 +187,7 @@ def _warm_up(series: np.ndarray, truncated: int) -> int:
         return 0
     head, rest = series[:truncated], series[truncated:]
     off = float(head.mean() - rest.mean())
-    batched = stationarity.batches(rest) if len(rest) >= BATCHES_FEWEST else None
+    batched = steady_state.batches(rest) if len(rest) >= BATCHES_FEWEST else None
     if batched is None or rest.mean() <= 0 or abs(off) <= DRIFT * float(rest.mean()):
         return 0
     spread = float(batched.means.std(ddof=1) ** 2 * batched.inflation * batched.length)

@@ -14,8 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
-from stallmark.collectors.base import Collector, Row, ServerConnection
-from stallmark.collectors.databases import EachDatabase, name_of
+from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

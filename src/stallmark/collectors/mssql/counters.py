@@ -5,12 +5,24 @@ from functools import cache, cached_property
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, EPOCH, MS, OF_SEVERAL, SERVER_CLOCK, SERVER_TIME, STALLS, TEXT, Row
-from stallmark.collectors.databases import name_of
-from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
+from stallmark.collectors.base import (
+    APPLICATION,
+    COUNT,
+    EPOCH,
+    MS,
+    OF_SEVERAL,
+    SERVER_CLOCK,
+    SERVER_TIME,
+    STALLS,
+    TEXT,
+    TITLE,
+    EndedSessions,
+    Row,
+    name_of,
+)
+from stallmark.collectors.host import CPU_TIMES
 from stallmark.collectors.mssql.collector import MssqlCollector, ask, of_databases, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
-from stallmark.collectors.server_cpu import CPU_TIMES
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

@@ -1,14 +1,23 @@
-"""The statements of our databases' procedures: how often and by which plan each was executed, and what it read."""
+"""The statements and procedures of our databases: how often each was executed, and by which plan."""
 
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_CLOCK, TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
-from stallmark.errors import StallmarkError
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.odbc import one_row
+from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.record.query_store import how_to_resume, why_stopped
 from stallmark.record.schema import column
+
+# The statements of our databases' procedures: how often and by which plan each was executed, and what it read.
+
 
 MOST_PLANS = 20
 """Taken with one sample: each takes the server some milliseconds."""
@@ -71,3 +80,136 @@ class Statements(MssqlCollector):
         except StallmarkError:  # no reason to lose the counts
             return None
         return found[0]["query_plan"] if found else None
+
+
+# Query Store's counts of our databases' procedures: collected on request, and where it is on already.
+
+_REPLICAS = """\
+SELECT COL_LENGTH('sys.query_store_replicas', 'role_type'),
+       COL_LENGTH('sys.query_store_runtime_stats', 'replica_group_id'),
+       COL_LENGTH('sys.query_store_wait_stats', 'replica_group_id')
+"""
+
+
+class QueryStore(MssqlCollector):
+    name = "query_store"
+    title = "Query Store"
+    help = (
+        "Runs, time and pages of every plan of our databases' statements, by procedure, in the interval that Query "
+        "Store is at (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
+        "What is counted are statements: a procedure of three statements counts three."
+    )
+    interval_s = 15.0
+    on_azure = True
+    of_each_database = True
+    named: ClassVar[Sequence[str]] = ("epoch", "procedure", "plan")
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            column("procedure", TEXT, "name of the procedure"),
+            column("plan", TEXT, "plan, interval and kind of end; counts begin anew with each"),
+            column("executions", COUNT, "of statements, in the interval so far", "executions"),
+            column("worker_us", pa.float64(), "CPU time so far"),
+            column("elapsed_us", pa.float64(), "time from begin to end so far"),
+            column("physical_reads", pa.float64(), "read for it so far, read-ahead left out", "pages"),
+            column("logical_reads", pa.float64(), "read in the pool so far", "pages"),
+            column("logical_writes", pa.float64(), "changed in the pool so far", "pages"),
+        ]
+    )
+
+    @cached_property
+    def sql(self) -> str:
+        # Of 2022 and of Managed Instance the update decides whether these columns are there, not the version.
+        try:
+            lengths = one_row(ask(self.engine, _REPLICAS), 3)
+        except CallFailed as failure:
+            raise StallmarkError(f"the server refused the query ({failure.message})") from failure
+        return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
+
+    def refusal(self) -> str | None:
+        return super().refusal() or self._off()
+
+    def limits(self) -> str | None:
+        for where, engine in self.asked.items():
+            _, capture, _, _ = _options(engine)
+            if capture != "ALL":
+                return (
+                    f"{where}Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
+                )
+        return None
+
+    def _off(self) -> str | None:
+        for where, engine in self.asked.items():
+            state, _, _, reason = _options(engine)
+            if state != "READ_WRITE":
+                why = f" ({why})" if (why := why_stopped(reason)) else ""
+                return (
+                    f"{where}Query Store is {state} in this database{why}, and Stallmark leaves it so: to have it, "
+                    f"{how_to_resume(state, reason)}"
+                )
+        return None
+
+
+class QueryStoreWaits(QueryStore):
+    name = "query_store_waits"
+    title = "Query Store: waits"
+    help = (
+        "What the statements of our databases' procedures waited for, by Query Store's own categories: Buffer IO is "
+        "a data page read, Tran Log IO a log write (sys.query_store_wait_stats)."
+    )
+    named = ("epoch", "wait", "plan")
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            column("wait", TEXT, "Query Store's category of the wait"),
+            column("plan", TEXT, "plan, interval and kind of end; counts begin anew with each"),
+            column("wait_ms", COUNT, "time of these waits, summed"),
+        ]
+    )
+
+    def limits(self) -> str | None:
+        return None  # that of Query Store says it
+
+    def _off(self) -> str | None:
+        if why := super()._off():
+            return why
+        for where, engine in self.asked.items():
+            _, _, waits, _ = _options(engine)
+            if waits != "ON":
+                return f"{where}Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
+        return None
+
+
+class QueryStoreState(QueryStore):
+    name = "query_store_state"
+    title = "Query Store: state"
+    help = (
+        "Whether Query Store still counts (sys.database_query_store_options): it becomes READ_ONLY by itself, as when "
+        "it is full, and then keeps the counts it has. What it captures may be changed as well."
+    )
+    named = ()
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            column("state", TEXT, "READ_WRITE: it counts"),
+            column("readonly_reason", COUNT, "bits of why it is READ_ONLY; 65536: it is full", "bits"),
+            column("capture", TEXT, "the statements that it counts (QUERY_CAPTURE_MODE)"),
+            column("wait_capture", TEXT, "ON: it counts waits (WAIT_STATS_CAPTURE_MODE)"),
+            column("stored_bytes", COUNT, "what it has on disk"),
+            column("most_bytes", COUNT, "what it may have (MAX_STORAGE_SIZE_MB)"),
+            column("database", TEXT, "one of several that are ours; null: the only one"),
+        ]
+    )
+
+    def limits(self) -> str | None:
+        return None  # that of Query Store says it
+
+
+def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:
+    """Return the state of Query Store, which statements it captures, whether it counts waits, and why it is
+    read-only."""
+    options = ask(engine, statement(QueryStoreState.name, OLDEST_MAJOR))
+    if not options:
+        return "OFF", "NONE", "OFF", None  # system databases have none
+    _, _, state, reason, capture, waits, *_ = one_row(options, 8)
+    return state, capture, waits, reason if isinstance(reason, int) else None

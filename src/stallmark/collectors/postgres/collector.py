@@ -14,8 +14,7 @@ import psycopg
 from psycopg import pq, sql
 from psycopg.adapt import Transformer
 
-from stallmark.collectors.base import Collector, Row, ServerConnection
-from stallmark.collectors.databases import EachDatabase, name_of
+from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnection, name_of
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError

@@ -8,8 +8,18 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from stallmark.collectors.base import COUNT, EPOCH, MS, SERVER_CLOCK, STALLS, TEXT, Row
-from stallmark.collectors.load_io import APPLICATION, TITLE, EndedSessions
+from stallmark.collectors.base import (
+    APPLICATION,
+    COUNT,
+    EPOCH,
+    MS,
+    SERVER_CLOCK,
+    STALLS,
+    TEXT,
+    TITLE,
+    EndedSessions,
+    Row,
+)
 from stallmark.collectors.postgres.collector import PostgresCollector
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column

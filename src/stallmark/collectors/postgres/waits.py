@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from stallmark.collectors.base import WAITS, Polled, Row, ServerConnection, polled_columns
-from stallmark.collectors.databases import EachDatabase
+from stallmark.collectors.base import WAITS, EachDatabase, Polled, Row, ServerConnection, polled_columns
 from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, no_privilege
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine

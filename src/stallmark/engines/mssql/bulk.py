@@ -100,7 +100,6 @@ def mssql_python_version() -> Any:
 
 # A trial of bulk copy: rows of every type go into a table that is gone afterwards, and are read back.
 
-
 WHAT = "bulk copy"
 
 ROWS = pa.table(
@@ -157,7 +156,6 @@ def try_bulk_copy(server: Server) -> Examined:
 
 
 # Bulk load of SQL Server: the bulk copy of `mssql-python`, and INSERT where that is not to be had.
-
 
 ROWS_AT_ONCE = 10_000
 

@@ -124,7 +124,6 @@ def _family() -> str:
 
 # T-SQL: names and texts quoted, statements run to their end, their one row taken.
 
-
 _Row = TypeVar("_Row", bound=Sized)
 
 MODEL_IN_USE = "1807"

@@ -340,7 +340,6 @@ def _babelfish_version(banner: str) -> str:
 
 # The version of SQL Server that a database is compatible with, and the least that its procedures need.
 
-
 LEAST_LEVEL = 130
 WHY_LEAST_LEVEL = (
     f"the procedures call STRING_SPLIT, which compatibility level {LEAST_LEVEL} brought; what is wanted of an older "
@@ -366,7 +365,6 @@ def why_level_too_low(server: Server) -> str | None:
 # AUTO_CLOSE: a database that has it closes once no session is in it, and its pages leave the buffer pool.
 #
 # Databases made on Express have it, and a restore brings back what the copy had.
-
 
 _IS_ON = "SELECT is_auto_close_on FROM sys.databases WHERE database_id = DB_ID()"
 

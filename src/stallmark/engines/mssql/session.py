@@ -74,7 +74,6 @@ def _size(kind: str, length: int, digits: int, decimals: int) -> Size | None:
 
 # One virtual user's connection to SQL Server: a prepared statement per frame, one round trip each.
 
-
 _CALL = re.compile(r"\{\s*CALL\s+([\w.\[\]]+)\s*(?:\(([^)]*)\))?\s*\}", re.IGNORECASE)
 
 # What has parameters runs as a procedure does: it must leave @@TRANCOUNT as it was (error 266), and an isolation level
@@ -190,7 +189,6 @@ def as_exec(sql: str) -> str:
 #
 # SET STATISTICS XML, which would send the plan behind the answer, makes the server time every row in every operator: a
 # query that it doubles is no measure of storage ("Query profiling infrastructure", Microsoft).
-
 
 ROWS_AT_ONCE = 1000
 MOST_WAITS = 10

@@ -122,7 +122,6 @@ def _tempdb_journal(server: Server) -> Journal:
 
 # READ_COMMITTED_SNAPSHOT as a variant has it, and as it was afterwards. A note on the server outlives a killed run.
 
-
 ALONE_WITHIN_S = 30  # sessions of ours that have ended leave a moment later
 _IN_USE = ("5061", "5070")
 _IS_ON = "SELECT name, is_read_committed_snapshot_on FROM sys.databases WHERE name = {database}"
@@ -200,7 +199,6 @@ def _statement(database: str, wanted: bool) -> str:
 #
 # It governs sessions by their application name. The buffer pool is the whole server's and is not divided by it. Whoever
 # has a classifier function already has divided the server: that is left alone, and a pool is refused.
-
 
 _OPTIONS = {
     "iops_per_volume": "MAX_IOPS_PER_VOLUME",

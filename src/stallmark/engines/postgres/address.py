@@ -27,7 +27,6 @@ class PostgresServer(Protocol):
 
 # The settings that every session of ours has, whatever the server, the database or the role gives to sessions.
 
-
 ENDING = ("statement_timeout", "lock_timeout", "idle_session_timeout", "idle_in_transaction_session_timeout")
 """Settings that end a statement or a session, on every version. Ours wait for as long as it takes."""
 SINCE_17 = "transaction_timeout"
@@ -59,7 +58,6 @@ def _texts(settings: Mapping[str, str]) -> str:
 # A connection pooler gives a session of the server to whoever has a transaction: our locks and settings would stay with
 # a session of somebody else's, or be lost. And it may drop the start-up parameter `options`, with which our sessions
 # set their time limits.
-
 
 _ROUNDS = 2
 _ADDRESS = "SELECT host(inet_server_addr()), current_setting('port')"
@@ -138,7 +136,6 @@ def _server_address(engine: PostgresServer) -> str:
 
 
 # The reasons why a database cannot be built or driven: the server, the settings of our sessions, the role's rights.
-
 
 READ_ONLY = "default_transaction_read_only"
 REPLICATION_ROLE = "session_replication_role"

@@ -63,7 +63,6 @@ def first_line(text: object) -> str:
 # between and wait for the lock in turn. So there is one text of all statements, where no answer but the last is needed
 # and libpq itself can wait for it; the driver's pipeline mode gives up the lock for every statement.
 
-
 Statement = tuple[bytes, Sequence[bytes | None]]
 """The name of a prepared statement, and its parameters."""
 
@@ -151,7 +150,6 @@ def _waiting_for(socket: int) -> Callable[[], object]:
 
 
 # A virtual user's connection to PostgreSQL.
-
 
 TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
 

@@ -15,8 +15,8 @@ from stallmark.lab.block_device.path import measure_path, read_times
 from stallmark.lab.block_device.places import Places
 from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, layout
-from stallmark.storage.emulator.counters import all_counters_of, counters_of, since
-from stallmark.storage.emulator.shared import SharedState, engage, exchange
+from stallmark.storage.emulator.arrays import SharedState, engage, exchange
+from stallmark.storage.emulator.layout import all_counters_of, counters_of, since
 
 SMALLEST = 64 << 20
 _CUT = 0.02

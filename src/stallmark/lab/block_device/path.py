@@ -15,7 +15,7 @@ from statistics import median
 from stallmark.storage.array_facts import ReadTimes
 from stallmark.storage.block_devices import described, read_counters
 from stallmark.storage.emulator import ArrayModel, layout
-from stallmark.storage.emulator.shared import empty_flash, engage
+from stallmark.storage.emulator.arrays import empty_flash, engage
 
 _BLOCK = 8192
 _READS = 200

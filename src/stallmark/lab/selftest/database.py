@@ -11,8 +11,7 @@ from stallmark.lab.selftest.check import SelftestResult, attempt
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.schema.deploy import telling_blockers
-from stallmark.schema.drop import drop_schemas
-from stallmark.schema.own import in_short
+from stallmark.schema.own import drop_schemas, in_short
 from stallmark.transactions import find_workload
 
 # A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.

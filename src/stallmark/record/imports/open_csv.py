@@ -16,7 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import AS_JSON
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.table import Table
-from stallmark.record.imports.prometheus_metrics import METRICS
+from stallmark.record.imports.prometheus import METRICS
 from stallmark.record.imports.recording import COUNTS, Recording, Steps, Wanted
 from stallmark.record.profile.intervals import IO, STATES, FileClass
 from stallmark.record.text_stream import head_of

@@ -18,7 +18,7 @@ from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import charts as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.terms import term
-from stallmark.stats.correlation import Correlation
+from stallmark.stats.dependence import Correlation
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 

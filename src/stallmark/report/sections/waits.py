@@ -17,7 +17,7 @@ from stallmark.report.labels import panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
 from stallmark.report.text import charts as words
 from stallmark.report.text.charts import Panel
-from stallmark.stats.correlation import Correlation
+from stallmark.stats.dependence import Correlation
 
 WAIT_NAMES = {
     "io": "I/O",

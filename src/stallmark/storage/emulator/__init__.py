@@ -12,7 +12,7 @@ exactly what is slowed and counted, model.h how. Everything measured on one is E
 """
 
 from stallmark.storage.emulator.arrays import CLUSTER, PROBE_FOLDER, EmulatedArrays
-from stallmark.storage.emulator.counters import EXTENT_BYTES, ActiveExtents, ArrayCounters, FlashCounters
+from stallmark.storage.emulator.layout import EXTENT_BYTES, ActiveExtents, ArrayCounters, FlashCounters
 from stallmark.storage.emulator.models import (
     DISK_SHELF,
     ArrayModel,

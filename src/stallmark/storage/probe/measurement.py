@@ -1,21 +1,29 @@
-"""Measure steps of raw I/O on a file, and make sure that they reach the intended device."""
+"""Measure steps of raw I/O on a file, make sure that they reach the intended device, and record them."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from stallmark.errors import StallmarkError
+import stallmark
+from stallmark.errors import StallmarkError, as_reason
+from stallmark.record import machine
 from stallmark.record.devices import array_name
-from stallmark.record.manifest.storage import EmulatedArray
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePlan
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
+from stallmark.record.schema import PROBE_TABLES
+from stallmark.record.writer import RecordWriter
 from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.tool import find_tool
+
+# Measure steps of raw I/O on a file, and make sure that they reach the intended device.
 
 _SEEN = 0.9
 """Share of the probe's I/Os that an emulated array must have counted, or they went elsewhere."""
@@ -173,3 +181,68 @@ def in_steps(
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# The record of a probe: a folder as of any run, of kind "probe", whose tables grow step by step.
+
+
+@dataclass(frozen=True)
+class ProbePlace:
+    """The place of a probe: its experiment, its number in it, its scenario and its variant."""
+
+    experiment: str
+    sequence: int
+    scenario: Scenario
+    variant: Variant
+
+
+def record_probe(
+    folder: Path,
+    place: ProbePlace,
+    file: ProbeFile,
+    steps: tuple[Asked, ...],
+    seconds: float,
+    started: str,
+    devices: ProbedArrays | None = None,
+    progress: Progress = lambda number, step: None,
+) -> ProbeResult:
+    """Measure the steps into a new record and return the result. However the probe ends, the record is closed."""
+    empty = result(file, (), started, devices)
+    asked = tuple(AskedStep(pattern=one.pattern.name, outstanding=one.outstanding) for one in steps)
+    manifest = Manifest(
+        kind="probe",
+        stallmark=stallmark.__version__,
+        started=started,
+        experiment=place.experiment,
+        sequence=place.sequence,
+        scenario=place.scenario,
+        variant=place.variant,
+        probe=empty,
+        probe_plan=ProbePlan(seconds=seconds, steps=asked),
+        machine=machine.facts(),
+    )
+    writer = RecordWriter(folder, manifest, PROBE_TABLES)
+
+    def keep(number: int, step: ProbeStep) -> None:
+        append_step(writer, step)
+        progress(number, step)
+
+    reason: str | None = "Stallmark ended unexpectedly"
+    try:
+        found = measure(file, steps, seconds, devices, keep)
+        reason = None
+    except BaseException as error:
+        reason = as_reason(error) or reason
+        raise
+    finally:
+        writer.close(reason)
+    return replace(empty, steps=found)
+
+
+def append_step(writer: RecordWriter, step: ProbeStep) -> None:
+    where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
+    figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms", "device_bytes")}
+    pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}
+    writer.append("probe_steps", [where | pattern | figures])
+    writer.append("probe_histogram", [where | {"ms": ms, "ios": ios} for ms, ios in step.histogram])
+    writer.append("probe_windows", [where | {"t": t, "iops": iops} for t, iops in step.windows])

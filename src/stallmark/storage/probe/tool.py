@@ -13,7 +13,7 @@ from stallmark.leftovers import own_name
 from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.redact import environment as environment_without_secrets
-from stallmark.storage.probe import diskspd, fio
+from stallmark.storage.probe import fio
 from stallmark.storage.probe.probe_file import ProbeFile
 
 GRACE_S = 120.0
@@ -36,11 +36,11 @@ class Tool:
         with TemporaryDirectory(prefix=own_name("probe")) as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
-                order = diskspd.command(self.program, file.path, file.bytes, asked, seconds, seed)
+                order = fio.diskspd_command(self.program, file.path, file.bytes, asked, seconds, seed)
             else:
                 order = fio.command(self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed)
             said = _run(order, seconds, asked, clean(environment_without_secrets()) | dict(environment or {}))
-            return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
+            return fio.parse_diskspd(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
 def can_probe() -> str | None:

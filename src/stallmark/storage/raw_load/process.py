@@ -1,13 +1,174 @@
-"""The program of one cell of a raw load, while it runs."""
+"""The program of one cell of a raw load: its command line, and the guard that ends it when we end."""
 
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stallmark.storage.raw_load.guarded import GuardedProgram
-from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, parse
+from stallmark.errors import StallmarkError, as_reason
+from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_guarded
+from stallmark.record.manifest.loads import RawPlan
+from stallmark.redact import environment as environment_without_secrets
+from stallmark.storage.probe.fio import SKIP_BYTES, escaped, part_bytes
+from stallmark.storage.probe.tool import clean, reason_in
+from stallmark.storage.raw_load.arrivals import GRACE_S
+from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
+
+# The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop.
+#
+# I/Os that arrive at a rate are not its work (arrivals.py).
+
+REPORT_EVERY_S = 1
+_FOR_EVER = f"{30 * 86400}s"
+
+
+def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[int, float], seed: int) -> list[str]:
+    """Return the command line. `how` is the I/O engine, as for a probe: `psync` needs a thread for each I/O under way,
+    others one thread for all random ones. `blocks` are those of the plan, without any below the sector.
+    """
+    random = plan.order == "random"
+    threads = _threads(plan, how)
+    parts = 1 if random else threads
+    length = part_bytes(plan.size_bytes, parts, max(blocks))
+    return [
+        program,
+        f"--filename={escaped(file)}",
+        f"--offset={SKIP_BYTES}",
+        f"--size={length}",
+        *([f"--offset_increment={length}"] if parts > 1 else []),
+        f"--rw={'rand' * random}{plan.operation}",
+        f"--bs={next(iter(blocks))}" if len(blocks) == 1 else f"--bssplit={_split(blocks)}",
+        f"--ioengine={how}",
+        "--direct=1",
+        "--thread=1",
+        f"--iodepth={max(1, plan.outstanding // threads)}",
+        "--group_reporting=1",
+        "--lat_percentiles=1",
+        "--clat_percentiles=0",
+        "--time_based=1",
+        f"--runtime={_FOR_EVER}",
+        "--norandommap=1",
+        "--randrepeat=1",
+        f"--randseed={seed}",
+        # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
+        "--overwrite=1",
+        "--fallocate=none",
+        "--allow_file_create=0",
+        "--invalidate=0",
+        *(["--refill_buffers=1", "--buffer_compress_percentage=50", "--buffer_compress_chunk=4096"]
+          if plan.operation == "write" else []),
+        f"--status-interval={REPORT_EVERY_S}",
+        "--eta=never",
+        "--output-format=json+",
+        "--name=raw",
+        f"--numjobs={threads}",
+        *([f"--rate={round(plan.rate_bytes / threads)}"] if plan.rate_bytes else []),
+    ]  # fmt: skip
+
+
+def _threads(plan: RawPlan, how: str) -> int:
+    return plan.outstanding if plan.order == "sequential" or how == "psync" else 1
+
+
+def _split(blocks: Mapping[int, float]) -> str:
+    return ":".join(f"{size}/{round(share * 100)}" for size, share in sorted(blocks.items()))
+
+
+# A running program that does I/O, with a guard, which ends it when we end.
+
+_PATIENCE_S = GRACE_S + 5.0
+"""Seconds after which a guard that was told to end is killed."""
+
+
+class GuardedProgram:
+    """A running `fio`, or our own program. `environment` is that of an emulated array, or empty."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str]):
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._guard = start_guarded(
+            "raw-load",
+            argv,
+            environment,
+            [(signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)],
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=clean(environment_without_secrets()),
+        )
+        assert self._guard.stdin and self._guard.stdout
+        self._stdin, self._stdout = self._guard.stdin, self._guard.stdout
+        self._said: list[str] = []
+        self._unreadable: str | None = None
+        self._stopped: float | None = None
+        self._reader = threading.Thread(target=self._read, name="raw-load", daemon=True)
+        self._reader.start()
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether it has ended, and all that it reported was heard."""
+        if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
+            kill(self._guard)
+        code = self._guard.poll()
+        if code is not None and self._reader.is_alive():  # its program goes on without it, in the session that it had
+            with suppress(OSError):
+                os.killpg(self._guard.pid, signal.SIGKILL)
+        return code is not None and not self._reader.is_alive()
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether it has ended otherwise than with its work done."""
+        return bool(self._guard.poll())
+
+    def stop(self) -> None:
+        """Tell it to end, and do not wait for that."""
+        if self._stopped is None:
+            self._stopped = time.monotonic()
+            hang_up(self._stdin)
+
+    def wait(self) -> None:
+        """Wait until it has ended, once it was told to."""
+        self._reader.join(_PATIENCE_S)
+        while not self.ended:
+            time.sleep(0.05)
+
+    def why(self) -> str:
+        """Return why it ended before it was told to, as the end of a sentence."""
+        if self._unreadable:  # then we have stopped it ourselves, by a signal
+            return self._unreadable
+        self._errors.seek(0)
+        said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
+        code = self._guard.poll()
+        if killed_by(code):
+            return f"its guard {how_ended(code)}"
+        if killed_by(of_guarded(code)):
+            return f"its program {how_ended(of_guarded(code))}"
+        return as_reason(reason_in(said))
+
+    def hear(self, document: dict[str, Any]) -> None:
+        """Take a document of its output, in a thread of its own. Raise StallmarkError for one that cannot be read."""
+
+    def _read(self) -> None:
+        """Read reports until there are no more: a thread's work, so that each has the time at which it came."""
+        try:
+            for found in documents(line.decode(errors="replace") for line in self._stdout):
+                if isinstance(found, str):
+                    self._said.append(found)
+                else:
+                    self.hear(found)
+        except (StallmarkError, ValueError) as error:
+            self._unreadable = as_reason(error)
+            self.stop()
+
+
+# The program of one cell of a raw load, while it runs.
 
 _LATE_S = 0.1
 """How late a report at the end of a second may come."""

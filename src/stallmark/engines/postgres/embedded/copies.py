@@ -182,7 +182,6 @@ def bytes_in(folder: Path) -> int:
 
 # The files of a database in folders of a variant, outside its own; noted, so that a killed run’s are removed later.
 
-
 LEAST_LOG_BYTES = 512 * 1024**2
 """The WAL segments that the server keeps at least (min_wal_size)."""
 

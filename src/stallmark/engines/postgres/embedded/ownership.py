@@ -131,7 +131,6 @@ def end_leftover(data: Path) -> None:
 
 # System V shared memory of PostgreSQL: one small segment per server, which outlives a killed one and its folder.
 
-
 _SEGMENTS = Path("/proc/sysvipc/shm")  # Linux alone
 _MAGIC = (679834894).to_bytes(4, "little")
 """The first bytes of the header of every PostgreSQL's segment (PGShmemMagic, src/include/storage/pg_shmem.h)."""
@@ -202,7 +201,6 @@ def remove_segment(data: Path, *, unfinished: bool = False) -> None:
 
 
 # Servers that outlived their Stallmark, because their guard was killed too, and shared memory of killed ones.
-
 
 _YOUNG_S = 60.0
 """A segment so young may be one that nobody has mapped yet."""

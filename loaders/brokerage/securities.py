@@ -1,20 +1,47 @@
-"""Prices of securities on the weekdays before trading begins, of five years at most, and at the end of trading."""
+"""Securities: their symbols, and their prices on the weekdays before trading begins."""
 
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.counts import WEEK_DAYS
-from stallmark.loaders.brokerage.orders import LONGEST_S
-from stallmark.loaders.brokerage.symbols import symbols
-from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage.population import Population
-from stallmark.schema.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, moment, price_cents
-from stallmark.schema.columns import chosen, decimals
-from stallmark.schema.draw import bits
-from stallmark.schema.hashing import Numbers
+from stallmark.loaders.brokerage.simulation import LONGEST_S
+from stallmark.loaders.text import strings
+from stallmark.schema.brokerage.population import (
+    DAY_S,
+    HIGH_CENTS,
+    LOW_CENTS,
+    TICKER_LETTERS,
+    Population,
+    company_of,
+    is_preferred,
+    moment,
+    price_cents,
+    ticker_numbers,
+)
+from stallmark.schema.draw import Ints, Numbers, bits
+from stallmark.schema.words import chosen, decimals
+
+# The symbols of many securities at once: those of `population.symbol`.
+
+
+_FIFTH = ("", *ascii_uppercase[1:])  # before the four, where so many companies need one
+
+
+def symbols(security: Ints) -> pa.StringArray:
+    """Return the symbols of securities, for fewer than 26**5 companies."""
+    fifth, four = ticker_numbers(company_of(security))
+    places = 26 ** np.arange(TICKER_LETTERS - 1, -1, -1)
+    letters = four[:, np.newaxis] // places % 26 + ord("A")
+    kind = chosen(("", ".PRA"), is_preferred(security).astype(np.int64))
+    return pc.binary_join_element_wise(chosen(_FIFTH, fifth), strings(letters.astype(np.uint8)), kind, "")
+
+
+# Prices of securities on the weekdays before trading begins, of five years at most, and at the end of trading.
 
 _CALENDAR = np.arange("2000-01-03", "2005-01-01", dtype="datetime64[D]")
 _DAYS = _CALENDAR[np.is_busday(_CALENDAR)]

@@ -1,8 +1,0 @@
-"""The NumPy arrays that keys and generated rows come in."""
-
-import numpy as np
-import numpy.typing as npt
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
