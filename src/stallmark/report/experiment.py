@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from stallmark import capabilities
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, known
 from stallmark.report.in_json import in_json
@@ -18,7 +19,6 @@ from stallmark.report.sections import (
     ceiling,
     environment,
     errors,
-    external,
     findings,
     pool_curve,
     server,
@@ -67,7 +67,7 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
             steadiness.section(experiment),
             cause.section(experiment),
             blocking.section(experiment),
-            external.section(experiment),
+            *(section(experiment) for section in capabilities.parts("section")),
             transactions.section(experiment),
             agreement.section(experiment),
             server.section(experiment, "sums"),
