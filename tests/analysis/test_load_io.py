@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.collectors.base import EndedSessions
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, read_io_by_load
+from stallmark.collectors.base import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
 SECONDS = range(0, 41)
