@@ -12,7 +12,7 @@ from support.mssql_records import SECONDS, run, summary
 from support.mssql_server import Server, rows
 from support.waiting import eventually
 
-from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.errors import StallmarkError
 from stallmark.report.page import render
 from stallmark.report.sections.server import volumes as table
