@@ -11,8 +11,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
-from stallmark.schema.ddl import ddl_of
-from stallmark.schema.keys import defects, name_of, table_of
+from stallmark.schema.ddl import ddl_of, defects, name_of, table_of
 
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
