@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.loaders.text import POOL, WORD, Filler, digits
+from stallmark.loaders.plan import POOL, WORD, Filler, digits
 
 KEYS = st.integers(0, 2**63)
 

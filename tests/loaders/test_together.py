@@ -5,8 +5,7 @@ from itertools import combinations
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import Batch, LoadPlan
+from stallmark.loaders.plan import Batch, LoadPlan, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
 from stallmark.transactions import WORKLOADS, find_workload, known_name
