@@ -3,7 +3,7 @@
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.devices import on_devices
+from stallmark.scenarios.model import on_devices
 from stallmark.scenarios.read import read_scenario
 
 OLD, NEW = "old=/mnt/old/db", "new=/mnt/new/db,/mnt/log"

@@ -7,9 +7,9 @@ import pytest
 from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.timeline import WarmUpLimits
 from stallmark.errors import StallmarkError
+from stallmark.scenarios.load import ReadyMade, described
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
-from stallmark.scenarios.search import ReadyMade, described
 from stallmark.scenarios.variant import Variant
 
 UNTIL = "warm_up={until: steady, at_least: 20s, at_most: 2h}"

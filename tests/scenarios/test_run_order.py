@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.scenarios.run_order import run_order
+from stallmark.scenarios.variant import run_order
 
 
 @pytest.mark.parametrize(
