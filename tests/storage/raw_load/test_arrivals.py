@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.patterns import WEB
 from stallmark.storage.raw_load import arrivals
-from stallmark.storage.raw_load.arrivals import Arrivals, Plan, Threads
-from stallmark.storage.raw_load.reports import Report, parse
+from stallmark.storage.raw_load.arrivals import Arrivals, Plan, Report, Threads, parse
 
 SIZE = 2**26
 

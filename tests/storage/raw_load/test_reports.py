@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.record.histogram import TOPS_US, VALUES_US, count
-from stallmark.storage.raw_load.reports import NOTHING, Seconds, Work, documents, parse
+from stallmark.storage.raw_load.arrivals import NOTHING, Seconds, Work, documents, parse
 
 NOTES = st.text(st.characters(codec="ascii", exclude_characters="{}\r\n"), min_size=1, max_size=30).filter(str.strip)
 VALUES = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20), max_size=4)
