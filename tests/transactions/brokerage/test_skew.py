@@ -12,9 +12,8 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from stallmark.schema.draw import Floats, Numbers, unit
-from stallmark.transactions.brokerage.choices import Skew
+from stallmark.transactions.brokerage.context import ID_SKEW, TIME_SKEW, Skew
 from stallmark.transactions.brokerage.market_watch import WEEK_SKEW
-from stallmark.transactions.brokerage.past_trades import ID_SKEW, TIME_SKEW
 
 DRAWS = 200_000
 SURELY = 1e-9  # a p-value below it is no accident
