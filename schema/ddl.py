@@ -1,4 +1,4 @@
-"""The DDL of a schema, of one workload or several: bare tables first, then keys, with what keeps one from being created."""
+"""The DDL of a schema, of one workload or several: bare tables first, their keys later, and rows in the way of one."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The context that all transactions of a load process share, and their choices of customers, securities and past trades."""
+"""The context that all transactions of a load process share, and their choices of customers and past trades."""
 
 import random
 from collections.abc import Callable, Iterator
