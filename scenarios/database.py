@@ -1,10 +1,11 @@
 """The `workload:`, `database:` and `backup:` sections of a scenario: what is in a database, and where it lies."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from stallmark import format
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.loaders.plan import checked_seed, loader_for
@@ -18,6 +19,11 @@ from stallmark.transactions.workload import deck_of
 
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, strict=True), AfterValidator(refusing(checked_seed))]
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return the description of a key that takes one of these names."""
+    return f"{format.either([f'`{name}`' for name in names])}."
 
 
 def _with_bytes(given: Any) -> Any:
@@ -54,8 +60,7 @@ class WorkloadChoice(Section):
 
     name: Annotated[
         str, AfterValidator(refusing(known_name)), WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})
-    ]
-    """`bank`, `brokerage`, `mail` or `warehouse`."""
+    ] = Field(description=one_of(WORKLOADS))
     scale: Annotated[Measures, Field(validate_default=True)] = {}
     """How large, in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
     `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are

@@ -13,14 +13,14 @@ from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds
 from stallmark.record.manifest.loads import RawPlan
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.scenarios.database import Measures, Weight, WorkloadChoice
+from stallmark.scenarios.database import Measures, Weight, WorkloadChoice, one_of
 from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Tolerance
 from stallmark.stats.ceiling_search import Asked
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
-from stallmark.transactions import find_workload
+from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.warehouse.queries import MOST_STREAMS
 from stallmark.transactions.workload import background_per_user
 
@@ -173,7 +173,7 @@ class RawLoad(Section):
         )
 
 
-# The loads of a run: users who execute transactions, and streams of queries. Raw I/O is in `raw_load.py`.
+# The loads of a run: users who execute transactions, and streams of queries.
 
 
 def _as_list(given: Any) -> Any:
@@ -305,8 +305,7 @@ def _choice(**keys: Any) -> WorkloadChoice:
 class UsersLoad(Users):
     """A load of users: `{workload: bank, scale: {branches: 10}, users: 50}`."""
 
-    workload: str
-    """`bank`, `brokerage` or `mail`."""
+    workload: str = Field(description=one_of([name for name in WORKLOADS if find_workload(name).users.deck]))
     scale: Measures = {}
     """How large its data are, in the workload's own measures; of one cell where there are cells."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from stallmark.errors import StallmarkError
@@ -47,7 +48,7 @@ def together(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsToge
     return WorkloadsTogether(name, version, schema="", tables="", package="", of=tuple(parts))
 
 
-WORKLOADS = ("bank", "brokerage", "mail", "warehouse")
+WORKLOADS = tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
 
 
 @cache

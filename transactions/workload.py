@@ -227,6 +227,10 @@ class Workload:
     """The measure that is larger with more cells; None where all cells use the same data."""
     streams: QueryStreams | None = None
     """None where its database has no queries for streams."""
+    build_mib_per_s: float = 40
+    """A load with keys, foreign keys and statistics, by two loader processes, measured as experiment/rates.py says."""
+    check_mib_per_s: float = 400
+    """Conditions are checked, measured in the same way."""
 
     @cached_property
     def metadata(self) -> "MetaData":

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-NAMES = ("lab", "live", "machines")
+NAMES = ("attach", "lab", "live", "machines")
 
 Place = str
 """The place of a part: "module:name"."""

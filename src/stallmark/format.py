@@ -167,6 +167,11 @@ def listed(names: Sequence[str]) -> str:
     return humanize.natural_list(list(names)).replace(", and ", " and ")
 
 
+def either(names: Sequence[str]) -> str:
+    """List alternatives: "a", "a or b", "a, b or c"."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def quoted(names: Sequence[str]) -> str:
     """List names in quotes, "“a” and “b”": names as their user wrote them."""
     return listed([f"“{name}”" for name in names])

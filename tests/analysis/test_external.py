@@ -16,9 +16,9 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.external import correlate
 from stallmark.analysis.read.external_kinds import Sampled, choose, kind_of
 from stallmark.analysis.read.interval import Interval
+from stallmark.attach.attach import Request, attach
+from stallmark.attach.measurements import Wanted
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.attach import Request, attach
-from stallmark.record.attach.measurements import Wanted
 from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render

@@ -40,8 +40,8 @@ from stallmark.analysis.read.statements import Statements
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.what_if import what_if
-from stallmark.record.attach.attach import Request, attach
-from stallmark.record.attach.measurements import Wanted
+from stallmark.attach.attach import Request, attach
+from stallmark.attach.measurements import Wanted
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence

@@ -11,14 +11,12 @@ from support.manifests import a_manifest
 from stallmark.experiment import rates
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.pace import pace
-from stallmark.experiment.rates import BUILD_BYTES_PER_S
 from stallmark.record.machine import facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import takes
 from stallmark.scenarios.model import ProbeScenario, QueryScenario, SizingScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
-from stallmark.transactions import WORKLOADS
 
 SECONDS = st.floats(0, 1e6)
 
@@ -33,10 +31,6 @@ def test_every_shipped_scenario_takes_longer_than_its_load(name):
     if not isinstance(scenario, SizingScenario):  # its parts are experiments of their own
         runs = scenario.variants if isinstance(scenario, ProbeScenario) else scenario.run_order()
         assert len(found.runs_s) == len(runs)
-
-
-def test_every_workload_has_a_rate():
-    assert set(BUILD_BYTES_PER_S) == set(WORKLOADS)
 
 
 @given(st.integers(1, 20), st.sampled_from(["alternating", "abba", "blocks"]), st.sampled_from(["restore", "continue"]))
@@ -172,10 +166,6 @@ def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
 def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields):
     made(tmp_path / "20260101-a", **{"beside": 9, "machine": facts()} | fields)
     assert pace(tmp_path) == 1
-
-
-def test_every_workload_has_a_rate_of_its_build():
-    assert rates.BUILD_BYTES_PER_S.keys() == set(WORKLOADS)
 
 
 def test_the_files_of_raw_loads_are_written_before_every_run():

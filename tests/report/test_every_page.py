@@ -23,9 +23,9 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.kinds import ExperimentKind
+from stallmark.attach.attach import Request, attach
+from stallmark.attach.measurements import Wanted
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.attach import Request, attach
-from stallmark.record.attach.measurements import Wanted
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import TABLES
 from stallmark.report.comparison.markdown import summary_for_a_ticket

@@ -1,6 +1,6 @@
 """Files of other tools for a run of known truth: what a disk did that slows the run's transactions down.
 
-The shapes are those of tests/record/attach/samples; only times and values are made here.
+The shapes are those of tests/attach/samples; only times and values are made here.
 """
 
 import json

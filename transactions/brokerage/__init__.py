@@ -115,6 +115,7 @@ WORKLOAD = Workload(
     cells_by="customers",
     conditions=CONDITIONS,
     numbers=_numbers,
+    build_mib_per_s=35,
     users=UserLoad(
         deck={
             TradeOrder: 101,

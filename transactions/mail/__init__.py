@@ -66,6 +66,7 @@ WORKLOAD = Workload(
         _condition("body_sizes", "bodies have 75 KB on average", "cheap", statistical=True, fresh_only=True),
     ),
     numbers=_numbers,
+    check_mib_per_s=40,  # every body is read whole, page by page
     users=UserLoad(
         # About 60 % of the I/Os are reads, what Jetstress tunes its mix for; as many messages go as come. Of what a
         # folder shows between two and three messages are read.

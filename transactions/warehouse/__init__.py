@@ -45,5 +45,6 @@ WORKLOAD = Workload(
     package=__name__,
     conditions=CONDITIONS,
     numbers=_numbers,
+    build_mib_per_s=25,
     streams=QueryStreams(QUERIES, lambda scale: streams_for(scale["factor"])),
 )

@@ -19,7 +19,7 @@ from stallmark.experiment.progress import Show
 def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
-    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, in one each as
+    WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
     bank,mail, or a scenario, whose database is built where it places it.
     """
     from stallmark.experiment.build_progress import show_build

@@ -46,7 +46,7 @@ _REFUSED = "[red]REFUSED [/]"
 def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
     """Check that a database is whole and consistent.
 
-    WORKLOAD is bank, brokerage, mail or warehouse, several of them in one database as bank+mail, in one each as
+    WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
     bank,mail, or a scenario, whose database is checked.
     """
     from stallmark.loaders import databases, ledger

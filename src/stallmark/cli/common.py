@@ -150,8 +150,11 @@ def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Ber
 def workload_options(*, as_built: bool = False) -> Callable:
     """Give a command a `choice`, and the `scenario` where one was named in place of a workload.
 
-    With `as_built` the choice has no scale if none is asked for: what the database holds counts.
+    With `as_built` the choice has no scale if none is asked for: what the database holds counts. The command's help
+    names all `{workloads}`.
     """
+    from stallmark import format
+    from stallmark.transactions import WORKLOADS
 
     def with_options(command: Callable) -> Callable:
         @click.argument("workload")
@@ -167,7 +170,6 @@ def workload_options(*, as_built: bool = False) -> Callable:
         @wraps(command)
         def with_choice(workload, scale, seed, **others):
             from stallmark.schema.several import parts_of
-            from stallmark.transactions import WORKLOADS
 
             if set(parts_of(workload)) <= set(WORKLOADS):
                 is_unscaled = as_built and not scale
@@ -185,6 +187,7 @@ def workload_options(*, as_built: bool = False) -> Callable:
             chosen = read_scenario(workload)
             return command(choice=chosen.contents, scenario=chosen, **others)
 
+        with_choice.__doc__ = (command.__doc__ or "").format(workloads=format.either(WORKLOADS))
         return with_choice
 
     return with_options

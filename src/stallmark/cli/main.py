@@ -26,7 +26,6 @@ GROUPS = {
         "status": "Say how far an experiment is: from its records, also on another machine that sees their folder.",
         "probe": "Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).",
         "profile": "Record what a server in production does, every 15 seconds, and change nothing.",
-        "attach": "Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.",
     },
     "Judge": {
         "report": "Make the report of run records, a server's profile or a sizing, from what was recorded alone.",

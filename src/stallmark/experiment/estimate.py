@@ -69,13 +69,13 @@ def estimate(
     if isinstance(scenario, SizingScenario):
         return _of_sizing(scenario, dialect, to_build, to_copy, pace, windows)
     contents = scenario.contents
-    by_part = {
-        part.name: expected_bytes(dialect, part, loader_for(part.name).own(contents.scale))
+    sizes = [
+        (part, expected_bytes(dialect, part, loader_for(part.name).own(contents.scale)))
         for part in find_workload(contents.name).parts
-    }
-    data_bytes = sum(by_part.values())
-    check_s = _time_of(by_part, rates.CHECK_BYTES_PER_S)
-    build_s = to_build * (rates.BEGIN_S + _time_of(by_part, rates.BUILD_BYTES_PER_S))
+    ]
+    data_bytes = sum(size for _, size in sizes)
+    check_s = sum(size / (part.check_mib_per_s * rates.MIB) for part, size in sizes)
+    build_s = to_build * (rates.BEGIN_S + sum(size / (part.build_mib_per_s * rates.MIB) for part, size in sizes))
     if to_copy and scenario.reset == "restore":
         build_s += data_bytes / rates.COPY_BYTES_PER_S
     order = scenario.run_order()
@@ -99,11 +99,6 @@ def estimate(
         chooses=scenario.curve is not None,
     )
     return found if longest_s is None else replace(found, longest_s=found.total_s + longest_s)
-
-
-def _time_of(bytes_of: Mapping[str, int], bytes_per_s: Mapping[str, float]) -> float:
-    """Return what it takes to go through the data of several workloads, each at its own rate."""
-    return sum(size / bytes_per_s[workload] for workload, size in bytes_of.items())
 
 
 def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:

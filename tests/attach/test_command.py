@@ -9,7 +9,7 @@ from support import external_files
 from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
-from stallmark.cli.attach import offset_s as offset
+from stallmark.attach.command import offset_s as offset
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stallmark.attach.align import MARGIN_S, Aligned, Span, align
+from stallmark.attach.measurements import Wanted, notes_on, open_file, samples
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
-from stallmark.record.attach.measurements import Wanted, notes_on, open_file, samples
 from stallmark.record.formats.open import detect_format
 from stallmark.record.formats.sample import Counter, Recorded
 from stallmark.record.manifest.course import External

@@ -12,7 +12,7 @@ from stallmark.cli.common import escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
-    from stallmark.record.attach.attach import Attached
+    from stallmark.attach.attach import Attached
     from stallmark.record.manifest.course import External
 
 
@@ -38,9 +38,9 @@ def attach(
 
     RUN is a run's folder, or one that holds several: every run that the file overlaps gets its share.
     """
-    from stallmark.record.attach.attach import Request
-    from stallmark.record.attach.attach import attach as attach_to
-    from stallmark.record.attach.measurements import Wanted
+    from stallmark.attach.attach import Request
+    from stallmark.attach.attach import attach as attach_to
+    from stallmark.attach.measurements import Wanted
     from stallmark.record.reader import find_records
 
     request = Request(name, format, zone, offset_s(offset), replace)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from support import measured as formats
 from support.measured import Measured
 
+from stallmark.attach.align import Span, align
+from stallmark.attach.measurements import Wanted
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.align import Span, align
-from stallmark.record.attach.measurements import Wanted
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -264,7 +264,7 @@ def test_a_row_that_is_cut_within_a_quote_is_left_out(tmp_path):
     assert len(measured.stamps) == 1 and measured.notes == ["rows with too few or too many values: 1"]
 
 
-IMPORTED = Path(__file__).parents[1] / "imports/samples"
+IMPORTED = Path(__file__).parents[1] / "record/imports/samples"
 
 
 def test_text_of_iostat_is_read_as_its_json_is():

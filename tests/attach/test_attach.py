@@ -13,10 +13,10 @@ from support import measured as formats
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
+from stallmark.attach.align import Span, align
+from stallmark.attach.attach import Request, attach
+from stallmark.attach.measurements import Wanted
 from stallmark.errors import StallmarkError
-from stallmark.record.attach.align import Span, align
-from stallmark.record.attach.attach import Request, attach
-from stallmark.record.attach.measurements import Wanted
 from stallmark.record.formats.sample import Recorded
 from stallmark.record.reader import Record
 
@@ -233,7 +233,7 @@ def test_too_few_samples(run, tmp_path, count):
 
 
 def test_more_counters_than_there_can_be_are_refused(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.record.attach.attach.MOST_COUNTERS", 2)
+    monkeypatch.setattr("stallmark.attach.attach.MOST_COUNTERS", 2)
     rows = [f"{stamp},1,2,3" for stamp in stamps(START, 61)]
     (tmp_path / "a.csv").write_text("\n".join(["Time,a,b,c", *rows]) + "\n")
     with pytest.raises(StallmarkError, match="more than 2 counters"):
@@ -249,7 +249,7 @@ def test_a_file_that_grows_while_it_is_read_is_attached_as_it_was(run, tmp_path,
         csv(file, stamps(START, 90))
         return align(*arguments)
 
-    monkeypatch.setattr("stallmark.record.attach.attach.align", grown)
+    monkeypatch.setattr("stallmark.attach.attach.align", grown)
     (attached,) = attach([Record(run)], Wanted(file), Request())
     assert attached.entry.samples == 61 and Record(run).table("external_a").num_rows == 61
 

@@ -1,1 +1,0 @@
-"""External measurements: made by another tool and another clock, and added to a closed run record."""
