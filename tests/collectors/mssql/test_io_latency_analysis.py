@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
+from support.pages import render
 
 from stallmark.analysis.read.io_latency import _percentiles, _unit_ms
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as server_tables
 
 READS = {2: 480, 6: 240, 20: 76, 70: 4}  # 800 a second, as DATA has them; mean 6.25 ms but for 1 ms
@@ -101,7 +101,6 @@ def test_a_server_that_read_nothing(tmp_path):
     assert set(found.latency_ms.values()) == {None}
 
 
-@settings(max_examples=60)
 @given(durations=st.lists(st.integers(0, 500), min_size=1, max_size=400))
 def test_a_percentile_is_the_least_that_so_many_did_not_exceed(durations):
     values, counts = np.unique(durations, return_counts=True)
