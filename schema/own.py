@@ -1,4 +1,4 @@
-"""What Stallmark makes in a database: the names of it, its own tables, and how all of it is dropped."""
+"""The things that Stallmark makes in a database: their names, its own tables, and how all of it is dropped."""
 
 import re
 from collections.abc import Mapping, Sequence
