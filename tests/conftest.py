@@ -63,8 +63,9 @@ THOROUGH = (
 
 LONG = (
     "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
-    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py",
-    "test_every_text",
+    "test_golden", "faults/test_campaign", "test_wheel", "experiment/test_others", "test_several_loads", "test_copies",
+    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py", "test_every_text",
+    "record/test_damage",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
 
