@@ -64,7 +64,9 @@ def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[...
 
     def run(**changes: Any) -> list[dict[str, Any]]:
         memory: list[dict[str, Any]] = []
-        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare().model_dump() | vars(self._place)))
+        monkeypatch.setattr(
+            Run, "go", lambda self: memory.append(self._prepare().model_dump() | vars(self._order.place))
+        )
         scenario = Scenario.model_validate(SCENARIO | changes)
         assert Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO()))).run().conditions_hold
         return memory

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stallmark import capabilities
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
 from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape, read_blocking, read_deadlocks
@@ -14,7 +15,6 @@ from stallmark.analysis.read.concurrent_streams import StreamsSummary, streams_w
 from stallmark.analysis.read.deferred_queue import read_deferred_queue
 from stallmark.analysis.read.driver_tables import DriverTables, Part
 from stallmark.analysis.read.errors import read_errors
-from stallmark.analysis.read.external import ExternalSummary, read_external
 from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
@@ -27,8 +27,7 @@ from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import read_wait_parts
-from stallmark.analysis.read.waits import read_waits
+from stallmark.analysis.read.waits import SessionWaits, read_waits
 from stallmark.analysis.read.workload import read_workload
 from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
@@ -55,7 +54,7 @@ class RunSummary:
     deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
     notes: list[Finding] = field(default_factory=list)  # what happened beside its figures
     clock: ServerClock | None = None  # by which its samples are dated
-    external: list[ExternalSummary] = field(default_factory=list)
+    external: list[Any] = field(default_factory=list)  # what capabilities make of measurements beside it
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 
 
@@ -96,9 +95,11 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         gaps=gap_findings(run, intervals),
     )
     driver = DriverTables(run, parts)
+    waits = [SessionWaits(call.record, part.seconds, part.intervals) for call, part in zip(calls, parts, strict=True)]
+    read_waits(run, waits)
     return [
-        _summarise(call, part, driver.load_of(part), server, ends=max((i.end for i in each.intervals), default=None))
-        for call, part, each in zip(calls, parts, measured, strict=True)
+        _summarise(call, part, driver.load_of(part), own, server, max((i.end for i in each.intervals), default=None))
+        for call, part, own, each in zip(calls, parts, waits, measured, strict=True)
     ]
 
 
@@ -122,14 +123,16 @@ def _measured(record: Record) -> Part:
     return Part(record.load, seconds, measured, read_workload(record.manifest).attended)
 
 
-def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | None) -> RunSummary:
+def _summarise(
+    call: Call, part: Part, load: Load, session_waits: SessionWaits, server: _Server, ends: int | None
+) -> RunSummary:
     """Return the summary of a run, or of one of its loads, whose last measured interval `ends` at that second."""
     record, key, repeated = call
     manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
     workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
+    waits, wait_parts = session_waits.sampled(), session_waits.parts()
     streams = streams_within(record, intervals)
     series = make_series(load, server.lines, workload.primary, ends)
     title = manifest.variant.name or record.folder.name
@@ -169,7 +172,9 @@ def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | 
         deadlocks=read_deadlocks(record.whole),
         notes=run_notes(record),
         clock=server_clock(record.whole),
-        external=read_external(record, series.tps, intervals),
+        external=[
+            summary for read in capabilities.parts("measurements") for summary in read(record, series.tps, intervals)
+        ],
         queries=read_queries(record),
     )
 
