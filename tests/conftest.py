@@ -45,15 +45,16 @@ SERVERS = {
 
 SLOW = (
     "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
-    "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation", "test_warehouse.py",
-    "test_oracle", "test_query_run.py", "test_brokerage_conditions", "test_brokerage_build.py", "test_wheel",
+    "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation",
+    "loaders/test_warehouse.py", "test_oracle", "test_query_run.py", "test_brokerage_conditions",
+    "test_brokerage_build.py", "test_wheel",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
 THOROUGH = (
     "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
     "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
-    "test_warehouse_refresh", "mssql/test_memory", "test_external.py", "test_loader_pool", "test_estimate",
+    "test_warehouse_refresh", "mssql/test_memory", "attach/test_summary", "test_loader_pool", "test_estimate",
     "test_active_set", "test_golden", "mssql/test_answers", "mssql/test_view_rights", "cli/test_characterise",
     "cli/test_readers", "test_false_sizing", "test_false_reading", "test_false_locality", "test_data_versions",
     "test_locality", "test_claims", "test_any_cpu", "test_brokerage_split", "test_codecs", "test_totals",
@@ -63,8 +64,9 @@ THOROUGH = (
 
 LONG = (
     "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
-    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py",
-    "test_every_text",
+    "test_golden", "faults/test_campaign", "test_wheel", "experiment/test_others", "test_several_loads", "test_copies",
+    "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py", "test_every_text",
+    "record/test_damage",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
 
