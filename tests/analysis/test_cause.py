@@ -15,7 +15,7 @@ from stallmark.analysis.bottleneck.laws import wait_laws
 from stallmark.analysis.bottleneck.summary import Associated, LawKind, NoteKind, Source
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import part_of
+from stallmark.analysis.read.waits import part_of
 
 
 def test_the_response_time_is_divided_as_sessions_were_seen(slow):

@@ -4,14 +4,15 @@ import pytest
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.analysis.read.wait_parts import read_wait_parts
-from stallmark.analysis.read.waits import read_waits
+from stallmark.analysis.read.waits import SessionWaits, read_waits
 from stallmark.analysis.step import cpu_busy
 
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")
 
 
 class Sampled:
+    loads = ()
+
     def __init__(self, *rows):
         names = ("second", "wait_class", "event", "samples", "polls")
         self.table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
@@ -20,8 +21,14 @@ class Sampled:
         yield from self.table.select(columns).to_batches(3)
 
 
+def session_waits(*rows, intervals=((0, 0, 10),)):
+    found = SessionWaits(Sampled(), 10, [Interval(i, a, b, None, False) for i, a, b in intervals])
+    read_waits(Sampled(*rows), [found])
+    return found
+
+
 def waits(*rows, intervals=((0, 0, 10),)):
-    return read_waits(Sampled(*rows), [Interval(i, a, b, None, False) for i, a, b in intervals])
+    return session_waits(*rows, intervals=intervals).sampled()
 
 
 def test_a_busy_second_polled_less_often_weighs_the_same():
@@ -50,7 +57,7 @@ def test_shares_of_fewer_than_thirty_samples_are_not_known():
     rows = [(second, *READ, 1, 5) for second in range(10)]
     assert waits(*rows, (9, *LOCK, 19, 5)) == {}
     assert waits(*rows, (9, *LOCK, 20, 5)).keys() == {0}
-    parts = read_wait_parts(Sampled(*rows, (9, *LOCK, 19, 5)), 10)
+    parts = session_waits(*rows, (9, *LOCK, 19, 5)).parts()
     assert parts is not None and parts.over(Interval(0, 0, 10, None, False)) == ({}, 0)
 
 

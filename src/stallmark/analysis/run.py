@@ -27,8 +27,7 @@ from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import read_wait_parts
-from stallmark.analysis.read.waits import read_waits
+from stallmark.analysis.read.waits import SessionWaits, read_waits
 from stallmark.analysis.read.workload import read_workload
 from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
@@ -96,9 +95,11 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         gaps=gap_findings(run, intervals),
     )
     driver = DriverTables(run, parts)
+    waits = [SessionWaits(call.record, part.seconds, part.intervals) for call, part in zip(calls, parts, strict=True)]
+    read_waits(run, waits)
     return [
-        _summarise(call, part, driver.load_of(part), server, ends=max((i.end for i in each.intervals), default=None))
-        for call, part, each in zip(calls, parts, measured, strict=True)
+        _summarise(call, part, driver.load_of(part), own, server, max((i.end for i in each.intervals), default=None))
+        for call, part, own, each in zip(calls, parts, waits, measured, strict=True)
     ]
 
 
@@ -122,14 +123,16 @@ def _measured(record: Record) -> Part:
     return Part(record.load, seconds, measured, read_workload(record.manifest).attended)
 
 
-def _summarise(call: Call, part: Part, load: Load, server: _Server, ends: int | None) -> RunSummary:
+def _summarise(
+    call: Call, part: Part, load: Load, session_waits: SessionWaits, server: _Server, ends: int | None
+) -> RunSummary:
     """Return the summary of a run, or of one of its loads, whose last measured interval `ends` at that second."""
     record, key, repeated = call
     manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
     workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
+    waits, wait_parts = session_waits.sampled(), session_waits.parts()
     streams = streams_within(record, intervals)
     series = make_series(load, server.lines, workload.primary, ends)
     title = manifest.variant.name or record.folder.name

@@ -26,8 +26,7 @@ from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transaction_reads import transaction_reads
 from stallmark.analysis.read.transactions import TOTALS, mean_ms, transaction_summaries
 from stallmark.analysis.read.volumes import volume_summaries
-from stallmark.analysis.read.wait_parts import WaitParts
-from stallmark.analysis.read.waits import SampledWaits
+from stallmark.analysis.read.waits import SampledWaits, WaitParts
 from stallmark.analysis.read.workload import RecordedWorkload
 from stallmark.analysis.steady.cycles import no_checkpoint
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
@@ -353,7 +352,7 @@ def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlatio
         counters, names, whose = io.data, SERVER, "server"
     if counters is None:
         return
-    rise = counters.per_second(interval.end)
+    rise = counters.per_second(interval.end, *names.reads, *names.read_ms)
     reads, stall = summed(rise, names.reads), summed(rise, names.read_ms)
     if reads is None or stall is None:
         return

@@ -57,12 +57,13 @@ class LoadRecord(Record):
 
     def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):
-            names = batch.schema.names
-            if "application" in names:
-                own = pc.equal(batch.column("application"), application("users", self.load))
-            else:
-                own = self._without_other_users(batch.column("second").to_numpy())
-            yield batch.filter(own).select([name for name in columns if name in names])
+            yield batch.filter(self.own_samples(batch)).select([name for name in columns if name in batch.schema.names])
+
+    def own_samples(self, batch: pa.RecordBatch) -> pa.Array:
+        """Tell which rows of sampled waits are of its own sessions, by their second and application."""
+        if "application" in batch.schema.names:
+            return pc.equal(batch.column("application"), application("users", self.load))
+        return self._without_other_users(batch.column("second").to_numpy())
 
     def _without_other_users(self, second: np.ndarray) -> pa.Array:
         others = {load.name for load in self.loads if load.kind == "users" and load.name != self.load}

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from support.published_waits import BACKGROUND_REQUEST
 
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.analysis.read.wait_parts import part_of
+from stallmark.analysis.read.waits import part_of
 from stallmark.collectors.mssql.waits import _BENIGN, class_of, is_benign, wait_class
 
 IDLE = YAML(typ="safe").load(Path(__file__).with_name("idle_waits.yaml"))

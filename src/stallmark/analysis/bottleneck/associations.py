@@ -10,7 +10,7 @@ from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import WaitParts
+from stallmark.analysis.read.waits import WaitParts
 from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 
@@ -118,7 +118,7 @@ def _mean(
 ) -> Iterator[_Candidate]:
     if counters is None:
         return
-    rise = counters.per_second(interval.end)
+    rise = counters.per_second(interval.end, *counts, *times)
     count, time = summed(rise, counts), summed(rise, times)
     if count is not None and time is not None:
         yield _Candidate(series, source, interval.of(time), interval.of(count), expected)

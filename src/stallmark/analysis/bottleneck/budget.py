@@ -14,7 +14,7 @@ from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import WaitParts
+from stallmark.analysis.read.waits import WaitParts
 
 _SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")
 

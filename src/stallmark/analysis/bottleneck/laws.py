@@ -15,7 +15,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import WaitParts, part_of
+from stallmark.analysis.read.waits import WaitParts, part_of
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import EmulatedArray, Role
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED

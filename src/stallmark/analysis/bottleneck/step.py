@@ -15,7 +15,7 @@ from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.own_cpu import own_cpu
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.wait_parts import WaitParts
+from stallmark.analysis.read.waits import WaitParts
 from stallmark.record.manifest import Manifest
 
 

@@ -123,12 +123,13 @@ class Counters:
         }
         return Delta(begin, end, bool(np.any(self.breaks & inside)), values, open_s(self.t, self.gaps, (begin, end)))
 
-    def per_second(self, seconds: int) -> dict[str, np.ndarray]:
-        """Return the rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart
-        or lost."""
+    def per_second(self, seconds: int, *names: str) -> dict[str, np.ndarray]:
+        """Return the rise of the counters of these names, or of all, within each of the whole seconds 0 … seconds − 1;
+        NaN where samples are too far apart or lost."""
         assert self.whole
-        if len(self.t) < 2:
-            return {name: np.full(seconds, np.nan) for name in self.totals}
+        totals = {name: self.totals[name] for name in names or self.totals if name in self.totals}
+        if len(self.t) < 2 or not totals:
+            return {name: np.full(seconds, np.nan) for name in totals}
         grid = np.arange(seconds + 1.0)
         lost = self.breaks | self.gaps
         lost_before = np.concatenate([[0], np.cumsum(lost)])
@@ -139,8 +140,7 @@ class Counters:
         first, last = np.clip(first, 0, None), np.clip(last, None, len(self.t) - 1)
         known &= lost_before[last] == lost_before[first]
         return {
-            name: np.where(known, np.diff(np.interp(grid, self.t, total)), np.nan)
-            for name, total in self.totals.items()
+            name: np.where(known, np.diff(np.interp(grid, self.t, total)), np.nan) for name, total in totals.items()
         }
 
     def _seen_from(self, begin: float) -> float:

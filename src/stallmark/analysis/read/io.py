@@ -229,7 +229,7 @@ def summed(per_second: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndar
 def _mean_of_means(
     counters: Counters, interval: Interval, stall: tuple[str, ...], count: tuple[str, ...]
 ) -> float | None:
-    rates = counters.per_second(interval.end) if counters.whole else {}
+    rates = counters.per_second(interval.end, *stall, *count) if counters.whole and stall and count else {}
     stalled, counted = summed(rates, stall), summed(rates, count)
     if stalled is None or counted is None:
         return None

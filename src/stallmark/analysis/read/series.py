@@ -38,14 +38,14 @@ class RunSeries:
 def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int) -> dict[str, np.ndarray | None]:
     """Return the lines that all loads of a run have in common, by name, shape (seconds,). Means are of the second's
     I/Os; NaN where there were none or nothing was measured."""
-    rise = io.data.per_second(seconds) if io.data else {}
+    rise = io.data.per_second(seconds, *SERVER.read_ms, *SERVER.reads) if io.data else {}
 
     def rate(names: tuple[str, ...]) -> np.ndarray:
         found = summed(rise, names)
         return np.full(seconds, np.nan) if found is None else found
 
     read_stall = rate(SERVER.read_ms)
-    device = io.data_device.per_second(seconds) if io.data_device else {}
+    device = io.data_device.per_second(seconds, "flash_reads", "reads") if io.data_device else {}
     lines = {
         "read_ms": per_second_mean(read_stall, rate(SERVER.reads)),
         "read_stall_ms_per_s": read_stall,
