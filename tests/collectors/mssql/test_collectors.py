@@ -14,6 +14,7 @@ from support.collecting import opened
 from support.manifests import a_manifest
 from support.mssql_records import SECONDS, run, summary
 from support.mssql_server import Server, rows
+from support.pages import render
 from support.scripted_views import ANSWERS, FILES, REQUESTS, answer_all, answered, everything, words_of
 from support.tds.answers import Error, Rows
 from support.waiting import eventually
@@ -30,7 +31,6 @@ from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
-from stallmark.report.page import render
 from stallmark.report.sections.server import volumes as table
 
 
