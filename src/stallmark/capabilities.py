@@ -50,7 +50,8 @@ class Capability:
 def installed() -> tuple[Capability, ...]:
     """Return the capabilities that are there."""
     modules = map(_module, NAMES)
-    return tuple(module.CAPABILITY for module in modules if module)
+    # A removed folder that byte code keeps alive is a package, too, and has none.
+    return tuple(module.CAPABILITY for module in modules if hasattr(module, "CAPABILITY"))
 
 
 def _module(name: str) -> Any:
