@@ -22,7 +22,7 @@ from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_
 from stallmark.analysis.read.queries import QueryRunSummary, read_queries
 from stallmark.analysis.read.restarts import restart_findings
 from stallmark.analysis.read.run_notes import run_notes
-from stallmark.analysis.read.sample_times import ServerClock, server_clock
+from stallmark.analysis.read.sample_times import ServerClock, forget_calls, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views
@@ -86,13 +86,15 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     parts = measured if len(our_databases(io.server.file_kinds)) > 1 else over_cycles
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
+    clocks, gaps = clock_findings(run, intervals), gap_findings(run, intervals)
+    forget_calls()
     server = _Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
         views=read_server_views(run, io, state, intervals),
         blocked=read_blocking(run, intervals),
-        clocks=clock_findings(run, intervals),
-        gaps=gap_findings(run, intervals),
+        clocks=clocks,
+        gaps=gaps,
     )
     driver = DriverTables(run, parts)
     waits = [SessionWaits(call.record, part.seconds, part.intervals) for call, part in zip(calls, parts, strict=True)]

@@ -92,11 +92,19 @@ def _calls(record: Record, table: str) -> _Calls | None:
             begins |= np.append(last[name], compared[:-1])[: len(values)] != compared
             last[name] = compared[-1] if len(values) else last[name]
         at = np.flatnonzero(begins)
-        for name, some in ({"row": rows + at} | {name: values[at] for name, values in columns.items()}).items():
+        for name, some in (
+            {"row": (rows + at).astype(np.int32 if rows < 1 << 30 else np.int64)}
+            | {name: values[at] for name, values in columns.items()}
+        ).items():
             parts.setdefault(name, []).append(some)
         rows += batch.num_rows
     found = {name: np.concatenate(some) for name, some in parts.items()}
     return _Calls(found["row"], found["t"], found.get("took_s"), found.get("server_time")) if found else None
+
+
+def forget_calls() -> None:
+    """Free the calls of all tables: those of a long run fill memory, and few are asked for again."""
+    _calls.cache_clear()
 
 
 def _dates(record: Record, calls: _Calls) -> np.ndarray:
