@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick published lint docs lock plotly clean python compiler packages
+.PHONY: demo test quick explore published lint docs lock plotly clean python compiler packages
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
@@ -18,7 +18,11 @@ test: $(VENV)/installed-dev compiler packages lint
 
 # What starts no server, browser or compiler, and tries not too many cases: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server and not thorough" --hypothesis-profile=quick
+
+# The property tests with 300 new examples each instead of 25 that are always the same: minutes.
+explore: $(VENV)/installed-dev compiler packages
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m hypothesis --hypothesis-profile=explore
 
 # Six published experiments on emulated arrays, 90 minutes in all: records in build/published, then tables and charts of
 # docs/published-experiments.md. ONLY="e1 e6" makes some of them.

@@ -1,7 +1,9 @@
 """Capabilities: each can be removed, and the rest works without it."""
 
+import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -11,17 +13,17 @@ from stallmark import capabilities
 from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 
+RECORDS = Path(__file__).parent / "golden"
 PACKAGE = Path(stallmark.__file__).parent
 COMMANDS = {each.name: {entry.name for entry in each.commands} for each in capabilities.installed()}
 
 # Imports every module that is there, and writes the help of all commands.
 REST = """
-import importlib, pkgutil, sys
+import importlib, os, pkgutil
 import stallmark
-assert stallmark.__path__ == [sys.argv.pop()]
+assert stallmark.__file__.startswith(os.environ["PYTHONPATH"])
 for module in pkgutil.walk_packages(stallmark.__path__, "stallmark."):
     importlib.import_module(module.name)
-from stallmark.cli.command import Unloaded
 from stallmark.cli.main import main
 main(["--help"])
 """
@@ -32,13 +34,17 @@ def without(tmp_path):
     """Return a function that runs Python with the package as it is without one of its folders."""
 
     def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        copy = tmp_path / "stallmark"
-        copy.mkdir()
+        copy = tmp_path / f"without-{name}" / "stallmark"
+        copy.mkdir(parents=True)
         for entry in PACKAGE.iterdir():
             if entry.name != name:
                 (copy / entry.name).symlink_to(entry.resolve())
-        environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "STALLMARK_HOME": str(tmp_path / "home")}
-        command = [sys.executable, *arguments, str(copy)]
+        environment = {
+            "PYTHONPATH": str(copy.parent),
+            "PATH": "/usr/bin:/bin",
+            "STALLMARK_HOME": str(tmp_path / "home"),
+        }
+        command = [sys.executable, *arguments]
         return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
 
     return run
@@ -56,6 +62,19 @@ def test_the_rest_works_without_it(name, without):
     listed = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line[2:3].isalpha()}
     assert {command for command in main.commands if command not in COMMANDS[name]} <= listed
     assert not COMMANDS[name] & listed
+
+
+@pytest.mark.thorough
+def test_a_record_with_parts_of_one_that_is_gone_says_so(tmp_path, without):
+    with tarfile.open(RECORDS / "attached.tar.xz") as records:
+        records.extractall(tmp_path, filter="data")
+    reports = {}
+    for gone in ("lab", "attach"):
+        done = without(gone, "-m", "stallmark.cli.main", "report", str(tmp_path / "runs"), "--json")
+        assert done.returncode == 0, done.stderr
+        [run] = json.loads(done.stdout)["runs"]
+        reports[gone] = bool(run["external"]), "which this Stallmark lacks" in done.stdout
+    assert reports == {"lab": (True, False), "attach": (False, True)}
 
 
 def test_no_option_is_added_that_the_command_has():

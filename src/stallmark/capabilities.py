@@ -4,16 +4,16 @@ The core imports none of them. It asks here for the parts that they add, and a p
 One whose folder is gone adds nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines")
+NAMES = ("attach", "lab", "live", "machines", "profile")
 
 Place = str
-"""The place of a part: "module:name"."""
+"""The place of a part: "module:name", or a module alone."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ class Capability:
     """By command of the core, a click command whose options it gets as well; its result is passed on to the core's."""
     master: Place | None = None
     """The class of the conductor's Locust runner that commands load machines."""
+    measurements: Place | None = None
+    """A function that summarises what was put beside a run: of its record, transactions per second and intervals."""
+    sections: Place | None = None
+    """A module with the tables, figures and sentences of a report on these measurements."""
+    wording: Place | None = None
+    """A module with the sentences of its findings, as those of report/text/."""
     examine: Place | None = None
     """A function that yields what `stallmark doctor` says of this machine."""
 
@@ -56,6 +62,11 @@ def _module(name: str) -> Any:
         return None
 
 
+def missing(names: Iterable[str]) -> list[str]:
+    """Return those of the named capabilities that are not there."""
+    return sorted(set(names) - {each.name for each in installed()})
+
+
 def parts(kind: str) -> list[Any]:
     """Return the parts of a kind, a field of Capability, of all that have one."""
     return [_load(place) for each in installed() if (place := getattr(each, kind))]
@@ -68,4 +79,4 @@ def added_options(command: str) -> list[Any]:
 
 def _load(place: Place) -> Any:
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name) if name else import_module(module)

@@ -42,6 +42,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.what_if import what_if
 from stallmark.attach.attach import Request, attach
 from stallmark.attach.measurements import Wanted
+from stallmark.attach.summary import AttachKind
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
@@ -188,7 +189,7 @@ def measured_elsewhere(given: Given, clock_s: float) -> Any:
     return summary.external
 
 
-CASES[ReadKind.CLOCK_OFFSET] = (
+CASES[AttachKind.CLOCK_OFFSET] = (
     lambda given: measured_elsewhere(given, 12.0),
     lambda given: measured_elsewhere(given, 0.0),
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from support import report_summaries as summaries
@@ -769,6 +770,15 @@ def _(given):
     good = made(given.sound, A=[400.0, 404.0, 402.0])
     plans = [plan_runs(runs, 0.05) for runs in ([bound(made(given.sound, A=[300.0])[0]), *good], good)]
     return [plans[0].left_out], [one.left_out for one in plans[1:] if one.left_out]
+
+
+@case(CautionKind.NOT_SHOWN)
+def _(_):
+    span = ("2026-01-01T00:00:00+00:00", "2026-01-01T00:01:00+00:00")
+    file = {"name": "array", "file": "a.csv", "format": "csv", "time_zone": "UTC", "offset_s": 0.0, "span": span}
+    external = {"external": {"array": file | {"samples": 60, "interval_s": 1.0, "counters": 1}}}
+    with patch("stallmark.capabilities.installed", return_value=()):
+        return cautioned(**external), cautioned()
 
 
 @case(CautionKind.FEW_RUNS)

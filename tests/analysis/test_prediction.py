@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
@@ -64,7 +64,6 @@ steps = st.builds(
 
 
 @given(steps, st.floats(0.05, 1.0), st.integers(1, 64))
-@settings(max_examples=60)
 def test_the_read_time_as_it_was_gives_the_throughput_as_it_was(demands, used, cores):
     """Whatever the CPU's share: what the model does not explain stays as it was."""
     demands = busy(demands, used * 0.98, cores)
@@ -74,7 +73,6 @@ def test_the_read_time_as_it_was_gives_the_throughput_as_it_was(demands, used, c
 
 
 @given(steps, st.floats(0.1, 0.9), st.integers(1, 64))
-@settings(max_examples=60)
 def test_faster_reads_never_give_less_and_never_more_than_the_cores_can(demands, used, cores):
     demands = busy(demands, used, cores)
     found = [predict(demands, read_ms) for read_ms in WHAT_IF_MS]

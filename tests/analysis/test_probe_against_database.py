@@ -1,7 +1,7 @@
 """A database's share of its storage, at as many outstanding reads."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.probes import READ, STREAM, of_disks, probe, step
 
@@ -22,7 +22,6 @@ def test_between_two_steps_it_is_interpolated():
     assert found.finding.kind == ProbeKind.ACHIEVED
 
 
-@settings(max_examples=30)
 @given(st.floats(0.01, 31))
 def test_a_database_that_has_what_the_device_gives_achieved_all(outstanding):
     raw = probe(*of_disks(8, 5))

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.probes import NOISE, READ, STREAM, probe
 from support.probes import step as any_step
@@ -48,7 +48,6 @@ def test_a_cache_that_warms_under_both_is_no_scatter():
     assert found.verdict == SAME
 
 
-@settings(max_examples=30)
 @given(st.floats(0.5, 2), st.integers(1, 32))
 def test_before_and_after_can_change_places(ratio, outstanding):
     one, other = probe(step(outstanding, 1000)), probe(step(outstanding, 1000 * ratio))
@@ -77,7 +76,6 @@ def test_how_often_it_errs():
     assert at_the_limit.count(DRIFTED) < 0.06 * 150 and at_the_limit.count(SAME) < 0.06 * 150
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 1000))
 def test_a_fall_by_a_quarter_is_seen(seed):
     random = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 """Figures of a probe: percentiles as far as the sample goes, and records that are read as they were written."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 from support.probes import READ, of_disks, probe
@@ -13,7 +13,6 @@ histograms = st.lists(
 )
 
 
-@settings(max_examples=30)
 @given(histograms)
 def test_coarser_bins_lose_no_io(bins):
     found = coarser(bins)
@@ -22,7 +21,6 @@ def test_coarser_bins_lose_no_io(bins):
     assert abs(found[0][0] / min(ms for ms, _ in bins) - 1) <= 0.05
 
 
-@settings(max_examples=30)
 @given(histograms, st.sampled_from([0.5, 0.95, 0.99, 0.999]))
 def test_so_many_do_not_exceed_a_percentile(bins, share):
     bins = coarser(bins)

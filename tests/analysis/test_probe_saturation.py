@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.array_model import READ as ARRAY_READ
 from support.array_model import Array
@@ -21,10 +21,7 @@ from stallmark.storage.emulator import ArrayModel
 DEPTHS = (1, 2, 4, 8, 16, 32)
 service = st.floats(0.05, 20)
 
-few = settings(max_examples=30)
 
-
-@few
 @given(st.integers(1, 64), service)
 def test_a_device_that_serves_so_many_at_once_saturates_there(servers, ms):
     found = saturation(READ, [step(n, min(n, servers) / ms * 1000) for n in DEPTHS])
@@ -35,7 +32,6 @@ def test_a_device_that_serves_so_many_at_once_saturates_there(servers, ms):
     assert found.collapse is None and not found.unstable and not found.limited
 
 
-@few
 @given(st.integers(2, 64), service)
 def test_disks_hit_at_random_saturate_at_about_two_for_each(disks, ms):
     found = saturation(READ, of_disks(disks, ms))
@@ -46,7 +42,6 @@ def test_disks_hit_at_random_saturate_at_about_two_for_each(disks, ms):
     assert found.collapse is None
 
 
-@few
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=6))
 def test_beyond_a_knee_no_doubling_brings_a_quarter(rates):
     steps = [step(n, rate) for n, rate in zip(DEPTHS, rates, strict=False)]
@@ -85,7 +80,6 @@ def test_slumps_that_return_are_instability(scatter, unstable):
     assert found.unstable == ((8,) if unstable else ())
 
 
-@few
 @given(st.floats(0.1, 1000), st.integers(0, 1000))
 def test_ios_that_come_by_chance_are_no_instability(iops, seed):
     ended = np.random.default_rng(seed).poisson(iops * 0.25, 40)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from support.synthetic_series import autoregressive
@@ -107,7 +107,6 @@ def test_seconds_without_a_value_are_passed_over():
 
 
 @given(arrays(float, some.integers(0, 200), elements=some.floats(0, 1e5)))
-@settings(max_examples=40)
 def test_every_series_gets_a_verdict_that_its_figures_bear_out(series):
     found = judge(series)
     assert sentence(found.finding).endswith(".") and found.seconds == len(series)

@@ -9,12 +9,15 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from support.command_line import stallmark
+from support.prepared import Prepared
 from support.profiles import write_made_profile
 from support.sizings import write_sizing_of
 from support.synthetic import Truth, make_run
+from support.waiting import TIMEOUT_S
 
 import stallmark as stallmark_package
 from stallmark.analysis.profile.demand import demand_of
@@ -114,11 +117,24 @@ def test_each_documented_exit_code_can_be_had(monkeypatch, tmp_path, code, given
     assert code in documented()
 
 
+LIGHT = {"--help", "run -h", "--version", "fly"}
+"""Commands that import little: these are started as a shell does, all others from a process that is prepared."""
+
+
 def started(command: str, **streams) -> subprocess.CompletedProcess:
-    program = [sys.executable, "-m", "stallmark.cli.entry", *command.split()]
-    return subprocess.run(
-        program, text=True, check=False, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
-    )
+    arguments = command.split()
+    with TemporaryFile("w+") as output, TemporaryFile("w+") as errors:
+        to = {"stdout": output, "stderr": errors} | streams
+        if command in LIGHT:
+            code = subprocess.run(
+                [sys.executable, "-m", "stallmark.cli.entry", *arguments], check=False, **to
+            ).returncode
+        else:
+            numbers = [stream if isinstance(stream, int) else stream.fileno() for stream in to.values()]
+            code = Prepared(tuple(arguments), Path.cwd(), os.environ, *numbers).wait(TIMEOUT_S)
+        for stream in (output, errors):
+            stream.seek(0)
+        return subprocess.CompletedProcess(arguments, code, output.read(), errors.read())
 
 
 @pytest.fixture

@@ -2,13 +2,17 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
 import psycopg
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.clusters import Cluster, ClusterEngine, one
 from support.collecting import opened, read
 from support.waiting import eventually
@@ -18,7 +22,7 @@ from stallmark.collectors.base import Row
 from stallmark.collectors.device import EMULATED_ONLY, DeviceIO
 from stallmark.collectors.host import Host, ServerCpu
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
-from stallmark.collectors.postgres.waits import UserWaits
+from stallmark.collectors.postgres.waits import RowLocks, UserWaits, wait_class
 from stallmark.engines.mssql import engine as mssql
 from stallmark.engines.postgres import engine as postgres
 from stallmark.engines.postgres.engine import PostgresEngine
@@ -416,3 +420,167 @@ def test_there_is_a_connection_left_for_each_further_database(dialect: str, modu
     requested = [kind for kinds in ON_REQUEST.get(dialect, {}).values() for kind in kinds]
     kinds = [kind for kind in (*REGISTRY[dialect], *requested) if kind.of_each_database]
     assert kinds and len(kinds) + (dialect == "postgresql") == module.OF_EACH_DATABASE
+
+
+# Which tables' rows the users are seen to wait for
+
+
+@pytest.fixture
+def rows(engine: ClusterEngine) -> Iterator[None]:
+    engine.execute("CREATE TABLE hot (i int PRIMARY KEY, v int); INSERT INTO hot VALUES (1, 0), (2, 0)")
+    engine.execute('CREATE SCHEMA "Odd"; CREATE TABLE "Odd".cold (i int); INSERT INTO "Odd".cold VALUES (1)')
+    yield
+    engine.execute('DROP TABLE hot; DROP SCHEMA "Odd" CASCADE')
+
+
+def _until_cancelled(connection: psycopg.Connection, statement: str) -> None:
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute(statement)
+
+
+@contextmanager
+def waiting(engine: ClusterEngine, *statements: str) -> Iterator[None]:
+    """A user for each statement, all of whom wait."""
+    users = [engine.connect(f"stallmark-user-{number}") for number, _ in enumerate(statements)]
+    threads = [threading.Thread(target=_until_cancelled, args=pair) for pair in zip(users, statements, strict=True)]
+    for thread in threads:
+        thread.start()
+    try:
+        eventually(lambda: engine.query("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(len(users),)])
+        yield
+    finally:
+        for user in users:
+            user.cancel()
+        for thread in threads:
+            thread.join()
+        for user in users:
+            user.close()
+
+
+def looked(engine: ClusterEngine) -> dict[str | None, int]:
+    """Samples by table, of three looks."""
+    with opened(RowLocks(engine)) as collector:
+        for tick in range(3):
+            assert collector.sample(5 + tick / 10) == []
+        found = collector.finish()
+        assert {(row["second"], row["polls"]) for row in found} == {(5, 3)}
+        return {row["relation"]: row["samples"] for row in found}
+
+
+def test_every_user_in_the_queue_for_a_row_is_counted_with_its_table(engine, rows) -> None:
+    with engine.connect("stallmark-user") as holder:
+        holder.execute('BEGIN; UPDATE hot SET v = 1; SELECT FROM "Odd".cold FOR UPDATE')
+        with waiting(
+            engine,
+            *["UPDATE hot SET v = 2 WHERE i = 1"] * 3,
+            "SELECT FROM hot WHERE i = 2 FOR SHARE",
+            'DELETE FROM "Odd".cold',
+        ):
+            assert looked(engine) == {"public.hot": 12, '"Odd".cold': 3}
+        holder.rollback()
+
+
+def test_who_waits_for_a_key_that_another_inserts_waits_for_no_known_row(engine, rows) -> None:
+    with engine.connect("stallmark-user") as holder:
+        holder.execute("BEGIN; INSERT INTO hot VALUES (3, 0)")
+        with waiting(engine, "INSERT INTO hot VALUES (3, 1)"):
+            assert looked(engine) == {"unknown": 3}
+        holder.rollback()
+
+
+def test_who_waits_for_a_whole_table_waits_for_no_row_and_nobody_is_a_row_too(engine, rows) -> None:
+    with engine.connect("stallmark-user") as holder:
+        holder.execute("BEGIN; LOCK hot")
+        with waiting(engine, "UPDATE hot SET v = 2"):
+            assert looked(engine) == {None: 0}
+        holder.rollback()
+
+
+def test_others_than_the_users_are_left_out(engine, rows) -> None:
+    with engine.connect("somebody") as holder, engine.connect("somebody else") as other:
+        holder.execute("BEGIN; UPDATE hot SET v = 1")
+        thread = threading.Thread(target=_until_cancelled, args=(other, "UPDATE hot SET v = 2"))
+        thread.start()
+        eventually(lambda: engine.query("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(1,)])
+        assert looked(engine) == {None: 0}
+        other.cancel()
+        thread.join()
+        holder.rollback()
+
+
+# Waits of the users
+
+
+WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
+
+
+def test_waits_count_each_user_once_per_poll(cluster: Cluster, engine: ClusterEngine, user) -> None:
+    holder = engine.connect("not a user")
+    holder.execute("CREATE TABLE locked (i int); INSERT INTO locked VALUES (1)")
+    holder.execute("BEGIN; UPDATE locked SET i = 2")
+    busy = [engine.connect(f"stallmark-user{load}") for load in ("", "-bank", "-mail")]
+    statements = ["UPDATE locked SET i = 3", "UPDATE locked SET i = 4", "DO $$ BEGIN LOOP END LOOP; END $$"]
+    threads = [threading.Thread(target=_until_cancelled, args=pair) for pair in zip(busy, statements, strict=True)]
+    for thread in threads:
+        thread.start()
+    try:
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'stallmark-user%'"
+            " AND state = 'active' AND (wait_event_type = 'Lock' OR query LIKE 'DO%')"
+        )
+        eventually(lambda: engine.query(waiting) == [(3,)])
+        with opened(UserWaits(engine)) as waits:
+            for tick in range(10):
+                assert waits.sample(5 + tick / 10) == []
+            rows = waits.sample(6.0)
+            rest = waits.finish()
+    finally:
+        for connection in busy:
+            connection.cancel()
+        for thread in threads:
+            thread.join()
+        holder.execute("ROLLBACK; DROP TABLE locked")
+        for connection in (*busy, holder):
+            connection.close()
+    assert {row["second"] for row in rows} == {5} and {row["polls"] for row in rows} == {10}
+    samples = {kind: sum(row["samples"] for row in rows if row["wait_class"] == kind) for kind in WAIT_CLASSES}
+    assert samples == {"lock": 20, "cpu": 10, "client": 10, "io": 0, "wal": 0, "other": 0}
+    locked = {row["application"]: row["samples"] for row in rows if row["wait_class"] == "lock"}
+    assert locked == {"stallmark-user": 10, "stallmark-user-bank": 10}
+    assert {row["application"] for row in rows if row["wait_class"] == "cpu"} == {"stallmark-user-mail"}
+    assert {row["second"] for row in rest} == {6} and sum(row["samples"] for row in rest) == 4
+
+
+@pytest.mark.parametrize(
+    ("state", "event_type", "event", "expected"),
+    [
+        ("active", None, None, ("cpu", "CPU")),
+        ("active", "IO", "DataFileRead", ("io", "IO:DataFileRead")),
+        ("active", "IO", "AioIoCompletion", ("io", "IO:AioIoCompletion")),
+        ("active", "IPC", "BufferIO", ("io", "IPC:BufferIO")),
+        ("active", "IPC", "BufferIo", ("io", "IPC:BufferIo")),
+        ("active", "IO", "WALSync", ("wal", "IO:WALSync")),
+        ("active", "IO", "WalWrite", ("wal", "IO:WalWrite")),
+        ("active", "LWLock", "WALWrite", ("wal", "LWLock:WALWrite")),
+        ("active", "LWLock", "BufferMapping", ("other", "LWLock:BufferMapping")),
+        ("active", "Lock", "tuple", ("lock", "Lock:tuple")),
+        ("active", "Client", "ClientRead", ("client", "Client:ClientRead")),
+        ("active", "IPC", "ExecuteGather", ("other", "IPC:ExecuteGather")),
+        ("idle", "Client", "ClientRead", ("client", "idle")),
+        ("idle in transaction", "Client", "ClientRead", ("client", "idle in transaction")),
+        ("idle", "LWLock", "ProcArray", ("client", "idle")),
+        ("disabled", "IO", "DataFileRead", ("io", "IO:DataFileRead")),
+        (None, None, None, ("other", "starting")),
+    ],
+)
+def test_wait_classes(state, event_type, event, expected) -> None:
+    assert wait_class(state, event_type, event) == expected
+
+
+words = st.none() | st.text(min_size=1) | st.sampled_from(["IO", "LWLock", "IPC", "Lock", "Client", "WALSync"])
+
+
+@given(words, words, words)
+def test_every_wait_has_a_class(state, event_type, event) -> None:
+    kind, name = wait_class(state, event_type, event)
+    assert kind in WAIT_CLASSES and name

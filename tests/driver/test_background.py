@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.waiting import eventually
@@ -108,7 +108,6 @@ def now() -> int:
 # The deferred
 
 
-@settings(max_examples=40)
 @given(due=st.lists(st.integers(-5_000_000, 5_000_000), min_size=1, max_size=30))
 def test_what_is_due_comes_in_its_order_and_not_before(due):
     deferred = DeferredQueue()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import malformed
 
@@ -50,7 +50,6 @@ def pair():
 
 
 @given(messages=st.lists(MESSAGES, max_size=5))
-@settings(max_examples=40)
 def test_what_was_sent_is_received_in_order(messages):
     here, there = map(Channel, socket.socketpair())
     for message in messages:

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
@@ -53,7 +53,6 @@ def second_of(sample: tuple[int, ...]) -> int:
     return (sample[ENDED] - START) // SECOND_NS
 
 
-@settings(max_examples=30)
 @given(given_samples=st.lists(samples(), max_size=30))
 def test_every_sample_is_in_exactly_one_row(given_samples):
     rows = transaction_rows(as_table(given_samples), LOAD, NAMES, START)
@@ -96,7 +95,6 @@ def comparable(row: dict) -> dict:
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in row.items()}
 
 
-@settings(max_examples=30)
 @given(parts=st.lists(st.tuples(st.integers(0, 1), st.lists(samples(), max_size=8)), max_size=6))
 def test_merging_the_reports_of_executors_gives_what_one_report_would_have(parts):
     tables = Tables()

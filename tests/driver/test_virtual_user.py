@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.simulated_time import Time
@@ -213,7 +213,6 @@ def test_told_to_stop_it_finishes_what_is_under_way_and_no_retry():
     assert sample.outcome == GIVEN_UP and failure.given_up and len(server.calls) == 1
 
 
-@settings(max_examples=60)
 @given(
     answers=st.lists(st.sampled_from([Outcome.COMMITTED, Outcome.ROLLED_BACK, *ErrorClass]), min_size=1, max_size=40)
 )

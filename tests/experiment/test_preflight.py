@@ -32,6 +32,7 @@ from stallmark.experiment.preflight import (
     refuse_what_cannot_be,
 )
 from stallmark.experiment.progress import Show
+from stallmark.experiment.run import RunOrder
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import Run
@@ -195,12 +196,13 @@ def test_a_database_that_others_have_something_in_is_not_restored(shared, holds,
 
 def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_path):
     scenario, engine = read(sets=RESTORED), engine_at(shared)
-    run = Run(
-        scenario, scenario.variants[0], engine, folder=tmp_path / "run", place=Place("e", 1, 1, 1), title="",
+    order = RunOrder(
+        scenario.variants[0], folder=tmp_path / "run", place=Place("e", 1, 1, 1), title="",
         loaded=None, original_pool_bytes=None, check=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
         opened=lambda: None,
-        show=SHOW, expected=None,
+        show=SHOW,
     )  # type: ignore[arg-type]  # fmt: skip
+    run = Run(scenario, engine, order, None)
     holds["hr"] = "salaries"
     with pytest.raises(StallmarkError, match=r"holds hr\.salaries"):
         run.go()

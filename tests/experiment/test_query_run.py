@@ -16,6 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.query_run import QueryRun
+from stallmark.experiment.run import RunOrder
 from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.loaders.find import loader_for
 from stallmark.record.reader import Record, find_records
@@ -116,12 +117,13 @@ def test_the_seed_decides_what_is_put_into_queries(engine: Engine, tmp_path: Pat
     def texts(seed: int) -> list[str]:
         workload = SCENARIO["workload"] | {"seed": seed}
         scenario = QueryScenario.model_validate(SCENARIO | {"queries": {"run": "power"}, "workload": workload})
-        made = QueryRun(
-            scenario, scenario.variants[0], engine, folder=tmp_path, place=Place("e", 1, 1, 1), title="", loaded=None,
+        order = RunOrder(
+            scenario.variants[0], folder=tmp_path, place=Place("e", 1, 1, 1), title="", loaded=None,
             original_pool_bytes=None, check=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
             opened=lambda: None,
             show=Show(Console(file=io.StringIO())),
         )  # fmt: skip
+        made = QueryRun(scenario, engine, order)
         [(_, steps)] = made._streams("power")
         return [step.text for step in steps if isinstance(step, Query)]
 

@@ -9,15 +9,27 @@ from typing import Any
 import pytest
 from rich.console import Console
 from support.embedded_servers import copied
+from support.manifests import a_manifest
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.driver.controller import Drive, Interrupted
+from stallmark.engines.postgres.embedded.engine import EmbeddedCaches, EmbeddedEngine
 from stallmark.errors import StallmarkError
+from stallmark.experiment import manifest, user_run
+from stallmark.experiment.manifest import devices_of
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.experiment.user_run import Run
+from stallmark.experiment.user_run import Run, _finish
+from stallmark.experiment.work import on_machines
 from stallmark.loaders import ledger
 from stallmark.loaders.load import build
+from stallmark.record.direct_io import DirectIo
+from stallmark.record.manifest.course import LeftWaiting, LoadMachine, Unheard
+from stallmark.record.manifest.loads import Load
+from stallmark.record.manifest.workload import Workload
+from stallmark.record.reader import find_records
+from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions.bank import WORKLOAD as BANK
 
 SCENARIO: dict[str, Any] = {
@@ -52,7 +64,9 @@ def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[...
 
     def run(**changes: Any) -> list[dict[str, Any]]:
         memory: list[dict[str, Any]] = []
-        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare().model_dump() | vars(self._place)))
+        monkeypatch.setattr(
+            Run, "go", lambda self: memory.append(self._prepare().model_dump() | vars(self._order.place))
+        )
         scenario = Scenario.model_validate(SCENARIO | changes)
         assert Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO()))).run().conditions_hold
         return memory
@@ -143,3 +157,115 @@ def test_texts_of_collectors_are_kept_beside_the_tables(tmp_path):
     ]
     run._keep_files(tmp_path)
     assert (tmp_path / "plans" / "a.sqlplan").read_text() == "<ShowPlanXML/>"
+
+
+# Caches that could not be emptied before a cold start stand in the record
+
+
+LEFT = "The cache was not emptied of the changed pages of other databases: theirs."
+
+
+def test_in_the_notes(read, bank: EmbeddedEngine, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(Run, "_drive", lambda self, writer: "that is enough")
+    scenario = read(
+        "start_cache: prefilled", "start_cache: cold", "reset: restore", "reset: continue",
+        "emulated_array:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n", "",
+        "  - name: bare\n    emulated_array: bare\n", "", "    buffer_pool: 8MiB\n", "    emulated_array: bare\n",
+    )  # fmt: skip
+    monkeypatch.setattr(EmbeddedCaches, "empty", lambda self: [LEFT])
+    runner = Runner(scenario, EmbeddedEngine(bank.server, "bank"), tmp_path, Show(Console(file=io.StringIO())))
+    runner.run()
+    [record] = find_records([runner.folder])
+    assert LEFT in record.manifest.notes
+
+
+# The outcome of direct I/O is in the manifest, of data files that are read past the page cache
+
+
+MODEL = ArrayModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
+
+
+@pytest.mark.parametrize(
+    ("here", "models", "recorded"),
+    [(True, {}, True), (True, {"wal": MODEL}, True), (True, {"data": MODEL}, False), (False, {}, False)],
+)
+def test_it_is_tried_where_real_storage_is_read(tmp_path: Path, monkeypatch, here, models, recorded) -> None:
+    outcome = DirectIo("unknown", "fuse.bindfs")
+    tried: list[Path] = []
+    monkeypatch.setattr(manifest, "direct_io", lambda folder: tried.append(folder) or outcome)
+    folders = {"data": tmp_path, "wal": tmp_path} if here else {}
+    engine = SimpleNamespace(
+        directories=lambda: folders, built_in=lambda: {}, process=lambda: None, devices=SimpleNamespace(models=models)
+    )
+    found = devices_of(engine)
+    assert found.direct_io == (outcome if recorded else None) and tried == [tmp_path] * recorded
+
+
+# Background sessions of load machines: the record has as many as there are, once the machines are there
+
+
+class FromMachines(Drive):
+    """A drive whose users, as it says, are on another machine."""
+
+    def start(self, *_) -> None:
+        super().start()
+        self.load_machines = [LoadMachine(number=1, executors=2, clock_within_ms=0.5)]
+
+    def background_sessions(self) -> dict[str, int]:
+        return {"bank": 5}
+
+    def follow(self, *_) -> None:
+        raise Interrupted("that is enough")
+
+
+def test_a_run_records_those_of_its_machines(read, bank: EmbeddedEngine, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(user_run, "Drive", FromMachines)
+    scenario = read(sets=("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]"))
+    runner = Runner(scenario, EmbeddedEngine(bank.server, "bank"), tmp_path, Show(Console(file=io.StringIO())))
+    runner.run()
+    [record] = find_records([runner.folder])
+    assert record.manifest.workload.background_sessions == 5
+
+
+def test_of_several_loads_each_has_its_own():
+    users = {"kind": "users", "counts": ()}
+    loads = (
+        Load(name="shares", workload=Workload(name="brokerage", background_sessions=1), **users),
+        Load(name="reports", kind="streams", workload=Workload(name="warehouse"), counts=()),
+        Load(name="scan", kind="raw", counts=()),
+        Load(name="mail", workload=Workload(name="mail"), **users),
+    )
+    manifest = a_manifest(loads=loads)
+    changed = manifest.changed(**on_machines(manifest, {"shares": 4, "mail": 2}))
+    assert [one.workload and one.workload.background_sessions for one in changed.loads] == [4, 0, None, 2]
+    assert changed.workload == manifest.workload
+
+
+# Transactions that waited or did not end when a run did: the record tells of which load they are
+
+
+ARRIVALS, UNFINISHED = {"bank": 7, "mail": 0, None: 7}, {"bank": 0, "mail": 2}
+
+
+def test_each_load_has_what_was_left_of_it(tmp_path):
+    loads = [{"name": name, "kind": "users", "counts": []} for name in ("bank", "mail")]
+    loads += [{"name": "scan", "kind": "raw", "counts": []}, {"name": "reports", "kind": "streams", "counts": []}]
+    writer = RecordWriter(tmp_path / "run", a_manifest(loads=loads))
+    drive = SimpleNamespace(
+        finish=lambda: None,
+        ended={},
+        left_waiting=lambda load=None: LeftWaiting(arrivals=ARRIVALS[load]),
+        unfinished=UNFINISHED.__getitem__,
+        unheard=lambda: Unheard(unfinished=2),
+        load_machines=[],
+    )
+    left = {"reports": {"left_waiting": LeftWaiting(arrivals=4), "given_up": 2}}
+    beside = SimpleNamespace(ended={"scan": (3, "its disk is full")}, left=lambda name: left.get(name, {}))
+    _finish(drive, beside, writer)  # type: ignore[arg-type]
+    writer.close()
+    bank, mail, scan, reports = writer.manifest.loads
+    assert (bank.left_waiting.arrivals, bank.unfinished) == (7, 0)
+    assert (mail.left_waiting.arrivals, mail.unfinished) == (0, 2)
+    assert (scan.left_waiting.arrivals, scan.ended_s) == (0, 3)
+    assert (reports.left_waiting.arrivals, reports.given_up) == (4, 2)
+    assert writer.manifest.left_waiting.arrivals == 7

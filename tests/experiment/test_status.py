@@ -1,18 +1,34 @@
 """How far an experiment is, by its records alone."""
 
+import io
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from support.manifests import a_manifest, changed
+from support.simulated_time import Clock
+from support.waiting import eventually
 
-from stallmark.errors import StallmarkError
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.errors import NotGivenBack, StallmarkError
+from stallmark.experiment import progress as module
+from stallmark.experiment import run
+from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.end_note import EndNote
 from stallmark.experiment.estimate import estimate
+from stallmark.experiment.progress import Show
 from stallmark.experiment.resume import EarlierExperiment
+from stallmark.experiment.run import Watch
+from stallmark.experiment.runner import Runner
 from stallmark.experiment.status import SILENT_S, State, newest, status
+from stallmark.experiment.user_run import Run
+from stallmark.loaders.load import BuildProgress
+from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.variant import Variant
 
@@ -136,3 +152,164 @@ def test_a_single_run_is_no_experiment_and_of_runs_set_aside_alone_the_state_is_
         status(folder / "01-v1")
     EarlierExperiment.read(folder).make_room(1)
     assert (status(folder).state, status(folder).whole) == (State.ENDED, 0)
+
+
+# A server that is not held for us any more ends the run, with the reason
+
+
+GONE = "The lock that every run takes is gone: run again."
+TWO_VARIANTS = (
+    "emulated_array=null", "start_cache=as it is", "reset=continue", "measure=60s", "variants=[{name: a}, {name: b}]",
+)  # fmt: skip
+
+
+def gone() -> None:
+    raise StallmarkError(GONE)
+
+
+class Held(EmbeddedEngine):
+    """Looks go through `look`; at the end something `is_left`."""
+
+    look: Callable[[], None] = staticmethod(lambda: None)
+    is_left = False
+
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        yield lambda: self.look()
+        if self.is_left:
+            raise NotGivenBack("The memory is still capped.")
+
+
+@pytest.fixture
+def engine(bank: EmbeddedEngine) -> Held:
+    return Held(bank.server, "bank")
+
+
+@pytest.fixture
+def runner(engine: Held, read, tmp_path: Path) -> Runner:
+    return Runner(read(sets=TWO_VARIANTS), engine, tmp_path / "runs", Show(Console(file=io.StringIO())))
+
+
+def test_it_looks_again_and_again_until_something_is_wrong(monkeypatch):
+    monkeypatch.setattr(run, "WATCH_EVERY_S", 0.001)
+    looks = [gone, lambda: None, lambda: None]
+    with Watch(lambda: looks.pop()()) as watching:
+        eventually(lambda: watching.why is not None)
+    assert watching.why == GONE.rstrip(".") and not looks
+
+
+def test_a_run_ends_with_the_reason(runner, engine, monkeypatch):
+    monkeypatch.setattr(run, "WATCH_EVERY_S", 0.2)
+    looks = [gone, lambda: None, lambda: None]  # the first before the variant
+    engine.look = lambda: looks.pop()()
+    finished = runner.run()
+    assert finished.incomplete_because == GONE.rstrip(".")
+    [record] = find_records([runner.folder])
+    assert record.manifest.status == "incomplete" and GONE.rstrip(".") in str(record.manifest)
+
+
+def test_what_became_of_the_server_comes_before_what_failed(runner, engine, monkeypatch):
+    def fail(*_: object) -> None:
+        raise StallmarkError("The market is closed.")
+
+    monkeypatch.setattr(Run, "_drive", fail)
+    looks = [gone, lambda: None]
+    engine.look = lambda: looks.pop()()
+    assert runner.run().incomplete_because == f"{GONE} The market is closed"
+
+
+def test_no_variant_begins_without_it(runner, engine, monkeypatch):
+    began = []
+    monkeypatch.setattr(Run, "go", lambda self: began.append(self))
+    looks = [gone, lambda: None]
+    engine.look = lambda: looks.pop()()
+    assert runner.run().incomplete_because == GONE.rstrip(".")
+    assert len(began) == 1
+
+
+def test_what_is_left_on_the_server_is_said_beside_the_reason(runner, engine, monkeypatch):
+    engine.is_left = True
+    monkeypatch.setattr(Run, "go", lambda self: "the server went away")
+    assert runner.run().incomplete_because == "the server went away. The memory is still capped"
+
+
+def test_and_alone_where_the_run_was_whole(runner, engine, monkeypatch):
+    engine.is_left = True
+    monkeypatch.setattr(Run, "go", lambda self: None)
+    with pytest.raises(NotGivenBack, match="still capped"):
+        runner.run()
+
+
+# Bars on a terminal, lines elsewhere
+
+
+def console(terminal: bool, width: int = 80) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=width, _environ={"TERM": "xterm"})
+
+
+def written(show: Show) -> str:
+    return show.console.file.getvalue()
+
+
+def test_without_a_terminal_there_are_lines_and_no_control_characters(monkeypatch):
+    show = Show(console(terminal=False))
+    with show.bar("[1/2] small: running", 10):
+        show.advance(1, "too early to be said")
+        monkeypatch.setattr(module, "PLAIN_EVERY_S", 0)
+        show.advance(5, "measuring, 3 users, 100 TPS")
+    lines = written(show).splitlines()
+    assert lines[0] == "[1/2] small: running: measuring, 3 users, 100 TPS, about 5 seconds left"
+    assert lines[1].startswith("[1/2] small: running: done in ")
+    assert len(lines) == 2 and "\x1b" not in written(show)
+
+
+def test_lines_say_how_long_it_takes_yet(monkeypatch):
+    show = Show(console(terminal=False))
+    monkeypatch.setattr(module, "PLAIN_EVERY_S", 20)
+    monkeypatch.setattr(module, "time", Clock(0, 100, 130))
+    with show.bar("Building", None):
+        show.advance(1_000, "load", 10_000)
+        show.advance(4_000, "load", 10_000)
+    assert "load, about 1 minute left" in written(show).splitlines()[1]
+
+
+def test_work_by_the_clock_takes_as_long_as_planned_though_it_began_late(monkeypatch):
+    show = Show(console(terminal=False))
+    monkeypatch.setattr(module, "time", Clock(0, 0, 20, 25))
+    with show.bar("Running", 26):
+        show.advance(0, "starting")
+        show.advance(2, "measuring")
+    assert "measuring, about 24 seconds left" in written(show).splitlines()[0]
+
+
+def test_lines_are_not_broken_in_a_file():
+    show = Show(console(terminal=False, width=20))
+    show.say("a sentence that is longer than twenty characters")
+    assert written(show) == "a sentence that is longer than twenty characters\n"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_bar_and_its_note_stay_in_one_line_of_a_terminal(width):
+    show = Show(console(terminal=True, width=width))
+    with show.bar("[5/5] 20 %, this machine's own disk: running", 10):
+        show.advance(5, "measuring, 30 users")
+        rendered = show.console.render_lines(show._progress.get_renderable())
+    assert len(rendered) == 1
+    text = "".join(segment.text for segment in rendered[0])
+    assert "measuring, 30 users" in text and "━" in text
+    assert written(show).splitlines()[-1].strip() or width < 60
+
+
+def test_a_bar_that_failed_leaves_no_line_that_it_was_done():
+    show = Show(console(terminal=False))
+    with pytest.raises(RuntimeError), show.bar("loading", None):
+        raise RuntimeError
+    assert "done" not in written(show)
+
+
+def test_a_build_says_what_it_does(monkeypatch):
+    monkeypatch.setattr(module, "PLAIN_EVERY_S", 0)
+    show = Show(console(terminal=False))
+    with show_build(show, "Building bank (branches 1)") as report:
+        report(BuildProgress("load", 50_000, 100_011, 5_000_000))
+    assert written(show).startswith("Building bank (branches 1): load, 50,000 rows, 4.77\u00a0MiB\n")

@@ -121,10 +121,10 @@ def run(
     def go(self: Run) -> None:
         if error := errors.get(self._variant.name):
             raise error
-        known = {name: one for name, one in vars(self._prepared).items() if one is not None}
+        known = {name: one for name, one in vars(self._order.prepared).items() if one is not None}
         made.append({"variant": self._variant.name, "notes": self._notes, **known})
-        RecordWriter(self._folder, a_manifest(variant={"name": self._variant.name})).close()
-        self._opened()
+        RecordWriter(self._order.folder, a_manifest(variant={"name": self._variant.name})).close()
+        self._order.opened()
 
     engine = SimpleNamespace(
         dialect="postgresql",

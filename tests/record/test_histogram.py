@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
@@ -34,7 +34,6 @@ def test_the_buckets_are_those_of_the_hdr_histogram():
     assert hdr.TOPS_US.tolist() == [theirs.get_highest_equivalent_value(value) for value in values]
 
 
-@settings(max_examples=40)
 @given(values=LATENCIES, times=st.sampled_from([1, 2, 70, 20_000]))
 def test_counts_are_those_of_the_hdr_histogram(values, times):
     theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, hdr.DIGITS)
@@ -45,7 +44,6 @@ def test_counts_are_those_of_the_hdr_histogram(values, times):
     assert found.tolist() == list(theirs.counts)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(LATENCIES, st.sampled_from([1, 2, 500])), min_size=1, max_size=6))
 def test_parts_add_up_to_the_whole(parts):
     histograms = [encoded(values, times) for values, times in parts]

@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
@@ -137,7 +137,6 @@ def test_a_damaged_field_is_named(tmp_path, path, value, key):
         read(tmp_path, with_value(path, value))
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(places(DOCUMENT)),
     st.none()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
@@ -44,7 +44,6 @@ def read_back(record: Record, name: str) -> list[dict]:
 
 
 @given(batches=st.lists(st.lists(ERROR_ROWS, max_size=5), max_size=5), closed=st.booleans())
-@settings(max_examples=50)
 @pytest.mark.thorough
 def test_rows_written_in_batches_are_read_in_order(batches, closed, tmp_path_factory):
     writer = RecordWriter(tmp_path_factory.mktemp("record") / "run", a_manifest())

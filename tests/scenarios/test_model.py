@@ -6,16 +6,22 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.collectors import ON_REQUEST
 from stallmark.driver.pacing import Arrivals
+from stallmark.driver.timeline import WarmUpLimits
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.quantities import PoolSize
-from stallmark.scenarios.model import SHIPPED, Observation
+from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.run_order import run_order
+from stallmark.scenarios.search import ReadyMade, described
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
@@ -270,3 +276,101 @@ def test_a_size_is_a_scale_that_gives_the_same_database_again(read):
 def test_a_size_that_cannot_be_is_refused(read, scale, words):
     with pytest.raises(StallmarkError, match=re.escape(words)):
         read(sets=(f"workload={{name: brokerage, scale: {scale}}}",))
+
+
+# In which order runs are made
+
+
+@pytest.mark.parametrize(
+    ("order", "letters"), [("alternating", "ABCABCABC"), ("abba", "ABCCBAABC"), ("blocks", "AAABBBCCCAAA")]
+)
+def test_orders(order, letters):
+    made = run_order("ABC", 3, order)
+    assert "".join(run.variant for run in made) == letters
+    assert "".join(run.variant for run in made if run.again) == ("AAA" if order == "blocks" else "")
+
+
+@given(st.integers(1, 6), st.integers(1, 8), st.sampled_from(["alternating", "abba", "blocks"]))
+def test_every_variant_runs_as_often_as_asked_and_no_repeat_twice(variants, repeats, order):
+    made = run_order(range(variants), repeats, order)
+    places = [(run.variant, run.repeat) for run in made]
+    assert len(set(places)) == len(places)
+    for variant in range(variants):
+        assert sum(run.variant == variant and not run.again for run in made) == repeats
+
+
+@given(st.integers(2, 6), st.sampled_from([2, 4, 6]))
+def test_a_steady_drift_falls_on_all_variants_alike_in_the_order_abba(variants, repeats):
+    made = run_order(range(variants), repeats, "abba")
+    when = [sum(time for time, run in enumerate(made) if run.variant == variant) for variant in range(variants)]
+    assert len(set(when)) == 1
+
+
+def test_blocks_end_with_the_first_variant_again():
+    assert [(run.variant, run.repeat, run.block, run.again) for run in run_order("AB", 1, "blocks")] == [
+        ("A", 1, 1, False), ("B", 1, 2, False), ("A", 2, 3, True),
+    ]  # fmt: skip
+
+
+# Waiting for a steady state in a scenario, and the service level of its reads
+
+
+UNTIL = "warm_up={until: steady, at_least: 20s, at_most: 2h}"
+
+
+def test_a_plain_warm_up_waits_for_nothing(read):
+    timeline = read(sets=("ramp=1s", "warm_up=30s")).timeline(Variant(name="one"))
+    assert timeline.warm_up_limits is None and timeline.steps[0].measure_s == 31
+
+
+def test_a_steady_state_is_planned_for_the_last_moment(read):
+    scenario = read(sets=("ramp=1s", "users=[1, 5]", "measure=60s", UNTIL))
+    timeline = scenario.timeline(Variant(name="one"))
+    assert timeline.warm_up_limits == WarmUpLimits(20, 7200)
+    assert [step.measure_s for step in timeline.steps] == [7201, 7201 + 60 + 7201]
+    assert scenario.timeline(Variant(name="one")).end_s > 7200
+
+
+def test_it_is_waited_for_half_a_minute_at_least(read):
+    assert read(sets=("warm_up={until: steady, at_most: 5min}",)).timeline(
+        Variant(name="one")
+    ).warm_up_limits == WarmUpLimits(30, 300)
+
+
+def test_the_record_says_what_the_service_level_is(read):
+    assert read().slo is None
+    assert described(read(sets=("slo=oltp",)).slo).model_dump() == {
+        "name": "oltp",
+        "read_ms": 20,
+        "ideal_ms": 10,
+        "percentile": "p95",
+        "transactions": (),
+    }
+    assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
+        "name": "read",
+        "read_ms": 500,
+        "ideal_ms": None,
+        "percentile": "p99",
+        "transactions": (),
+    }
+
+
+def test_every_ready_made_service_level_may_be_named():
+    assert set(get_args(ReadyMade)) == set(READY_MADE)
+
+
+def test_queries_have_a_service_level_and_no_warm_up(tmp_path):
+    path = tmp_path / "power.yaml"
+    path.write_text(
+        "{name: power, title: Power, answers: How long?, needs: Nothing., slo: dss, reset: continue, "
+        "workload: {name: warehouse, scale: {factor: 0.01}}, queries: {run: power}, variants: [{name: only}]}"
+    )
+    scenario = read_scenario(str(path))
+    assert isinstance(scenario, QueryScenario) and described(scenario.slo).read_ms == 30
+
+
+def test_thresholds_are_understood_before_anything_starts(read):
+    assert read(sets=("thresholds=[p95 < 20ms, transfer.p99 < 1s]",)).thresholds == ["p95 < 20ms", "transfer.p99 < 1s"]
+    for wrong in ("p95 < soon", "no_such.p99 < 1s", "speed > 1"):
+        with pytest.raises(StallmarkError, match="thresholds"):
+            read(sets=(f"thresholds=[{wrong}]",))

@@ -14,7 +14,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.array_model import READ, SYNC, WRITE, Array, library
 from support.array_oracle import Oracle
@@ -118,7 +118,6 @@ def test_a_partial_hit_is_a_miss_and_a_stream_goes_past(array) -> None:
     assert cached.counters.flash == before
 
 
-@settings(max_examples=30)
 @given(blocks=st.lists(st.integers(0, 1000), min_size=1, max_size=400))
 def test_a_cache_never_holds_more_than_its_size_nor_invents_a_hit(blocks: list[int], folder: Path) -> None:
     cached = Array(replace(FIXED, cache=FlashCache(MIB)), folder)
@@ -227,7 +226,6 @@ def test_of_two_who_miss_a_block_at_once_one_fills_the_cache(array) -> None:
 # ---- Active set --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 64), st.integers(1, 40)), max_size=40), max_size=5)
 )

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Mapping
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 import psutil
@@ -10,18 +11,20 @@ import psutil
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [
-        "stallmark.cli.main", "stallmark.experiment.hooks", "stallmark.machines.serving",
+        "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.hooks",
         "stallmark.experiment.resume", "stallmark.experiment.runner", "stallmark.live.server",
-        "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
+        "stallmark.machines.serving", "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
     ]
 )  # fmt: skip
 
 
 class Prepared(psutil.Process):
-    """A `stallmark` that was started in a session of its own, with no input; what it says goes into a file."""
+    """A `stallmark` that was started in a session of its own, with no input."""
 
-    def __init__(self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], said: Path):
-        told = (arguments, folder, dict(environment), said)
+    def __init__(
+        self, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], output: int, errors: int
+    ):
+        told = (arguments, folder, dict(environment), _Stream(output), _Stream(errors))
         self._process = _processes.Process(target=_become, args=told, daemon=True)
         self._process.start()
         super().__init__(self._process.pid)
@@ -36,16 +39,29 @@ class Prepared(psutil.Process):
         return code
 
 
-def _become(arguments: tuple[str, ...], folder: Path, environment: dict[str, str], said: Path) -> None:
+class _Stream:
+    """A descriptor that the process gets."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __getstate__(self) -> DupFd:
+        return DupFd(self.number)
+
+    def __setstate__(self, sent: DupFd) -> None:
+        self.number = sent.detach()
+
+
+def _become(
+    arguments: tuple[str, ...], folder: Path, environment: dict[str, str], output: _Stream, errors: _Stream
+) -> None:
     from stallmark.cli.main import main
 
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for descriptor, path, flags in ((0, Path(os.devnull), os.O_RDONLY), (1, said, os.O_WRONLY | os.O_APPEND)):
-        opened = os.open(path, flags)
-        os.dup2(opened, descriptor)
-        os.close(opened)
-    os.dup2(1, 2)
+    for descriptor, given in enumerate((os.open(os.devnull, os.O_RDONLY), output.number, errors.number)):
+        os.dup2(given, descriptor)
+        os.close(given)
     main.main(arguments, "stallmark")

@@ -137,8 +137,9 @@ class Tool:
         """Start a command in a process of its own, which another one has prepared."""
         self._remember()
         said = self._new_file()
-        said.touch()
-        return Command(Prepared(arguments, self.folder, self._whole_environment(), said), said)
+        with said.open("a") as output:
+            to = output.fileno()
+            return Command(Prepared(arguments, self.folder, self._whole_environment(), to, to), said)
 
     def start_anew(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
         """Start a command as a shell does."""

@@ -8,10 +8,12 @@ from typing import Any
 import yaml
 
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.capabilities import installed
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import sentence, writers
 
-GOLDEN = Path(__file__).parents[1] / "report" / "text"
+TESTS = Path(__file__).parents[1]
+GOLDEN = TESTS / "report" / "text"
 
 
 def kinds() -> dict[str, Kind]:
@@ -21,10 +23,12 @@ def kinds() -> dict[str, Kind]:
 
 
 def golden() -> Iterator[tuple[str, Finding, str]]:
-    """Yield the module of each golden wording, a finding and its sentence."""
-    for file in sorted(GOLDEN.glob("*.yaml")):
-        for one in yaml.safe_load(file.read_text()):
-            yield file.stem, _finding(one), one["says"]
+    """Yield the module of each golden wording, a finding and its sentence. Those of a capability are in its folder."""
+    files = {f"stallmark.report.text.{file.stem}": file for file in sorted(GOLDEN.glob("*.yaml"))}
+    own = {each.wording: TESTS / each.name / "wording.yaml" for each in installed() if each.wording}
+    for module, file in (files | own).items():
+        for one in yaml.load(file.read_text(), yaml.CSafeLoader):
+            yield module, _finding(one), one["says"]
 
 
 def _finding(one: Mapping[str, Any]) -> Finding:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
@@ -159,7 +159,6 @@ def test_the_scan_of_a_cell_goes_round_its_mailboxes() -> None:
     assert [message for _, message in asked[:3]] == [1, 6, 11]
 
 
-@settings(max_examples=25)
 @given(place=CELLS, more=st.integers(0, 4), machines=st.integers(0, 3), seed=st.integers())
 def test_a_cell_of_the_brokerage_has_customers_and_brokers_of_its_own(
     place: tuple[int, int], more: int, machines: int, seed: int

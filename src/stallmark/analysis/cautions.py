@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from stallmark import capabilities
 from stallmark.analysis.above_device import above_device
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.ends import ends
@@ -14,6 +15,7 @@ from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.shallow_history import shallow_histories
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.record.manifest import FILLED_BY
 from stallmark.record.manifest.course import Collector
 from stallmark.record.manifest.server import POSTGRESQL
 from stallmark.stats.thresholds import (
@@ -36,6 +38,7 @@ _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "mail": "Jetstress", "wa
 class CautionKind(Kind):
     EMULATED = "emulated_device"
     EMULATED_LATE = "emulated_device_late"
+    NOT_SHOWN = "parts_not_shown"
     FEW_RUNS = "few_runs"
     SCATTER = "scatter_within_a_run"
     FEW_CHECKPOINTS = "few_checkpoints"
@@ -78,6 +81,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
     found = [
         *ends(run.manifest for run in runs),
         *_emulation(runs),
+        *_not_shown(runs),
         *above_device(runs),
         *page_cache_under(run.manifest for run in runs),
         *shallow_histories([run.manifest for run in runs]),
@@ -101,6 +105,12 @@ def _emulation(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     if late:
         most = max(step.storage.late_share or 0 for step in late)
         yield caution(CautionKind.EMULATED_LATE, steps=_names(late, runs), share=most)
+
+
+def _not_shown(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    by = {name for run in runs for field, name in FILLED_BY.items() if getattr(run.manifest, field)}
+    if lacking := capabilities.missing(by):
+        yield caution(CautionKind.NOT_SHOWN, capabilities=lacking)
 
 
 def _statistics(runs: Sequence[RunSummary]) -> Iterator[Finding]:

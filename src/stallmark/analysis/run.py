@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stallmark import capabilities
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
 from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape, read_blocking, read_deadlocks
@@ -14,7 +15,6 @@ from stallmark.analysis.read.concurrent_streams import StreamsSummary, streams_w
 from stallmark.analysis.read.deferred_queue import read_deferred_queue
 from stallmark.analysis.read.driver_tables import DriverTables, Part
 from stallmark.analysis.read.errors import read_errors
-from stallmark.analysis.read.external import ExternalSummary, read_external
 from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
@@ -54,7 +54,7 @@ class RunSummary:
     deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
     notes: list[Finding] = field(default_factory=list)  # what happened beside its figures
     clock: ServerClock | None = None  # by which its samples are dated
-    external: list[ExternalSummary] = field(default_factory=list)
+    external: list[Any] = field(default_factory=list)  # what capabilities make of measurements beside it
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 
 
@@ -174,7 +174,9 @@ def _summarise(
         deadlocks=read_deadlocks(record.whole),
         notes=run_notes(record),
         clock=server_clock(record.whole),
-        external=read_external(record, series.tps, intervals),
+        external=[
+            summary for read in capabilities.parts("measurements") for summary in read(record, series.tps, intervals)
+        ],
         queries=read_queries(record),
     )
 

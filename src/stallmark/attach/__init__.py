@@ -5,5 +5,9 @@ from stallmark.capabilities import Capability, CommandEntry
 _ATTACH = "Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array."
 
 CAPABILITY = Capability(
-    name="attach", commands=(CommandEntry("Measure", "attach", _ATTACH, "stallmark.attach.command"),)
+    name="attach",
+    commands=(CommandEntry("Measure", "attach", _ATTACH, "stallmark.attach.command"),),
+    measurements="stallmark.attach.summary:read_external",
+    sections="stallmark.attach.section",
+    wording="stallmark.attach.wording",
 )

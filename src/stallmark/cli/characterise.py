@@ -15,6 +15,7 @@ from stallmark.cli.common import (
     err,
     escape,
     json_option,
+    out_option,
     page_file,
     target_options,
     tell,
@@ -43,10 +44,7 @@ POOL_SHARE = 0.02
 @click.option("--warm-up", callback=as_seconds, metavar="TIME", help=f"[default: {WARM_UP_S:g}s]")
 @click.option("--measure", callback=as_seconds, metavar="TIME", help=f"[default: {MEASURE_S:g}s]")
 @target_options
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-    help="Where the run records go.",
-)  # fmt: skip
+@out_option("Where the run records go.")
 @click.option(
     "--page", type=click.Path(path_type=Path),
     help="The HTML file [default: locality.html in RUN, none with --json].",

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -16,6 +16,8 @@ from rich.table import Table
 from stallmark.errors import StallmarkError, mistake
 from stallmark.escape import visible
 from stallmark.redact import holds_secret
+
+T = TypeVar("T")
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
 CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
@@ -100,30 +102,33 @@ def target_options(command: Callable) -> Callable:
     return with_target
 
 
-def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    """Parse a size option such as 4GiB or 200MB; a click callback."""
+def parsing(parse: Callable[[str], T]) -> Callable[[click.Context, click.Parameter, str | None], T | None]:
+    """Make a function that parses an option a click callback; its ValueError is a mistake in that option."""
+
+    def callback(context: click.Context, option: click.Parameter, text: str | None) -> T | None:
+        try:
+            return None if text is None else parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error), context, option) from None
+
+    return callback
+
+
+@parsing
+def as_bytes(text: str) -> int:
+    """Parse a size option such as 4GiB or 200MB."""
     from stallmark.quantities import parse_size
 
-    if text is None:
-        return None
-    try:
-        return parse_size(text, like="4GiB or 200MB")
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
+    return parse_size(text, like="4GiB or 200MB")
 
 
-def as_seconds(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """Parse a duration option such as 24h or 90min, above zero; a click callback."""
+@parsing
+def as_seconds(text: str) -> float:
+    """Parse a duration option such as 24h or 90min, above zero."""
     from stallmark.quantities import parse_seconds
 
-    if text is None:
-        return None
-    try:
-        seconds = parse_seconds(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
-    if seconds <= 0:
-        raise click.BadParameter(f"{text} is no time that passes", context, option)
+    if (seconds := parse_seconds(text)) <= 0:
+        raise ValueError(f"{text} is no time that passes")
     return seconds
 
 
@@ -235,15 +240,14 @@ def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     return folder / name
 
 
+def out_option(help: str, **path: bool) -> Callable:
+    """Add the folder of all experiments; `path` are further demands on it."""
+    kind = click.Path(path_type=Path, **path)
+    return click.option("--out", "out_dir", type=kind, default=Path("stallmark-runs"), show_default=True, help=help)
+
+
 def experiment_options(command: Callable) -> Callable:
     """Add the folder of an experiment, by default of the one begun last in `--out`."""
-    out_dir = click.option(
-        "--out",
-        "out_dir",
-        type=click.Path(path_type=Path),
-        default=Path("stallmark-runs"),
-        show_default=True,
-        help="Where the experiment begun last is looked for.",
-    )
+    out_dir = out_option("Where the experiment begun last is looked for.")
     exists = click.Path(path_type=Path, exists=True)
     return click.argument("folder", metavar="[RUNS/…]", required=False, type=exists)(out_dir(command))

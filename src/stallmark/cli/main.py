@@ -25,7 +25,6 @@ GROUPS = {
         "characterise": "Tell how a load reads: over the size of memory, over the data, by table and by transaction.",
         "status": "Say how far an experiment is: from its records, also on another machine that sees their folder.",
         "probe": "Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).",
-        "profile": "Record what a server in production does, every 15 seconds, and change nothing.",
     },
     "Judge": {
         "report": "Make the report of run records, a server's profile or a sizing, from what was recorded alone.",

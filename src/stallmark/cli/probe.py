@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_bytes, err, json_option, timezone_option
+from stallmark.cli.common import as_bytes, err, json_option, out_option, parsing, timezone_option
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from stallmark.scenarios.model import ProbeScenario
 
 
-def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+@parsing
+def _depths(text: str) -> tuple[int, ...]:
     from stallmark.storage.probe.patterns import MOST_OUTSTANDING
 
     parts = re.split(r"[,\s]+", text.strip())
     if not all(part.isdecimal() and 1 <= int(part) <= MOST_OUTSTANDING for part in parts):
-        raise click.BadParameter(
-            f"{text!r}: write numbers from 1 to {MOST_OUTSTANDING}, as in 1,2,4,8", param=parameter
-        )
+        raise ValueError(f"{text!r}: write numbers from 1 to {MOST_OUTSTANDING}, as in 1,2,4,8")
     return tuple(sorted({int(part) for part in parts}))
 
 
@@ -42,10 +41,7 @@ def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[in
 @click.option("--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths)
 @click.option("--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Of each step.")
 @click.option("--i-know", is_flag=True, help="PLACE is an existing file or device: read it, and only read it.")
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-    help="Where the record goes.",
-)  # fmt: skip
+@out_option("Where the record goes.")
 @timezone_option()
 @json_option
 def probe(

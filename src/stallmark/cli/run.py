@@ -15,6 +15,7 @@ from stallmark.cli.common import (
     err,
     escape,
     json_option,
+    out_option,
     target_options,
     tell,
     timezone_option,
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
     "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
     help="Run the variants on several devices: old=/mnt/old/db, new=/mnt/new/db.",
 )  # fmt: skip
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-    help="Where the run records go.",
-)  # fmt: skip
+@out_option("Where the run records go.")
 @click.option(
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",

@@ -10,7 +10,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, item, json_option, out, tell, timezone_option
+from stallmark.cli.common import err, escape, item, json_option, out, out_option, tell, timezone_option
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("scenario", required=False)
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("stallmark-runs"),
-    show_default=True, help="The folder of the experiments.",
-)  # fmt: skip
+@out_option("The folder of the experiments.", exists=True, file_okay=False)
 @timezone_option()
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.run_order import PlannedRun
-from stallmark.stats.curve_search import Asked, Choice, Values, next_size
+from stallmark.stats.curve_search import Asked, Values, next_size
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,9 @@ class Course:
                     self._end()
                     continue
                 planned = replace(planned, variant=self._scenario.with_size(choice.size))
-                chosen = _recorded(choice)
+                chosen = ChosenSize(
+                    bytes=choice.size, why=choice.why.value, between_bytes=choice.between, error=choice.error
+                )
             yield Turn(number, len(order), planned, chosen)
             if number not in self._done:
                 return
@@ -102,10 +104,6 @@ class Course:
         memory = record.manifest.memory.changed(chosen=last.changed(last=True))
         write_manifest(record.folder, record.manifest.changed(memory=memory))
         self._records[number] = Record(record.folder)
-
-
-def _recorded(choice: Choice) -> ChosenSize:
-    return ChosenSize(bytes=choice.size, why=choice.why.value, between_bytes=choice.between, error=choice.error)
 
 
 def _values(record: Record) -> Values:

@@ -10,7 +10,6 @@ from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
-from stallmark.rules import Rule
 from stallmark.scenarios.load import StreamsLoad, UsersLoad
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
 from stallmark.scenarios.search import described, transactions_of
@@ -65,16 +64,15 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
         searched.load,
         searched.search.asked(),
         described(searched.slo).read_ms,
-        tuple(_limit(parse_threshold(text)) for text in transactions_of(searched.slo)),
+        tuple(
+            TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
+            for rule in map(parse_threshold, transactions_of(searched.slo))
+        ),
         scenario.ramp,
         scenario.longest_warm_up_s,
         scenario.measure,
         searched.rates,
     )
-
-
-def _limit(rule: Rule) -> TransactionLimit:
-    return TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
 
 
 def most_sessions(scenario: TimedScenario, machines: int = 1) -> tuple[int, int, int]:

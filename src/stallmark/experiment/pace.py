@@ -39,7 +39,11 @@ def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
     folders = {path.parent.parent for path in out.glob(f"*/*/{FILE}") if path.parent.parent != out}
     for folder in sorted(folders, key=lambda one: one.name, reverse=True):
         with suppress(StallmarkError):  # of another version, or no scenario that could be run
-            made = [one for one in map(read_manifest, _runs(folder)) if _tells(one, machine)]
+            made = [
+                one
+                for one in map(read_manifest, sorted(path.parent for path in folder.glob(f"*/{FILE}")))
+                if _tells(one, machine)
+            ]
             if not made:
                 continue
             of_runs = estimate(scenario_of(folder, made[0]), to_build=0.0)
@@ -47,10 +51,6 @@ def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
                 sum(((one.took and one.took.seconds) or 0.0) - of_runs.load_s for one in made),
                 sum(of_runs.runs_s[(one.sequence or 1) - 1] - of_runs.load_s for one in made),
             )
-
-
-def _runs(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob(f"*/{FILE}"))
 
 
 def _tells(made: Manifest, machine: Machine) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.sampler import Sampler
@@ -10,12 +9,12 @@ from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress
-from stallmark.experiment.drawn_query import drawn_query
-from stallmark.experiment.run import AnyRun
+from stallmark.experiment.run import AnyRun, RunOrder
+from stallmark.experiment.streams_load import drawn_query
 from stallmark.experiment.work import Work, of_queries, phase_step
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
-from stallmark.scenarios.model import QueryScenario, Variant
+from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.queries import Phase
 from stallmark.transactions.warehouse.queries import POWER, order
 from stallmark.transactions.warehouse.refresh import Refresh
@@ -31,8 +30,8 @@ class QueryRun(AnyRun):
 
     _scenario: QueryScenario
 
-    def __init__(self, scenario: QueryScenario, variant: Variant, engine: Engine, **common: Any):
-        super().__init__(scenario, variant, engine, **common)
+    def __init__(self, scenario: QueryScenario, engine: Engine, order: RunOrder):
+        super().__init__(scenario, engine, order)
         self._queries = scenario.queries
         self._refresh = Refresh(engine, scenario.workload.scale["factor"])
         self._done = 0
@@ -50,7 +49,7 @@ class QueryRun(AnyRun):
     def _sets(self) -> int:
         """Return how many refresh sets are still needed: by this run, and by later ones that begin where it ends."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
-        runs = len(self._scenario.run_order()) - self._place.sequence + 1
+        runs = len(self._scenario.run_order()) - self._order.place.sequence + 1
         each = sum(sets[phase] for phase in self._queries.phases)
         return each * (runs if self._scenario.reset == "continue" else 1)
 
@@ -84,7 +83,9 @@ class QueryRun(AnyRun):
 
     def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[StreamStep]]]:
         """Yield number and steps of each stream of a phase, with every text made."""
-        first, last = Refreshing("RF1", self._insert, self._refresh.prepare), Refreshing("RF2", self._delete)
+        refresh = self._refresh
+        first = Refreshing("RF1", lambda: refresh.insert().rows, refresh.prepare)
+        last = Refreshing("RF2", lambda: refresh.delete().rows)
         refreshes = self._queries.refreshes
         if phase == "power":
             queries = [self._query(query, POWER, None) for query in order(POWER)]
@@ -109,12 +110,6 @@ class QueryRun(AnyRun):
             return [None]
         cores = self._engine.cores()
         return list(dict.fromkeys(cores if dop == "all" else dop for dop in self._queries.dop))
-
-    def _insert(self) -> int:
-        return self._refresh.insert().rows
-
-    def _delete(self) -> int:
-        return self._refresh.delete().rows
 
     def _say(self, phase: Phase, total: int, progress: StreamProgress) -> None:
         done = self._done + progress.done

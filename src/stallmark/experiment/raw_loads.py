@@ -104,7 +104,8 @@ class RawLoads:
             tried = None if emulated else direct_io(folder)
             plan = load.raw.changed(emulated=emulated, blocks=blocks or load.raw.blocks, direct_io=tried)
             recorded[name] = load.changed(raw=plan)
-        self._record(recorded)
+        loads = self._writer.manifest.loads
+        self._writer.update(loads=tuple(recorded.get(load.name, load) for load in loads))
 
     def set(self, counts: Mapping[str, int]) -> None:
         """Run so many cells of each load from now on; a load that is not named rests, one that ended early as well."""
@@ -147,9 +148,6 @@ class RawLoads:
         process = self._running.pop(key)
         process.stop()
         self._ending.append((self._cells[key], process))
-
-    def _record(self, changed: Mapping[str, Load]) -> None:
-        self._writer.update(loads=tuple(changed.get(load.name, load) for load in self._writer.manifest.loads))
 
     def _is_emulated(self, plan: RawPlan) -> bool:
         return plan.folder is None and "data" in self._engine.devices.models

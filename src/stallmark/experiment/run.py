@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,46 +43,36 @@ WATCH_EVERY_S = 15.0
 SETTLED_AFTER_S, SETTLED_WITHIN_S = 0.5, 10.0
 
 
-class AnyRun(ABC):
-    """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `check` is the check
-    that raises StallmarkError when the server is no longer held for us. `notes`, and the storage as `prepared`, go into
-    the record; `opened` is called when that is there. It `began` then (time.monotonic), by default now."""
+@dataclass(frozen=True)
+class RunOrder:
+    """A run to be made of a variant. Shares of the data refer to the size of the database as `loaded`. `check` is the
+    check that raises StallmarkError when the server is no longer held for us. `notes`, and the storage as `prepared`,
+    go into the record; `opened` is called when that is there. The run `began` then (time.monotonic)."""
 
-    def __init__(
-        self,
-        scenario: AnyScenario,
-        variant: Variant,
-        engine: Engine,
-        *,
-        folder: Path,
-        place: Place,
-        title: str,
-        loaded: Entry,
-        original_pool_bytes: int | None,
-        check: Callable[[], None],
-        notes: Sequence[str],
-        storage: StorageWork,
-        prepared: PreparedStorage,
-        opened: Callable[[], None],
-        show: Show,
-        began: float | None = None,
-    ):
-        self._scenario = scenario
-        self._variant = variant
-        self._engine = engine
+    variant: Variant
+    folder: Path
+    place: Place
+    title: str
+    loaded: Entry
+    original_pool_bytes: int | None
+    check: Callable[[], None]
+    notes: Sequence[str]
+    storage: StorageWork
+    prepared: PreparedStorage
+    opened: Callable[[], None]
+    show: Show
+    began: float = field(default_factory=time.monotonic)
+
+
+class AnyRun(ABC):
+    """One run of one variant."""
+
+    def __init__(self, scenario: AnyScenario, engine: Engine, order: RunOrder):
+        self._scenario, self._engine, self._order = scenario, engine, order
+        self._variant, self._title, self._show = order.variant, order.title, order.show
         self._workload = find_workload(scenario.contents.name)
-        self._folder = folder
-        self._place = place
-        self._title = title
-        self._loaded = loaded
-        self._original_pool_bytes = original_pool_bytes
-        self._watch = Watch(check)
-        self._storage = storage
-        self._prepared = prepared
-        self._opened = opened
-        self._show = show
-        self._began = time.monotonic() if began is None else began
-        self._notes = list(notes)
+        self._watch = Watch(order.check)
+        self._notes = list(order.notes)
         self._openings: dict[str, Opening | None] = {}
         self._counted: dict[str, dict[str, int]] = {}
         self.conditions_hold = True
@@ -105,9 +96,9 @@ class AnyRun(ABC):
         reason: str | None = "Stallmark ended unexpectedly"
         stop: StopSignal | None = None
         try:
-            self._opened()
+            self._order.opened()
             self._probe(writer, "before")
-            took = Took(prepare_s=_since(self._began))
+            took = Took(prepare_s=_since(self._order.began))
             writer.update(took=took)
             began = time.monotonic()
             self._engine.close_idle()  # the server's limit of connections is for the users
@@ -150,12 +141,12 @@ class AnyRun(ABC):
                 own = engine.database_of(part.name)
                 self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
                 self._counted[part.name] = counted(own, part)
-        engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
+        engine.devices.use(scenario.emulated_arrays_of(self._variant, self._order.loaded.loaded_bytes))
         if "io_trace" in scenario.observe:
             required(engine.tracing).use()
         wanted = None
         if pool := scenario.pool_of(self._variant):
-            wanted = pool.resolve(self._loaded.loaded_bytes or 0)
+            wanted = pool.resolve(self._order.loaded.loaded_bytes or 0)
             required(engine.memory).cap(wanted)
         elif engine.memory:
             engine.memory.give_back()
@@ -172,8 +163,8 @@ class AnyRun(ABC):
         return Memory(
             configured_bytes=wanted,
             reached_bytes=engine.buffer_pool_bytes(),
-            original_bytes=self._original_pool_bytes,
-            chosen=self._place.chosen,
+            original_bytes=self._order.original_pool_bytes,
+            chosen=self._order.place.chosen,
         )
 
     def _restore(self) -> None:
@@ -182,7 +173,7 @@ class AnyRun(ABC):
         for one in several.copied(self._engine):
             required(one.backup).restore(place.folders() if place else None)
         found = ledger.read(self._engine)
-        if found is None or found.driven or found.label != self._loaded.label:
+        if found is None or found.driven or found.label != self._order.loaded.label:
             raise StallmarkError(
                 f"The copy that {self._scenario.contents} was restored from is not of the database as loaded: "
                 "drop it (the embedded one: remove its folder) and run again."
@@ -193,16 +184,16 @@ class AnyRun(ABC):
         described = manifest(
             self._scenario,
             self._variant,
-            place=self._place,
+            place=self._order.place,
             work=self._work(),
-            storage=self._prepared,
+            storage=self._order.prepared,
             engine=self._engine,
             memory=memory,
-            loaded=self._loaded,
+            loaded=self._order.loaded,
             collectors=collectors,
             notes=self._notes,
         )
-        writer = RecordWriter(self._folder, _of_each(described, self._before))
+        writer = RecordWriter(self._order.folder, _of_each(described, self._before))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
             collector.step_ends = [step.end_s for step in described.steps]
@@ -215,7 +206,7 @@ class AnyRun(ABC):
         return workload.changed(opening=self._openings.get(workload.name), counted=counted)
 
     def _probe(self, writer: RecordWriter, when: str) -> None:
-        if found := self._storage.probe(self._title, self._loaded.loaded_bytes or 0):
+        if found := self._order.storage.probe(self._title, self._order.loaded.loaded_bytes or 0):
             writer.update(probes=writer.manifest.probes.changed(**{when: found}))
             writer.save_manifest()
 
@@ -248,7 +239,7 @@ class AnyRun(ABC):
     def _check(self, writer: RecordWriter) -> None:
         checking = self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING)
         with checking, telling_blockers(self._engine, self._show.say):
-            scale = self._loaded.identity.scale
+            scale = self._order.loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]
         self._count(writer)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from stallmark import format
 from stallmark.engines import several
@@ -35,7 +34,7 @@ from stallmark.experiment.preflight import (
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import EarlierExperiment
-from stallmark.experiment.run import AnyRun
+from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.server_loss import naming_loss
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
@@ -45,7 +44,7 @@ from stallmark.loaders.ledger import Entry
 from stallmark.record.folder_lock import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
-from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario, Variant
+from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
@@ -139,7 +138,8 @@ class Runner:
         if self._begun:
             done, resumed_after_s = self._begun.records, self._begun.gap_s()
         self._expected = self._machines.expected(self._engine) if self._machines else None
-        holds, there, prepared = all(map(_consistent, done.values())), None, PreparedStorage()
+        holds = all(one.holds is not False for record in done.values() for one in record.manifest.conditions)
+        there, prepared = None, PreparedStorage()
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
         last = done[max(done)].folder if done else None
         course, note = Course(self._scenario, asked, done), EndNote()
@@ -155,7 +155,7 @@ class Runner:
                 if self._begun:
                     self._begun.make_room(number)
                 last = folder_of(self.folder, number, planned.variant.name)
-                run = self._make(
+                order = RunOrder(
                     planned.variant,
                     folder=last,
                     place=Place(
@@ -173,6 +173,7 @@ class Runner:
                     show=self._show,
                     began=began,
                 )  # fmt: skip
+                run = self._make(order)
                 resumed_after_s = None
                 with naming_loss(check):
                     reason = run.go()
@@ -196,11 +197,11 @@ class Runner:
             note.free()
         return ExperimentEnd(None, holds)
 
-    def _make(self, variant: Variant, **common: Any) -> AnyRun:
+    def _make(self, order: RunOrder) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
-            return QueryRun(self._scenario, variant, self._engine, **common)
+            return QueryRun(self._scenario, self._engine, order)
         assert isinstance(self._scenario, TimedScenario)
-        return Run(self._scenario, variant, self._engine, expected=self._expected, **common)
+        return Run(self._scenario, self._engine, order, self._expected)
 
     def _expect(self) -> Estimate:
         """Return how long all of it will take, and show it before the first run."""
@@ -253,7 +254,3 @@ class Runner:
                 refuse_driven(self._scenario, one, entry)
                 with self._show.bar("Keeping a copy to start every variant from", None):
                     backup.keep(entry.label)
-
-
-def _consistent(record: Record) -> bool:
-    return all(condition.holds is not False for condition in record.manifest.conditions)

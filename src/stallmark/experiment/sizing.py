@@ -6,7 +6,6 @@ them is searched for.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from stallmark.record.folder_lock import alone
 from stallmark.record.manifest.part import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing.folder import write_sizing
-from stallmark.record.sizing.manifest import Demand, Replay, Sizing, StandIn
+from stallmark.record.sizing.manifest import Demand, Sizing, StandIn
 from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
 from stallmark.scenarios.search import described
@@ -47,14 +46,6 @@ from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.replay import replay
 
 TRIALS = 3
-
-
-@dataclass(frozen=True)
-class _Places:
-    """The folders that the files of the replay lie in."""
-
-    data: Path
-    log: Path
 
 
 class SizingRunner:
@@ -76,7 +67,7 @@ class SizingRunner:
         self._engine = engine
         self._show = show
         self._machines = machines
-        self._places = _places(scenario, engine)
+        self._data, self._log = _places(scenario, engine)
         self.folder = experiment_folder(out, scenario.name)
         self._made = Sizing(
             stallmark=stallmark.__version__,
@@ -131,14 +122,14 @@ class SizingRunner:
                     self._demand.windows,
                     scenario.search.asked(),
                     self._made.service_level,
-                    data=self._places.data,
-                    log=self._places.log,
+                    data=self._data,
+                    log=self._log,
                     data_bytes=choice.size,
                     log_bytes=choice.log_size,
                     played=min(1.0, choice.play / self._demand.windows[0].seconds),
                     devices=engine.devices.array,
                     progress=self._show_level,
-                    keep=self._keep,
+                    keep=lambda found: self._note(replay=found),
                 )
         finally:
             engine.devices.relax()
@@ -149,9 +140,6 @@ class SizingRunner:
             last = self._made.replay.levels[-1]
             note += f" ({exact(last.level)} {last.verdict})"
         self._show.advance(0, note)
-
-    def _keep(self, found: Replay) -> None:
-        self._note(replay=found)
 
     def _stand_in(self) -> str | None:
         """Find the rates of the loads, and the highest multiple of them; return why that is incomplete."""
@@ -230,25 +218,21 @@ class SizingRunner:
         return (find_records([runner.folder]) if any(runner.folder.glob("*/manifest.json")) else []), why
 
 
-def _places(scenario: SizingScenario, engine: Engine) -> _Places:
-    """Return the folders of the replay's files. Raise StallmarkError where they are neither known nor named."""
+def _places(scenario: SizingScenario, engine: Engine) -> list[Path]:
+    """Return the folders of the replay's files, of data and of a log. Raise StallmarkError where they are neither known
+    nor named."""
     there, choice = engine.directories(), scenario.replay
-    found = {}
+    found = []
     for role, named, key in (("data", choice.folder, "folder"), ("wal", choice.log_folder, "log_folder")):
-        if named:
-            if not Path(named).is_dir():
-                raise StallmarkError(
-                    f"replay.{key}: there is no folder {named}: name one on the storage that is meant."
-                )
-            found[role] = Path(named)
-        elif role in there:
-            found[role] = there[role] / PROBE_FOLDER
-        else:
+        if named and not Path(named).is_dir():
+            raise StallmarkError(f"replay.{key}: there is no folder {named}: name one on the storage that is meant.")
+        if not named and role not in there:
             raise StallmarkError(
                 f"Nobody can tell from here where the files of this server lie: name a folder on the same storage that "
                 f"this machine can write to (--set replay.{key}=…)."
             )
-    return _Places(found["data"], found["wal"])
+        found.append(Path(named) if named else there[role] / PROBE_FOLDER)
+    return found
 
 
 def _rates_in_words(rates: dict[str, float]) -> str:

@@ -8,14 +8,23 @@ from typing import Any
 from stallmark.driver.due_queries import DueQueries, QueryQueue
 from stallmark.driver.query_streams import Query, QueryDrive, Taken
 from stallmark.engines.base import Engine
-from stallmark.experiment.drawn_query import drawn_query
 from stallmark.record.manifest.course import LeftWaiting
 from stallmark.record.manifest.loads import application
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
-from stallmark.transactions.warehouse.queries import MOST_STREAMS, order
+from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.transactions.warehouse.parameters import parameters
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, text
 
 PHASE = "concurrent"
+
+
+def drawn_query(query: int, stream: int, choice: WorkloadChoice, dialect: str, dop: int | None = None) -> Query:
+    """Return a query with its drawn parameters. On SQL Server `dop` stands in the text; on PostgreSQL the session
+    sets it."""
+    drawn = parameters(query, choice.seed, stream, choice.scale["factor"])
+    in_text = dop if dialect == "mssql" else None
+    return Query(f"Q{query}", text(query, dialect, drawn, dop=in_text), dop)
 
 
 class RunningStreams:

@@ -2,7 +2,6 @@
 queries and raw I/O beside them where these are asked for."""
 
 from contextlib import ExitStack
-from typing import Any
 
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
@@ -13,14 +12,14 @@ from stallmark.experiment.load_specs import load_specs, placed, search_plan
 from stallmark.experiment.loads_beside import LoadsBeside
 from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.progress import Phase
-from stallmark.experiment.run import AnyRun
+from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.work import Work, of_load, on_machines
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.loads import cut_short, ended_early
 from stallmark.record.manifest.part import now
 from stallmark.record.writer import RecordWriter
-from stallmark.scenarios.model import TimedScenario, Variant
+from stallmark.scenarios.model import TimedScenario
 from stallmark.scenarios.users import PlannedStep
 
 
@@ -29,18 +28,10 @@ class Run(AnyRun):
 
     _scenario: TimedScenario
 
-    def __init__(
-        self,
-        scenario: TimedScenario,
-        variant: Variant,
-        engine: Engine,
-        *,
-        expected: ExpectedMachines | None,
-        **common: Any,
-    ):
-        super().__init__(scenario, variant, engine, **common)
-        self._timeline = scenario.timeline(variant)
-        planned = scenario.steps_of(variant)
+    def __init__(self, scenario: TimedScenario, engine: Engine, order: RunOrder, expected: ExpectedMachines | None):
+        super().__init__(scenario, engine, order)
+        self._timeline = scenario.timeline(self._variant)
+        planned = scenario.steps_of(self._variant)
         self._planned = {step.name: plan for step, plan in zip(self._timeline.steps, planned, strict=True)}
         self._expected = expected
 
@@ -57,7 +48,7 @@ class Run(AnyRun):
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        loads = placed(load_specs(self._scenario, self._variant, self._place.repeat), self._engine)
+        loads = placed(load_specs(self._scenario, self._variant, self._order.place.repeat), self._engine)
         search = search_plan(self._scenario, self._variant)
         drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, search)
         sink = io_sink(writer.append, drive.searched) if drive.searched else writer.append

@@ -31,6 +31,9 @@ from stallmark.record.profile.manifest import (
 )
 from stallmark.record.profile.raw import ProfileWriter, close_streams, last_sample, read_raw
 
+INTERVAL_S = 15.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+
 
 def source_for(url: str, *, anonymous: bool) -> Source:
     """Return the source for a server by its URL. No connection is made yet."""
@@ -42,9 +45,6 @@ def source_for(url: str, *, anonymous: bool) -> Source:
     from stallmark.profile.postgres.source import PostgresSource
 
     return PostgresSource(engine, anonymous=anonymous)
-
-
-INTERVAL_S = 15.0
 
 
 def refuse_folder(folder: Path) -> None:
@@ -78,10 +78,7 @@ def begin(
     if is_profile(folder):
         found = _ended(folder, read_profile(folder), now)
         _refuse_another(folder, found, address, opened, anonymous)
-        servers = found.servers
-        if not found.server.is_as(opened.server):
-            servers = (*servers, opened.server.changed(since=moment_at(now)))
-        manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session), servers=servers)
+        manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session))
     else:
         salt = secrets.token_hex(8)
         manifest = ProfileManifest(
@@ -91,12 +88,12 @@ def begin(
             interval_s=INTERVAL_S,
             planned_s=planned_s,
             anonymous=anonymous,
-            servers=(opened.server.changed(since=moment_at(now)),),
             marks=Marks(salt=salt, address=mark(salt, address), server=mark(salt, opened.mark)),
             sessions=(session,),
             missing=dict(opened.missing),
         )
-    manifest = manifest.changed(tables=manifest.tables | close_streams(folder))
+    tables = manifest.tables | close_streams(folder)
+    manifest = manifest.changed(servers=manifest.servers_with(opened.server, now), tables=tables)
     write_profile(folder, manifest)
     return ProfileWriter(folder, manifest, len(manifest.sessions))
 
@@ -113,9 +110,9 @@ def _ended(folder: Path, found: ProfileManifest, now: float) -> ProfileManifest:
     *before, last = found.sessions
     clocks = read_raw(folder, "samples").column("clock")
     seen = clocks[-1].as_py() if len(clocks) else seconds_at(last.started)
-    ended = moment_at(min(max(seen, seconds_at(last.started)), now))
-    gaps = tuple(gap if gap.ended else gap.changed(ended=max(ended, gap.started)) for gap in found.gaps)
-    return found.changed(sessions=(*before, last.changed(ended=ended, end="killed")), gaps=gaps)
+    ended = min(max(seen, seconds_at(last.started)), now)
+    sessions = (*before, last.changed(ended=moment_at(ended), end="killed"))
+    return found.changed(sessions=sessions, gaps=found.closed_gaps(ended))
 
 
 def _refuse_another(folder: Path, found: ProfileManifest, address: str, opened: Opened, anonymous: bool) -> None:
@@ -125,9 +122,6 @@ def _refuse_another(folder: Path, found: ProfileManifest, address: str, opened: 
     if found.anonymous != anonymous:
         said = "leaves names out: give --anonymous again" if found.anonymous else "has names: leave --anonymous out"
         raise StallmarkError(f"The profile in {folder} {said}, or name a new folder with --out.")
-
-
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,7 @@ class Collection:
             *before, last = writer.manifest.sessions
             ended = last.changed(ended=moment_at(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
             try:
-                writer.update(sessions=(*before, ended), gaps=_closed(writer, self.clock.now()))
+                writer.update(sessions=(*before, ended), gaps=writer.manifest.closed_gaps(self.clock.now()))
             except OSError:  # the disk is full: the next session says that this one ended
                 pass
 
@@ -246,13 +240,11 @@ class Collection:
                 return
             clock.wait(max(0.0, min(due, over) - clock.monotonic()))
 
-    def _reopen(self, writer: ProfileWriter) -> Opened:
+    def _reopen(self, writer: ProfileWriter) -> None:
         """Connect again, and note another server behind the address, or what has changed of it."""
-        opened = self.source.open()
-        if not writer.manifest.server.is_as(opened.server):
-            since = moment_at(self.clock.now())
-            writer.update(servers=(*writer.manifest.servers, opened.server.changed(since=since)))
-        return opened
+        servers = writer.manifest.servers_with(self.source.open().server, self.clock.now())
+        if servers != writer.manifest.servers:
+            writer.update(servers=servers)
 
     def _take(self, writer: ProfileWriter) -> None:
         clock = self.clock
@@ -279,7 +271,7 @@ class Collection:
         if all(gap.ended for gap in writer.manifest.gaps):
             return
         if self.clock.monotonic() - seen_at > GAP * interval_s:
-            writer.update(gaps=_closed(writer, self.clock.now()))
+            writer.update(gaps=writer.manifest.closed_gaps(self.clock.now()))
         else:
             writer.update(gaps=tuple(gap for gap in writer.manifest.gaps if gap.ended))
 
@@ -294,11 +286,3 @@ class Collection:
         passed_s = self.clock.now() - seconds_at(writer.manifest.started)
         gaps = len(writer.manifest.gaps)
         self.told(Seen(max(0.0, passed_s), self.planned_s, self._sample, gaps, reads_per_s, writes_per_s, trouble))
-
-
-def _closed(writer: ProfileWriter, now: float) -> tuple[Gap, ...]:
-    """Return the gaps of the manifest, each with an end."""
-    return tuple(
-        gap if gap.ended else gap.changed(ended=moment_at(max(now, seconds_at(gap.started))))
-        for gap in writer.manifest.gaps
-    )

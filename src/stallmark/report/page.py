@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from stallmark import format
+from stallmark import capabilities, format
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, Severity
@@ -33,7 +33,6 @@ from stallmark.report.sections import (
     ceiling,
     environment,
     errors,
-    external,
     pool_curve,
     probes,
     transactions,
@@ -156,7 +155,7 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "transactions": transactions,
         "validity": validity,
         "thresholds": thresholds(experiment),
-        "external": external,
+        "beside": capabilities.parts("sections"),
         "ceiling_levels": ceiling.level_tables(experiment),
         "memory_curves": pool_curve.curve_tables(experiment),
     }
@@ -195,7 +194,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
         "active": active_figures(experiment),
         "waits": [waits] if waits else [],
         "correlation": correlation_figures(experiment),
-        "external": external.figures(experiment),
+        "external": [each for part in capabilities.parts("sections") for each in part.figures(experiment)],
         "transactions": transaction_figures(experiment),
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.whole_profile import WholeTable
 
@@ -66,7 +66,6 @@ def intervals(samples: Samples, tables: dict[str, pa.Table], at_once: int):
         return intervals_of(NOWHERE, samples)
 
 
-@settings(max_examples=60)
 @given(sampled(), rows_of(ENTITIES, 7), st.integers(1, 40))
 def test_counts_of_files_are_those_of_the_whole_table(samples, rows, at_once):
     files = table("file_counters", rows, database=None)
@@ -82,7 +81,6 @@ def test_counts_of_files_are_those_of_the_whole_table(samples, rows, at_once):
             assert mine == pytest.approx(wanted[column][samples.seen], nan_ok=True), column
 
 
-@settings(max_examples=60)
 @given(sampled(), rows_of([("batches",), ("cpu_ms",), ("connections",)], 1), st.integers(1, 20))
 def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_once):
     counters = table("server_counters", rows)
@@ -94,7 +92,6 @@ def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_onc
         assert found.column(f"server.{column}") == pytest.approx(wanted[samples.seen], nan_ok=True), column
 
 
-@settings(max_examples=60)
 @given(sampled(), rows_of([("WRITELOG", "wal"), ("LCK_M_X", "lock"), ("PAGEIOLATCH_SH", "io")], 3), st.integers(1, 20))
 def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
     waits = table("wait_counters", rows)

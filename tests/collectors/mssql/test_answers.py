@@ -1,7 +1,7 @@
 """No answer of a server ends a run as a fault of ours: what cannot be read is a sentence, and the rest is kept.
 
 Each statement of each collector gets answers of its own, while the others get the usual ones: odd ones by name, and
-generated ones, a few of them in the suite and 1,000 with `--hypothesis-profile=explore`.
+generated ones, a few of them in the suite and 1,000 in `make explore`.
 """
 
 import re
@@ -174,6 +174,7 @@ def answers(usual: Rows) -> st.SearchStrategy[list[Step]]:
     return st.lists(tables(usual) | errors | st.builds(Count, st.integers(0, 9)) | st.just(Info("hello")), max_size=4)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("kind", "words"), STATEMENTS)
 def test_no_answer_loses_a_collector(server: Server, kind: type[MssqlCollector], words: str) -> None:
     """A sentence comes, or rows that fit the record; and the usual answers after it are read as ever."""

@@ -1,7 +1,7 @@
 """Event sessions of ours: made, read, and never left behind."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import published_waits as published
 from support.collecting import opened, read
@@ -86,7 +86,6 @@ def test_nothing_counted_yet_is_a_row_too(server: Server) -> None:
     ]
 
 
-@settings(max_examples=50)
 @given(counts=st.dictionaries(st.integers(0, 2**63 - 1), st.integers(1, 2**40), max_size=40))
 def test_every_slot_is_read(counts: dict[int, int]) -> None:
     answer = dict(zip(COLUMNS, session("stallmark_reads", histogram(counts)), strict=True))

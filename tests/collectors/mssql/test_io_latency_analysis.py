@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
 
@@ -101,7 +101,6 @@ def test_a_server_that_read_nothing(tmp_path):
     assert set(found.latency_ms.values()) == {None}
 
 
-@settings(max_examples=60)
 @given(durations=st.lists(st.integers(0, 500), min_size=1, max_size=400))
 def test_a_percentile_is_the_least_that_so_many_did_not_exceed(durations):
     values, counts = np.unique(durations, return_counts=True)

@@ -1,20 +1,24 @@
 """Managed services: recognised by the server's answers, refused what they do not have, with what helps instead."""
 
 import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.mssql_server import AZURE_DATABASE, ENTERPRISE, MANAGED_INSTANCE, rows, runs_on
-from support.tds.answers import Cut, Error
+from support.mssql_server import AZURE_DATABASE, ENTERPRISE, EXPRESS, MANAGED_INSTANCE, STANDARD, rows, runs_on
+from support.tds.answers import Count, Cut, Error, Hold, Rows
+from support.tds.datatypes import nvarchar
+from support.tds.tokens import Column
 
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
-from stallmark.engines.mssql import examine, settings
+from stallmark.engines.mssql import examine, settings, variant_settings
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.service import BOX, CLOUD_SQL, DATABASE, MANAGED, RDS, SERVICES, Service, recognise
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.experiment.preflight import _refuse_what_the_engine_cannot
 from stallmark.scenarios.read import read_scenario
 
@@ -269,3 +273,194 @@ def test_the_doctor_names_the_service_and_what_it_keeps(new_server, service):
     assert len(said) == (service is not BOX)
     for sentence in said:
         assert all(word in sentence for word in (service.name, *(f"`{key}`" for key in service.refused_keys)))
+
+
+# Maintenance beside users: the statements of a backup, a check and a rebuild, cut at the end, and who may
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "says", "statement"),
+    [
+        ("backup", "NUL", {}, "BACKUP DATABASE [bank] TO DISK = N'NUL' WITH COPY_ONLY, INIT"),
+        ("check", "", {}, "DBCC CHECKDB WITH NO_INFOMSGS"),
+        ("rebuild", "bank.accounts", {}, "ALTER INDEX ALL ON [bank].[accounts] REBUILD WITH (ONLINE = ON)"),
+        # Online index operations are of Enterprise ("Editions and supported features of SQL Server").
+        ("rebuild", "bank.accounts", {"edition": STANDARD}, "REBUILD WITH (ONLINE = OFF)"),
+    ],
+)
+def test_each_is_one_statement(new_server, kind, what, says, statement):
+    server = new_server(**says)
+    server.script.sql("BACKUP DATABASE|DBCC|ALTER INDEX", Count(0))
+    work = server.engine().maintenance[kind].open(what)
+    work.execute()
+    work.close()
+    [asked] = server.asked(statement)
+    assert asked.endswith(statement)
+
+
+def test_what_is_under_way_at_the_end_is_given_up(new_server):
+    server = new_server()
+    server.script.sql("DBCC", Hold())
+    work = server.engine().maintenance["check"].open("")
+    failed: list[CallFailed] = []
+
+    def execute() -> None:
+        try:
+            work.execute()
+        except CallFailed as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    while thread.is_alive():
+        work.cancel()
+        thread.join(0.05)
+    assert len(failed) == 1
+    work.close()
+
+
+@pytest.mark.parametrize(
+    ("says", "rights", "refused"),
+    [
+        ({}, (1, 1), set()),
+        ({}, (0, 1), {"backup"}),
+        ({}, (1, 0), {"check", "rebuild"}),
+        ({"edition": MANAGED_INSTANCE, "version": "12.0.2000.8"}, (1, 1), {"backup"}),
+        ({"edition": AZURE_DATABASE, "version": "12.0.2000.8"}, (1, 1), {"backup"}),
+    ],
+)
+def test_who_may_do_what(new_server, says, rights, refused):
+    server = new_server(**says)
+    server.script.sql("HAS_PERMS_BY_NAME", rows(["backup", "owner"], rights))
+    every = server.engine().maintenance
+    assert {kind for kind, ability in every.items() if ability.refusal()} == refused
+
+
+# Row versions and Resource Governor as a variant has them: made, and given back also after a kill
+
+
+class Database:
+    """READ_COMMITTED_SNAPSHOT and Resource Governor as they stand; `statements` are those that changed it."""
+
+    def __init__(self, script):
+        self.on, self.enabled, self.classifier, self.pending = False, False, 0, False
+        self.refuses: Error | None = None  # to change the database
+        self.statements: list[str] = []
+        script.sql("is_read_committed_snapshot_on", lambda _: [rows(["name", "on"], ["bank", self.on])])
+        script.sql("FROM sys.resource_governor_configuration", lambda _: [
+            rows(["on", "function", "pending"], [self.enabled, self.classifier, self.pending])
+        ])  # fmt: skip
+        script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
+        script.sql("sp_addextendedproperty", Error(15247, "User does not have permission.", severity=16))
+        script.sql("^ALTER DATABASE", self._set)
+        script.sql("RESOURCE|WORKLOAD GROUP|stallmark_classifier", self._changed)
+        script.sql("HAS_PERMS_BY_NAME", rows(["may"], [1]))
+
+    def _set(self, asked):
+        if self.refuses:
+            return [self.refuses]
+        self.on = "SNAPSHOT ON" in asked.text
+        return self._changed(asked)
+
+    def _changed(self, asked):
+        self.statements.append(asked.text)
+        return [Count(0)]
+
+
+@pytest.fixture
+def database(script) -> Database:
+    return Database(script)
+
+
+@pytest.fixture
+def notes(tmp_path) -> Callable[[], list[str]]:
+    """Return what is noted to be given back; on this machine, as this login may not write into master."""
+    return lambda: [path.name for path in (tmp_path / "changed-settings").glob("*")]
+
+
+def test_row_versions_are_turned_on_for_a_variant_and_off_again(engine, database, notes, tmp_path):
+    with engine.hold():
+        engine.variant_settings["row_versioning"].make(True)
+        assert database.on and ["row_versioning" in name for name in notes()] == [True]
+        folder = tmp_path / "changed-settings"
+        assert [path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())] == [0o700, 0o600]
+        engine.variant_settings["row_versioning"].make(False)
+        engine.variant_settings["row_versioning"].make(True)
+    assert not database.on and not notes()
+    assert database.statements[0] == "ALTER DATABASE [bank] SET READ_COMMITTED_SNAPSHOT ON WITH NO_WAIT"
+
+
+def test_what_is_so_already_is_not_touched(engine, database, notes):
+    engine.variant_settings["row_versioning"].make(False)
+    engine.variant_settings["row_versioning"].give_back()
+    assert not database.statements and not notes()
+
+
+def test_a_killed_run_is_put_right_by_the_next(engine, database, notes):
+    engine.variant_settings["row_versioning"].make(True)
+    with MssqlEngine(engine.spec()).hold():
+        assert not database.on and not notes()
+
+
+def test_a_database_that_others_are_in_is_left_alone(engine, database, notes, monkeypatch):
+    """Error 5070: "Database state cannot be changed while other users are using the database"."""
+    monkeypatch.setattr(variant_settings, "ALONE_WITHIN_S", -1)
+    database.refuses = Error(5070, "Database state cannot be changed while others use it", severity=16)
+    with pytest.raises(StallmarkError, match="Others are in the database bank"):
+        engine.variant_settings["row_versioning"].make(True)
+
+
+def test_what_cannot_be_given_back_is_said_with_the_statement(engine, database, notes):
+    engine.variant_settings["row_versioning"].make(True)
+    database.refuses = Error(5011, "User does not have permission to alter database", severity=16)
+    with pytest.raises(NotGivenBack, match=r"ALTER DATABASE \[bank\] SET READ_COMMITTED_SNAPSHOT OFF"):
+        engine.variant_settings["row_versioning"].give_back()
+    assert notes(), "the next run tries again"
+
+
+POOL = [("iops_per_volume", 500), ("cpu_percent", None), ("grants_percent", 25)]
+
+
+def test_a_pool_is_made_for_users_and_taken_away(engine, database, notes):
+    with engine.hold():
+        engine.variant_settings["resource_pool"].make(POOL)
+        made = "\n".join(database.statements)
+    assert "RESOURCE POOL stallmark WITH (MAX_IOPS_PER_VOLUME = 500, MAX_MEMORY_PERCENT = 25)" in made
+    assert "APP_NAME() LIKE N'stallmark-user%'" in made and made.endswith("ALTER RESOURCE GOVERNOR RECONFIGURE")
+    drop, disable = database.statements[-2:]
+    assert "DROP RESOURCE POOL stallmark" in drop and disable == "ALTER RESOURCE GOVERNOR DISABLE"
+    assert not notes()
+
+
+def test_a_governor_that_was_on_stays_on(engine, database, notes):
+    database.enabled = True
+    with engine.hold():
+        engine.variant_settings["resource_pool"].make(POOL)
+    assert "ALTER RESOURCE GOVERNOR DISABLE" not in database.statements
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "why"), [("classifier", 77, "classifier function"), ("pending", True, "not")]
+)
+def test_a_server_that_somebody_has_divided_is_left_alone(engine, database, notes, what, value, why):
+    setattr(database, what, value)
+    with pytest.raises(StallmarkError, match=why):
+        engine.variant_settings["resource_pool"].make(POOL)
+    assert not database.statements and not notes()
+
+
+@pytest.mark.parametrize(
+    ("says", "has_governor"),
+    [
+        ({}, True),
+        ({"edition": STANDARD}, False),
+        ({"edition": STANDARD, "version": "17.0.1000.7"}, True),  # from 2025 on
+        ({"edition": EXPRESS}, False),
+        ({"edition": MANAGED_INSTANCE, "version": "12.0.2000.8"}, True),
+    ],
+)
+def test_which_editions_have_a_governor(new_server, says, has_governor):
+    """As in "Editions and supported features of SQL Server", 2017 to 2025."""
+    server = new_server(**says)
+    server.script.sql("HAS_PERMS_BY_NAME", rows(["may"], [1]))
+    assert (server.engine().variant_settings["resource_pool"].refusal() is None) is has_governor

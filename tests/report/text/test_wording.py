@@ -22,7 +22,7 @@ ANALYSIS, REPORT = (Path(room.__file__).parent for room in (stallmark.analysis, 
 @pytest.mark.parametrize(("module", "finding", "says"), WORDS, ids=lambda one: getattr(one, "kind", None))
 def test_a_finding_is_worded_as_it_was_agreed(module, finding, says):
     assert sentence(finding).replace("\u00a0", " ") == says
-    writer, words = writers()[finding.kind], import_module(f"stallmark.report.text.{module}")
+    writer, words = writers()[finding.kind], import_module(module)
     assert finding.kind in words.SENTENCES if isinstance(writer, Template) else writer.__module__ == words.__name__
 
 

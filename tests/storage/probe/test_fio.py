@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
@@ -49,7 +49,6 @@ def test_in_order_is_a_stream_for_each_whatever_issues_them(how):
     assert (asked["iodepth"], asked["numjobs"]) == ("1", "8") and int(asked["offset_increment"]) > 0
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 64), st.integers(2**26, 2**30), st.sampled_from(["psync", "libaio"]))
 def test_streams_stay_behind_the_mark_within_the_file_and_apart(outstanding, size, how):
     asked = options(Asked(WRITE, outstanding), how, size)
@@ -106,6 +105,5 @@ def test_a_window_at_whose_end_some_threads_have_ended_is_none():
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=30)
 def test_a_log_of_anything_breaks_nothing(text):
     assert all(t > 0 for t, _ in fio.windows(text, 5))

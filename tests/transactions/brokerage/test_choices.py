@@ -6,7 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.schema.brokerage.population import (
@@ -29,7 +29,6 @@ def drawn(units: int, part: LocalUnits | None = None, seed: int = 1, draws: int 
     return list(islice(choices(population, part, random.Random(seed)), draws))
 
 
-@settings(max_examples=30)
 @given(units=st.integers(1, 10_000), seed=st.integers())
 def test_accounts_and_securities_are_the_customers(units: int, seed: int) -> None:
     securities = Population(units * 1_000, 1.0).securities

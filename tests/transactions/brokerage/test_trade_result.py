@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.waiting import eventually
 
@@ -151,7 +151,6 @@ TRADE = st.tuples(
 )
 
 
-@settings(max_examples=30)
 @given(trades=st.lists(TRADE, min_size=1, max_size=10), tax_status=st.integers(0, 2))
 def test_as_the_loader_has_it(desk: Desk, trades: list[tuple], tax_status: int) -> None:
     account = desk.idle_account(tax_status)

@@ -2,12 +2,20 @@
 
 import hashlib
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.injected import Injected, check, condition_files
 
 from stallmark.engines.base import Engine, Session
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import CallFailed
+from stallmark.loaders.mail import LOADER
+from stallmark.schema.mail.scale import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
+from stallmark.transactions.mail import MAILBOXES_PER_USER, WORKLOAD
 from stallmark.transactions.mail.background_scan import CHUNK_BYTES, BackgroundScan
 from stallmark.transactions.mail.context import ScanPosition
 from stallmark.transactions.mail.delete_message import DeleteMessage
@@ -185,3 +193,108 @@ def test_the_scan_makes_a_checksum_of_the_bodies(mail: Engine, session: Session)
     [(last, _, _)] = session.call("background_scan", (1, 4, 1))
     assert last == 4
     assert list(session.call("background_scan", (1, 21, 1))) == [(None, None, None)]
+
+
+# Inputs are a function of the generator, name what exists, and have the shares and sizes that are intended
+
+
+@given(seed=st.integers())
+def test_inputs_are_a_function_of_the_generator(context, seed: int) -> None:
+    for kind in WORKLOAD.users.deck:
+        one, two = kind(context), kind(context)
+        a, b = random.Random(seed), random.Random(seed)
+        assert [one.inputs(a) for _ in range(5)] == [two.inputs(b) for _ in range(5)]
+
+
+@given(seed=st.integers())
+def test_inputs_name_what_exists(context, seed: int) -> None:
+    rng = random.Random(seed)
+    for kind in WORKLOAD.users.deck:
+        inputs = kind(context).inputs(rng)
+        assert inputs.mailbox in context.mailboxes
+        assert 0 <= getattr(inputs, "place", 0) < 1_000_000
+        assert 1 <= getattr(inputs, "folder", 1) <= 10
+        if body := getattr(inputs, "body", None):
+            assert LEAST_BYTES <= len(body) <= MOST_BYTES and body.endswith(".") and body.isascii()
+
+
+def test_sizes_and_shares(context, rng: random.Random) -> None:
+    deliver, update = DeliverMessage(context), UpdateMessage(context)
+    delivered = [deliver.inputs(rng) for _ in range(4_000)]
+    sizes = [len(each.body) for each in delivered]
+    assert sum(sizes) / len(sizes) == pytest.approx(MEAN_BYTES, rel=0.3)  # of such sizes even thousands scatter
+    assert sorted(sizes)[2_000] == pytest.approx(8_000, rel=0.15)
+    folders = Counter(each.folder for each in delivered)
+    assert folders.keys() == {1, 2} and folders[2] / 4_000 == pytest.approx(0.2, abs=0.03)
+    with_body = sum(update.inputs(rng).body is not None for _ in range(4_000))
+    assert with_body / 4_000 == pytest.approx(0.2, abs=0.03)
+
+
+def test_hardly_two_bodies_are_alike(context, rng: random.Random) -> None:
+    deliver = DeliverMessage(context)
+    begins = Counter(deliver.inputs(rng).body[:99] for _ in range(2_000))
+    assert max(begins.values()) <= 3
+
+
+def test_too_few_mailboxes_are_advised_against() -> None:
+    scale = {"mailboxes": 100}
+    assert WORKLOAD.users.contention(scale, 100 // MAILBOXES_PER_USER) is None
+    said = WORKLOAD.users.contention(scale, 11)
+    assert said == (
+        "11 users share 100 mailboxes, whose rows are locked by each change: they wait for each other and not for "
+        "storage alone; use at least 110 mailboxes."
+    )
+
+
+# The conditions hold for what is loaded, and each finds what it is there for
+
+
+SCALE = LOADER.scale({"mailboxes": 3, "messages": 20})
+FILES = condition_files(WORKLOAD)
+_FOLDER = "WHERE fo_mb_id = 2 AND fo_id = 1"
+_MESSAGE = "WHERE me_mb_id = 2 AND me_id = 7"
+_BODY = "WHERE bo_mb_id = 2 AND bo_me_id = 7"
+
+# What is wrong, how it comes to be so, and the condition that must find it. No foreign key is in force.
+INJECTIONS = [
+    ("a message too many", f"UPDATE mail.folder SET fo_messages = fo_messages + 1 {_FOLDER}", "folder_totals"),
+    ("an unread one too many", f"UPDATE mail.folder SET fo_unread = fo_messages {_FOLDER}", "folder_totals"),
+    ("a byte too many", f"UPDATE mail.folder SET fo_bytes = fo_bytes + 1 {_FOLDER}", "folder_totals"),
+    ("a message in no folder", f"UPDATE mail.message SET me_fo_id = 11 {_MESSAGE}", "folder_totals"),
+    ("a folder lost", f"DELETE FROM mail.folder {_FOLDER}", "folder_totals"),
+    ("a message lost", f"DELETE FROM mail.message {_MESSAGE}", "mailbox_totals"),
+    ("another oldest message", "UPDATE mail.mailbox SET mb_first = 2 WHERE mb_id = 2", "mailbox_totals"),
+    ("a number twice", "UPDATE mail.mailbox SET mb_next = 20 WHERE mb_id = 2", "mailbox_totals"),
+    ("a mailbox lost", "DELETE FROM mail.mailbox WHERE mb_id = 2", "mailbox_totals"),
+    ("a body lost", f"DELETE FROM mail.body {_BODY}", "bodies"),
+    ("a body of no message", "INSERT INTO mail.body VALUES (2, 21, '.')", "bodies"),
+    ("a body cut off", f"UPDATE mail.body SET bo_text = LEFT(bo_text, -1) {_BODY}", "bodies"),
+    ("a body with more", f"UPDATE mail.body SET bo_text = bo_text || ' ' {_BODY}", "bodies"),
+    ("a delivery lost", "UPDATE mail.mailbox SET mb_next = mb_next + 1 WHERE mb_id = 2", "deliveries"),
+    ("a delete too many", "UPDATE mail.mailbox SET mb_deletes = 1 WHERE mb_id = 2", "deliveries"),
+    ("other limits", "UPDATE mail.mailbox SET mb_most = 99 WHERE mb_id = 2", "deliveries"),
+    ("a folder too many", "INSERT INTO mail.folder VALUES (2, 11, 'Other', 0, 0, 0)", "rows"),
+    ("a mailbox too many", "INSERT INTO mail.mailbox VALUES (4, 'x', 1, 21, 20, 18, 22, 0, 0, 0)", "rows"),
+    ("a folder under another name", f"UPDATE mail.folder SET fo_name = 'Inbux' {_FOLDER}", "folders"),
+    ("something done", "UPDATE mail.mailbox SET mb_moves = 1 WHERE mb_id = 2", "loaded"),
+    ("bodies of another size", "UPDATE mail.folder SET fo_bytes = 100 * fo_bytes", "body_sizes"),
+]  # fmt: skip
+
+
+def test_a_loaded_database_holds(mail: Engine) -> None:
+    findings = check(mail, WORKLOAD, SCALE)
+    assert len(findings) == len(WORKLOAD.conditions)
+    assert [finding for finding in findings.values() if not finding.holds] == []
+
+
+@pytest.mark.parametrize(("wrong", "finds"), [(w, f) for _, w, f in INJECTIONS], ids=[what for what, *_ in INJECTIONS])
+def test_what_is_wrong_is_found(mail: Engine, wrong: str, finds: str) -> None:
+    if not isinstance(mail, EmbeddedEngine):
+        pytest.skip("A fault is injected in a transaction that is rolled back; here each connection commits by itself.")
+    [(database,)] = mail.query("SELECT current_database()")
+    found = check(Injected(mail, database, f"SET session_replication_role = replica; {wrong}"), WORKLOAD, SCALE)
+    assert found[finds].holds is False
+
+
+def test_every_condition_has_something_to_find() -> None:
+    assert {finds for *_, finds in INJECTIONS} == set(FILES.values())

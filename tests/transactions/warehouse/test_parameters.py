@@ -6,7 +6,9 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tsql import parsers
 
+from stallmark.errors import StallmarkError
 from stallmark.transactions.warehouse.parameters import (
     COLOURS,
     CONTAINERS,
@@ -21,7 +23,7 @@ from stallmark.transactions.warehouse.parameters import (
     parameters,
     validation,
 )
-from stallmark.transactions.warehouse.queries import QUERIES, names
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, POWER, QUERIES, names, order, streams_for, text
 
 SEEDS = st.integers(0, 2**63 - 1)
 STREAMS = st.integers(0, 40)
@@ -124,3 +126,134 @@ def test_unknown_queries(query):
         parameters(query, 1, 0, 1)
     with pytest.raises(ValueError, match=f"no query {query}"):
         validation(query, 1)
+
+
+# The order of the queries in each stream, and how many streams a run has
+
+
+ALL = range(MOST_STREAMS + 1)
+
+
+@pytest.mark.parametrize("stream", ALL)
+def test_an_order_has_each_query_once(stream):
+    assert sorted(order(stream)) == list(QUERIES)
+
+
+def test_no_two_streams_have_the_same_order():
+    assert MOST_STREAMS == 40
+    assert len({order(stream) for stream in ALL}) == 41
+
+
+def test_the_first_and_the_last_order():
+    assert order(POWER) == (14, 2, 9, 20, 6, 17, 18, 8, 21, 13, 3, 22, 16, 4, 11, 15, 1, 10, 19, 5, 7, 12)
+    assert order(1) == (21, 3, 18, 5, 11, 7, 6, 20, 17, 12, 16, 15, 13, 10, 2, 8, 14, 19, 9, 22, 1, 4)
+    assert order(40) == (13, 15, 17, 1, 22, 11, 3, 4, 7, 20, 14, 21, 9, 8, 2, 18, 16, 6, 10, 12, 5, 19)
+
+
+# Of each query: its place in each order times the number of the order, both from 1, added up. Taken from two public
+# listings of appendix A, which are the same.
+WEIGHTED_PLACES = [
+    9070, 11078, 9776, 9004, 8346, 11204, 9127, 10706, 10138, 10253, 10085,
+    12163, 8448, 7420, 9588, 9677, 9050, 9754, 13875, 10902, 9027, 9142,
+]  # fmt: skip
+
+
+def test_the_table_is_that_of_the_specification():
+    places = [sum((stream + 1) * (order(stream).index(query) + 1) for stream in ALL) for query in QUERIES]
+    assert places == WEIGHTED_PLACES
+
+
+@pytest.mark.parametrize("stream", [-1, 41, 1_000])
+def test_no_order_for_others(stream):
+    with pytest.raises(StallmarkError, match=rf"no stream {stream}: .* ask for 1 to 40\.$"):
+        order(stream)
+
+
+@pytest.mark.parametrize(
+    ("factor", "streams"),
+    [(0.01, 2), (0.1, 2), (1, 2), (10, 3), (30, 4), (100, 5), (300, 6), (1_000, 7), (3_000, 8), (10_000, 9)],
+)  # fmt: skip
+def test_streams_by_scale(factor, streams):
+    assert streams_for(factor) == streams
+
+
+# The texts of the queries: twins, of which each is one statement with nothing but plain literals in it
+
+
+DIALECTS = ("postgresql", "mssql")
+EACH = pytest.mark.parametrize("query", QUERIES)
+
+
+def code(query: int, dialect: str) -> str:
+    """Without comments, in one line."""
+    return " ".join(re.sub(r"--.*", "", text(query, dialect, validation(query, 1))).split())
+
+
+# That each T-SQL text parses is engines/mssql/test_every_text.py's; PostgreSQL's are executed (test_oracle.py).
+def test_it_parses_with_a_dop():
+    assert not parsers.sqlfluff(text(15, "mssql", validation(15, 1), dop=64))
+
+
+@EACH
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_it_begins_with_its_name_and_is_one_statement(query, dialect):
+    whole = text(query, dialect, validation(query, 1))
+    assert re.match(rf"-- Q{query}: [a-z -]+\n-- [A-Z].*\.\n(SELECT|WITH)\b", whole)
+    assert ";" not in whole and "*/" not in whole
+    assert whole.endswith("\n") and whole == whole.rstrip() + "\n"
+    assert not re.search(r":[a-z]", whole.partition("\n")[2])
+
+
+@EACH
+def test_twins_ask_for_the_same(query):
+    """The same columns from the same tables, under the same conditions, in the same order."""
+    postgresql, mssql = (code(query, dialect) for dialect in DIALECTS)
+    for mine, theirs in (
+        (r"DATEADD\(day, -90, CAST\('1998-12-01' AS date\)\)", "DATE '1998-12-01' - INTERVAL '90' DAY"),
+        (r"DATEADD\((\w+), (\d), CAST\(('[^']*') AS date\)\)", r"DATE \3 + INTERVAL '\2' \1"),
+        (r"CAST\(('[^']*') AS date\)", r"DATE \1"),
+        (r"\bYEAR\((\w+)\)", r"EXTRACT(YEAR FROM \1)"),
+        (r"SUBSTRING\(c_phone, 1, 2\)", "SUBSTRING(c_phone FROM 1 FOR 2)"),
+        (r"COUNT_BIG\(", "COUNT("),
+        (r"^SELECT TOP \((\d+)\) (.*)$", r"SELECT \2 LIMIT \1"),
+    ):
+        mssql = re.sub(mine, theirs, mssql)
+    assert mssql.replace("month", "MONTH").replace("year", "YEAR") == postgresql.replace("year", "YEAR")
+
+
+def test_a_dop_is_said_to_sql_server_alone():
+    asked = validation(6, 1)
+    assert text(6, "mssql", asked, dop=4) == text(6, "mssql", asked) + "OPTION (MAXDOP 4)\n"
+    with pytest.raises(ValueError, match="cannot say in postgresql"):
+        text(6, "postgresql", asked, dop=4)
+    with pytest.raises(ValueError, match="take 0 processors"):
+        text(6, "mssql", asked, dop=0)
+
+
+@pytest.mark.parametrize(("query", "dialect"), [(0, "mssql"), (23, "postgresql"), (1, "oracle"), (1, "../q01")])
+def test_unknown_queries_and_dialects(query, dialect):
+    with pytest.raises(ValueError, match="no query"):
+        text(query, dialect, {})
+
+
+def test_parameters_that_are_not_its_own():
+    with pytest.raises(ValueError, match=r"q1 has the parameters \['delta'\], and not \[\]"):
+        text(1, "mssql", {})
+    with pytest.raises(ValueError, match="and not"):
+        text(1, "mssql", {"delta": "90", "nation": "FRANCE"})
+
+
+@given(value=st.text(max_size=20), query=st.sampled_from(QUERIES))
+def test_only_plain_literals(value, query):
+    asked = validation(query, 1) | {sorted(names(query))[0]: value}
+    if re.fullmatch(r"[A-Za-z0-9 #.-]+", value) and "--" not in value:
+        assert value in text(query, "postgresql", asked)
+    else:
+        with pytest.raises(ValueError, match="cannot be"):
+            text(query, "mssql", asked)
+
+
+@pytest.mark.parametrize("value", ["", "90'", "90;", "1--", ":nation", "90\n", "{x}", "%", "ü", "٣"])
+def test_literals_that_are_refused(value):
+    with pytest.raises(ValueError, match="delta cannot be"):
+        text(1, "postgresql", {"delta": value})

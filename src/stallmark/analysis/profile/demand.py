@@ -23,11 +23,11 @@ from stallmark.analysis.profile.rates import (
     Counted,
     Measure,
     Rates,
+    class_totals,
     rates_of,
     sliding,
 )
 from stallmark.analysis.profile.summary import pool_bytes
-from stallmark.analysis.profile.totals import class_totals
 from stallmark.errors import StallmarkError
 from stallmark.format import short
 from stallmark.record.profile.intervals import FileClass, Intervals, is_known

@@ -37,6 +37,8 @@ from stallmark.record.profile.raw import raw_batches, read_raw
 
 JUMP_S = 5.0
 """A clock that is off by more between two samples was set."""
+_COUNTED = ("waits", "wait_ms", "signal_ms")  # the last for its losses
+_US = 1e6
 
 
 @dataclass(frozen=True)
@@ -105,30 +107,28 @@ def placed(folder: Path, name: str, samples: Samples) -> Iterator[tuple[np.ndarr
             yield at[whole], batch.filter(pa.array(whole))
 
 
-class GroupRises:
-    """The counts of each interval, between one of `samples` samples and the next, by group and column."""
+class _Groups:
+    """The groups of a table's entities: what they counted in each interval, and the sums of a state at each sample.
+    `names`: the columns of the group, of the entity and of the state."""
 
-    def __init__(self, samples: int, columns: int):
-        self._samples = samples
-        self._rises = np.zeros((columns, 0))
+    def __init__(self, folder: Path, table: str, samples: Samples, names: tuple[str, str, str], counted: Sequence[str]):
+        self._samples = len(samples.number)
+        self._rises = np.zeros((len(counted), 0))
         self._met = self._lost = np.zeros(0, dtype=bool)
         self._unknown: list[tuple[int, int, int]] = []
-        self._reader = Rises(np.arange(samples, dtype=float), columns, self)
-
-    def add(
-        self,
-        at: np.ndarray,
-        group: np.ndarray,
-        entity: np.ndarray,
-        epoch: np.ndarray,
-        values: Sequence[np.ndarray | None],
-    ) -> None:
-        """Add rows: the indices of their samples, codes, and the values of each column, NaN for null."""
-        more = int(group.max(initial=-1) + 1) * self._samples - len(self._met)
-        if more > 0:
+        self._reader = Rises(np.arange(self._samples, dtype=float), len(counted), self)
+        self.states = _States(self._samples)
+        groups, entities, epochs = Codes(), Codes(), Codes()
+        for at, batch in placed(folder, table, samples):
+            group, entity = groups.of(batch, names[0]), entities.of(batch, names[1])
+            more = len(groups.names) * self._samples - len(self._met)
             self._rises = np.pad(self._rises, ((0, 0), (0, more)))
             self._met, self._lost = np.pad(self._met, (0, more)), np.pad(self._lost, (0, more))
-        self._reader.add(at, group, entity, epoch, values)
+            values = [floats(batch, column) for column in counted]
+            self._reader.add(at, group, entity, epochs.of(batch, "epoch"), values)
+            self.states.add(at, group, entity, floats(batch, names[2]))
+        self._reader.finish()
+        self.names = groups.names
 
     def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
         self._met[places] = True
@@ -144,11 +144,7 @@ class GroupRises:
     def take_unknown(self, column: int, first: int, last: int) -> None:
         self._unknown.append((column, first, last))
 
-    def finish(self) -> None:
-        """Take in what is known only after the last row."""
-        self._reader.finish()
-
-    def of(self, group: int) -> list[np.ndarray]:
+    def counted(self, group: int) -> list[np.ndarray]:
         """Return what was counted in each interval (n − 1), by column; NaN where it is not known. Where one counter
         began anew the others are not told either: a reset that is seen in one may be hidden in another."""
         begin = group * self._samples
@@ -168,7 +164,7 @@ class GroupRises:
         return found
 
 
-class GroupStates:
+class _States:
     """The sum of a state over the entities of each group, at each of `samples` samples."""
 
     def __init__(self, samples: int):
@@ -196,14 +192,11 @@ class GroupStates:
         np.add.at(self._sum, places, np.nan_to_num(values) - np.nan_to_num(before))
         np.add.at(self._known, places, np.isfinite(values).astype(int) - np.isfinite(before))
 
-    def of(self, group: int) -> np.ndarray:
+    def sums(self, group: int) -> np.ndarray:
         """Return the sum at each sample (n), each entity as it was stored last; NaN where none of them has a value."""
         own = slice(group * self._samples, (group + 1) * self._samples)
         total, known = np.cumsum(self._sum[own]), np.cumsum(self._known[own])
         return np.where(known > 0, total, np.nan)
-
-
-_COUNTED = ("waits", "wait_ms", "signal_ms")  # the last for its losses
 
 
 def waits_of(folder: Path, samples: Samples) -> list[Waited]:
@@ -235,7 +228,7 @@ class _Counted:
         self._types = types.names
 
     def waits(self) -> list[Waited]:
-        waits, wait_ms = (np.pad(one, (0, len(self._types) - len(one))).tolist() for one in self._sums[:2])
+        waits, wait_ms = (np.pad(sums, (0, len(self._types) - len(sums))).tolist() for sums in self._sums[:2])
         rows = zip(self._types, waits, wait_ms, strict=True)
         return [Waited(name, self._classes[name], count, ms) for name, count, ms in rows if count + ms > 0]
 
@@ -279,9 +272,6 @@ def _plus(sums: np.ndarray, groups: np.ndarray, values: np.ndarray) -> np.ndarra
     return more
 
 
-_US = 1e6
-
-
 def intervals_of(folder: Path, samples: Samples | None = None) -> Intervals:
     """Return the intervals of a profile, in the order of time; up to the last of the `samples` where they were read
     before."""
@@ -303,39 +293,25 @@ def samples_of(folder: Path) -> Samples | None:
 
 def _file_io(folder: Path, samples: Samples) -> dict[str, np.ndarray]:
     """Return the columns of the classes of file, each by interval (n − 1), seen or not."""
+    classes = _Groups(folder, "file_counters", samples, ("file_class", "entity", "size_bytes"), IO)
     columns: dict[str, np.ndarray] = {}
-    for name, counted, sizes in _groups(folder, "file_counters", samples, ("file_class", "entity", "size_bytes"), IO):
-        columns |= {f"{name}.{column}": values for column, values in zip(IO, counted, strict=True)}
-        columns[f"{name}.size_bytes"] = sizes[1:]
+    for code, name in enumerate(classes.names):
+        columns |= {f"{name}.{column}": values for column, values in zip(IO, classes.counted(code), strict=True)}
+        columns[f"{name}.size_bytes"] = classes.states.sums(code)[1:]
     return columns
 
 
 def _server(folder: Path, samples: Samples) -> tuple[dict[str, np.ndarray], float | None]:
     """Return the columns of the whole server, as of the files, and the age of the oldest transaction."""
+    counters = _Groups(folder, "server_counters", samples, ("counter", "counter", "value"), ["value"])
     columns, longest_s = {}, None
-    for name, [counted], values in _groups(
-        folder, "server_counters", samples, ("counter", "counter", "value"), ["value"]
-    ):
+    for code, name in enumerate(counters.names):
         if name == LONGEST_TRANSACTION:
-            longest_s = float(np.fmax.reduce(values, initial=0.0)) / 1000
-        elif name == "cpu_ms":
-            columns["server.cpu_s"] = counted / 1000
+            longest_s = float(np.fmax.reduce(counters.states.sums(code), initial=0.0)) / 1000
+        elif name in STATES:
+            columns[f"server.{name}"] = counters.states.sums(code)[1:]
         else:
-            columns[f"server.{name}"] = values[1:] if name in STATES else counted
+            [columns[f"server.{name}"]] = counters.counted(code)
+    if "server.cpu_ms" in columns:
+        columns["server.cpu_s"] = columns.pop("server.cpu_ms") / 1000
     return columns, longest_s
-
-
-def _groups(
-    folder: Path, table: str, samples: Samples, names: tuple[str, str, str], counted: Sequence[str]
-) -> Iterator[tuple[str, list[np.ndarray], np.ndarray]]:
-    """Yield the groups of a table, each with what it counted in each interval (n − 1), by column, and its state at each
-    sample (n). `names`: the columns of the group, of its entities, and of a state."""
-    groups, entities, epochs = Codes(), Codes(), Codes()
-    rises, states = GroupRises(len(samples.number), len(counted)), GroupStates(len(samples.number))
-    for at, batch in placed(folder, table, samples):
-        group, entity = groups.of(batch, names[0]), entities.of(batch, names[1])
-        rises.add(at, group, entity, epochs.of(batch, "epoch"), [floats(batch, column) for column in counted])
-        states.add(at, group, entity, floats(batch, names[2]))
-    rises.finish()
-    for code, name in enumerate(groups.names):
-        yield name, rises.of(code), states.of(code)

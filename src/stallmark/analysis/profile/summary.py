@@ -19,15 +19,19 @@ from stallmark.analysis.profile.rates import (
     MINUTE_S,
     MORE,
     WINDOW_S,
+    ClassTotals,
     Measure,
     Rates,
     Slots,
+    WaitTotal,
     Window,
     busiest,
+    class_totals,
     peaks,
     rates_of,
+    server_quotient,
+    wait_totals,
 )
-from stallmark.analysis.profile.totals import ClassTotals, WaitTotal, class_totals, server_quotient, wait_totals
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import FileClass, Intervals
 from stallmark.record.profile.manifest import ProfileManifest, read_profile

@@ -21,6 +21,5 @@ class ReadKind(Kind):
     QUERY_STORE_DROPPED = "query_store_dropped_counts"
     PLANS_LEFT = "plans_left_the_cache"
     COUNTERS_RESTARTED = "counters_restarted"
-    CLOCK_OFFSET = "clock_offset_likely"
     QUERY_FAILED = "query_failed"
     PHASE_CUT = "query_phase_cut"

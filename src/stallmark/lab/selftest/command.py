@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, json_option, target_options
+from stallmark.cli.common import err, json_option, out_option, target_options
 from stallmark.escape import markdown
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ _PARAMETERS = ("out_dir", "seconds", "keep", "cap_memory")
 
 
 def _options(command: Callable) -> Callable:
-    @click.option(
-        "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-        help="Where the run record of the test goes.",
-    )  # fmt: skip
+    @out_option("Where the run record of the test goes.")
     @click.option(
         "--seconds", type=click.IntRange(1), default=30, show_default=True, help="How long the test drives users."
     )

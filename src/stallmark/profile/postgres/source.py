@@ -14,7 +14,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION
+from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION, STATES
 from stallmark.record.profile.manifest import ProfiledServer
 
 _MANNERS = (
@@ -87,10 +87,9 @@ class PostgresSource(Source):
         answers = {name: self._connection.rows(text) for name, text in self._texts.items()}
         [moment] = answers["moment"]
         start = moment["start"]
-        counters = [(row["counter"], f"{start} {row['epoch']}", row["value"]) for row in answers["counters"]]
-        counters += [
-            (row["counter"], "" if row["counter"] == "connections" else f"{start} {row['epoch']}", row["value"])
-            for row in answers["databases"]
+        counters = [
+            (row["counter"], "" if row["counter"] in STATES else f"{start} {row['epoch']}", row["value"])
+            for row in (*answers["counters"], *answers["databases"])
         ]
         sessions: Sequence[Row] = answers.get("sessions", [])
         if ages := [row["oldest_s"] for row in sessions if row["oldest_s"] is not None]:

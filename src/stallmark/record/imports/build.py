@@ -16,18 +16,11 @@ from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted
 from stallmark.record.manifest.part import moment_at
-from stallmark.record.profile.intervals import FILE_IO, STATES, Intervals, is_known, write_imported
+from stallmark.record.profile.intervals import IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _US = 1e6
 _LONG_S = 0.5  # what lies between two spans and is shorter is no gap
-
-
-@dataclass(frozen=True)
-class Hole:
-    start: float
-    end: float
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +29,7 @@ class Timeline:
 
     intervals: Intervals
     interval_s: float
-    gaps: list[Hole]
+    gaps: tuple[Gap, ...]
     notes: list[str]
 
 
@@ -65,7 +58,7 @@ def timeline_of(recording: Recording) -> Timeline:
         )
     start, end = start[kept], end[kept]
     intervals = Intervals(start, end, {name: values[kept] for name, values in columns.items()})
-    return Timeline(intervals, round(usual_s, 3), _holes(start, end, recording), notes)
+    return Timeline(intervals, round(usual_s, 3), _gaps(start, end, recording), notes)
 
 
 def _left_out(count: int) -> str:
@@ -92,12 +85,13 @@ def _apart(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.nda
     return kept
 
 
-def _holes(start: np.ndarray, end: np.ndarray, recording: Recording) -> list[Hole]:
-    found = []
-    for begin, until in zip(end[:-1].tolist(), start[1:].tolist(), strict=True):
-        if until - begin > _LONG_S:
-            found.append(Hole(begin, until, _reason(begin, until, recording)))
-    return found
+def _gaps(start: np.ndarray, end: np.ndarray, recording: Recording) -> tuple[Gap, ...]:
+    """Return the times between the spans."""
+    between = [pair for pair in zip(end[:-1].tolist(), start[1:].tolist(), strict=True) if pair[1] - pair[0] > _LONG_S]
+    return tuple(
+        Gap(started=moment_at(begin), ended=moment_at(until), reason=_reason(begin, until, recording))
+        for begin, until in between
+    )
 
 
 def _reason(begin: float, until: float, recording: Recording) -> str:
@@ -191,9 +185,7 @@ def _manifest(
         anonymous=anonymous,
         servers=(server,),
         sessions=(Session(started=begin, ended=end, end="imported"),),
-        gaps=tuple(
-            Gap(started=moment_at(one.start), ended=moment_at(one.end), reason=one.reason) for one in timeline.gaps
-        ),
+        gaps=timeline.gaps,
         missing=_missing(recording, intervals, source),
         files=tuple(f"file {place}" if anonymous else path.name for place, path in enumerate(files, 1)),
         notes=tuple(notes),
@@ -207,7 +199,7 @@ def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict
     of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
     if not of_files:
         found["disk counters"] = "the files have no I/O of disks"
-    elif lacking := [name for name in FILE_IO.names[3:-1] if name not in of_files]:
+    elif lacking := [name for name in IO if name not in of_files]:
         reason = "sar counts a device's reads and writes together" if source == "sar" else "not in the files"
         found["disk counters"] = f"{', '.join(lacking)}: {reason}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}

@@ -66,6 +66,14 @@ def device_io(values: Mapping[str, float], counters: Mapping[str, tuple[str, flo
     return io
 
 
+def add_io(rates: dict[str, float | None], held: FileClass, io: Io) -> None:
+    """Add the rates of a device to those of its class: None where a device's is not known."""
+    for name in IO:
+        key, part = f"{held}.{name}", io.get(name)
+        so_far = rates.get(key, 0.0)
+        rates[key] = None if part is None or so_far is None else so_far + part
+
+
 class Devices:
     """The devices of one file. A tool that leaves idle devices out writes no row of zeros: then one that is missing
     did nothing; otherwise what it did is not known. `counted`: the devices that count, and what they hold."""
@@ -106,10 +114,7 @@ class Devices:
                 continue
             known = [value for value in io.values() if value is not None]
             self._zeros |= bool(known) and not any(known)
-            for column in IO:
-                key = f"{held}.{column}"
-                part, so_far = io.get(column), found.get(key, 0.0)
-                found[key] = None if part is None or so_far is None else so_far + part
+            add_io(found, held, io)
         absent = frozenset(held for name, held in self.counted.items() if name not in present)
         if absent:
             for held in absent:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Counter
-from stallmark.record.imports.devices import canonical, device_io
+from stallmark.record.imports.devices import add_io, canonical, device_io
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted
-from stallmark.record.profile.intervals import IO, FileClass
+from stallmark.record.profile.intervals import FileClass
 
 _KIB, _PAGE, _TO_MS = 1024.0, 8192.0, 1000.0
 _DISKS = ("physicaldisk", "logicaldisk")
@@ -144,11 +144,7 @@ class Plan:
             for side in ("read", "write"):
                 if there.get(f"disk {side}s/sec") == 0 and f"avg. disk sec/{side}" in self._names:
                     there.setdefault(f"avg. disk sec/{side}", 0.0)  # of no I/O
-            io = device_io(there, _DISK)
-            for name in IO:
-                key, part = f"{held}.{name}", io.get(name)
-                so_far = rates.get(key, 0.0)
-                rates[key] = None if part is None or so_far is None else so_far + part
+            add_io(rates, held, device_io(there, _DISK))
         for name, counters in self._sums.items():
             parts = [values[counter] for counter in counters if values.get(counter, -1.0) >= 0]
             rates[f"server.{name}"] = sum(parts) if len(parts) == len(counters) else None

@@ -28,6 +28,9 @@ from stallmark.record.profile.intervals import STATES
 from stallmark.record.profile.manifest import GAP
 
 _PAGE, _TO_MS = 8192.0, 1000.0
+MOST_SERIES = 20_000
+_MISSED = 1.5
+"""So many intervals between two points of a series: one was missed between them."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +106,6 @@ METRICS: dict[str, tuple[Metric, ...]] = {
     "pg_stat_bgwriter_buffers_clean_total": (_postgres("background_pages"),),
     "pg_settings_shared_buffers_bytes": (_postgres("memory_target_bytes"),),
 }
-
-
-MOST_SERIES = 20_000
-_MISSED = 1.5
-"""So many intervals between two points of a series: one was missed between them."""
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:

@@ -154,13 +154,3 @@ class Steps:
 
 def _samples(count: int) -> str:
     return "1 sample is" if count == 1 else f"{count} samples are"
-
-
-def product(*factors: float | None) -> float | None:
-    """Return the product; None where a factor is not known."""
-    found = 1.0
-    for factor in factors:
-        if factor is None:
-            return None
-        found *= factor
-    return found

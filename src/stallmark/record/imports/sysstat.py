@@ -13,7 +13,7 @@ from stallmark.record.formats.open import READERS, detect_format
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.sysstat import CPU
 from stallmark.record.imports.devices import ALL_DISKS, Devices, canonical, device_io, whole_disks
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, product
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted
 from stallmark.record.profile.intervals import IO, FileClass
 
 _KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0
@@ -62,7 +62,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
             recording.devices.add(ALL_DISKS)
             rates = device_io(of_all, _ALL_DISKS)
             recording.add_rates(*span, {f"{FileClass.DEVICE}.{name}": rate for name, rate in rates.items()})
-        cpu_s = product(_busy_share(cpu), file.cores)
+        cpu_s = _busy_cores(cpu, file.cores)
         recording.add_rates(*span, {**devices.fold(io), "server.cpu_s": cpu_s})
         if cpu_s is not None:
             recording.note(WHOLE_MACHINE)
@@ -80,11 +80,11 @@ def _counts(counter: Counter) -> bool:
     return counter.object == _ALL_DISKS_OBJECT and counter.counter in _ALL_DISKS
 
 
-def _busy_share(cpu: Mapping[str, float]) -> float | None:
-    """Return the share of the cores that worked: neither idle, nor waiting for I/O, nor taken by others."""
-    if "idle" not in cpu:
+def _busy_cores(cpu: Mapping[str, float], cores: int | None) -> float | None:
+    """Return how many cores worked: neither idle, nor waiting for I/O, nor taken by others."""
+    if "idle" not in cpu or cores is None:
         return None
-    return max(0.0, 100 - cpu["idle"] - cpu.get("iowait", 0.0) - cpu.get("steal", 0.0)) / 100
+    return max(0.0, 100 - cpu["idle"] - cpu.get("iowait", 0.0) - cpu.get("steal", 0.0)) / 100 * cores
 
 
 def assign_all_disks(recording: Recording, wanted: Wanted) -> None:

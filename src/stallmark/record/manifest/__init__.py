@@ -39,6 +39,8 @@ from stallmark.record.manifest.workload import Queries, Step, Workload
 from stallmark.record.probe import ProbeResult
 
 FORMAT: Final = 2
+FILLED_BY = {"external": "attach"}
+"""The fields of the manifest that a capability fills and shows, each with its name."""
 
 
 class Manifest(ManifestPart):

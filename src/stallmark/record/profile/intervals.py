@@ -24,6 +24,15 @@ from stallmark.record.profile.manifest import ProfileManifest, read_profile, wri
 from stallmark.record.schema import column
 from stallmark.record.table_file import find, read_whole, writing, written
 
+LONGEST_S = 3660 * 86_400.0
+"""No profile is of more than ten years."""
+LATEST_S = 4_102_444_800.0
+"""The end of the year 2099."""
+_NEVER_NULL: Final = frozenset((
+    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
+    "wait_class", "users",
+))  # fmt: skip
+
 
 class FileClass(StrEnum):
     """The class of a file. Where a profile is of one database, the data and logs of the others are `OTHER`; a profile
@@ -122,11 +131,11 @@ class Intervals:
 
     @property
     def classes(self) -> list[FileClass]:
-        return [name for name in FileClass if self._of(name)]
+        return [name for name in FileClass if self._own_columns(name)]
 
     def column(self, name: str) -> np.ndarray:
-        found = self.columns.get(name)
-        return np.full(len(self.start), np.nan) if found is None else found
+        values = self.columns.get(name)
+        return np.full(len(self.start), np.nan) if values is None else values
 
     def known(self, name: str) -> np.ndarray:
         """Return the values of a column, without those that are not known."""
@@ -135,19 +144,20 @@ class Intervals:
 
     def log(self, column: str, of_server: str) -> np.ndarray:
         """Return a column of the log's files; that `of_server`, where the files do not tell."""
-        found = self.column(f"{FileClass.LOG}.{column}")
-        return found if is_known(found) else self.column(f"server.{of_server}")
+        values = self.column(f"{FileClass.LOG}.{column}")
+        return values if is_known(values) else self.column(f"server.{of_server}")
 
     def total(self, *columns: str, without: FileClass | None = None) -> np.ndarray:
         """Return the sum of columns over the classes of file, NaN where a part is; a part that is never known is left
         out."""
         classes = [name for name in self.classes if name is not without]
-        known = [one for name in classes for column in columns if is_known(one := self.column(f"{name}.{column}"))]
+        parts = [self.column(f"{name}.{column}") for name in classes for column in columns]
+        known = [part for part in parts if is_known(part)]
         return np.sum(known, axis=0) if known else np.full(len(self.start), np.nan)
 
     def has_any(self, name: str) -> np.ndarray:
         """Tell in which intervals any column of a class of file, or of the server, is known."""
-        known = [np.isfinite(values) for values in self._of(name).values()]
+        known = [np.isfinite(values) for values in self._own_columns(name).values()]
         return np.any(known, axis=0) if known else np.zeros(len(self.start), dtype=bool)
 
     def tables(self) -> dict[str, pa.Table]:
@@ -157,20 +167,20 @@ class Intervals:
         file_io = file_io.sort_by([("start", "ascending"), ("file_class", "ascending")])
         return {"file_io": file_io, "server": self._table("server", SERVER)}
 
-    def _of(self, name: str) -> dict[str, np.ndarray]:
+    def _own_columns(self, name: str) -> dict[str, np.ndarray]:
         return {column: values for column, values in self.columns.items() if column.startswith(f"{name}.")}
 
     def _table(self, name: str, schema: pa.Schema) -> pa.Table:
         rows = np.flatnonzero(self.has_any(name))
         arrays = {"start": _times(self.start[rows]), "end": _times(self.end[rows])}
         arrays["file_class"] = pa.array([name] * len(rows), pa.string())
-        for other in schema.names:
-            if other not in arrays:
-                arrays[other] = pa.array(self.column(f"{name}.{other}")[rows], from_pandas=True)
-        return pa.table([arrays[own] for own in schema.names], schema)
+        for field in schema:
+            if field.name not in arrays:
+                arrays[field.name] = pa.array(self.column(f"{name}.{field.name}")[rows], from_pandas=True)
+        return pa.table([arrays[field.name] for field in schema], schema)
 
 
-def intervals_of_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
+def intervals_from_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
     """Return the intervals of an imported profile: those in which anything was seen."""
     starts, ends = (
         np.concatenate([_seconds(table.column(name)) for table in (file_io, server)]) for name in ("start", "end")
@@ -196,19 +206,6 @@ def _times(at: np.ndarray) -> pa.Array:
     return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
 
 
-LONGEST_S = 3660 * 86_400.0
-"""No profile is of more than ten years."""
-LATEST_S = 4_102_444_800.0
-"""The end of the year 2099."""
-_NEVER_NULL: Final = frozenset((
-    "sample", "session", "server", "clock", "monotonic_s", "entity", "counter", "file_class", "wait_type",
-    "wait_class", "users",
-))  # fmt: skip
-
-
-_CLASSES: Final = frozenset(FileClass)
-
-
 def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
     """Return what is wrong with the rows of a table, or of a batch of it; None where nothing is."""
     for field in table.schema:
@@ -217,7 +214,7 @@ def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
             return f"its column {field.name} has rows without a value"
         if pa.types.is_floating(field.type) and not np.isfinite(values.drop_null().to_numpy()).all():
             return f"its column {field.name} has a value that is no finite number"
-        if field.name == "file_class" and not _CLASSES.issuperset(values.unique().to_pylist()):
+        if field.name == "file_class" and not set(FileClass).issuperset(values.unique().to_pylist()):
             return "its column file_class has a class that there is none of"
         if field.name == "sample" and (np.diff(values.to_numpy()) < 0).any():
             return "its samples are not in the order in which they were taken"
@@ -262,4 +259,4 @@ def read_imported(folder: Path) -> Intervals:
         found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
         if why := wrong_rows(found[name]):
             raise StallmarkError(f"{path} is damaged ({why}): {_ANEW}.")
-    return intervals_of_tables(**found)
+    return intervals_from_tables(**found)

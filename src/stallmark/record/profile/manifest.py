@@ -5,13 +5,15 @@ from typing import Final, Literal
 
 from stallmark.record.files import is_file
 from stallmark.record.json_file import read_model, write_whole
-from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName
+from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName, moment_at, seconds_at
 
 FORMAT: Final = 1
 GAP: Final = 2.5
 """So many intervals without a sample are a gap: in it nothing was seen."""
 Source = Literal["server", "perfmon", "iostat", "sar", "prometheus", "csv"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
+FILE = "profile.json"
+_REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfiledServer(ManifestPart):
@@ -89,14 +91,21 @@ class ProfileManifest(ManifestPart):
         """Return the server as it was seen last; one without any fact where none is known."""
         return self.servers[-1] if self.servers else ProfiledServer()
 
+    def servers_with(self, server: ProfiledServer, now: float) -> tuple[ProfiledServer, ...]:
+        """Return all servers, with one that answers now: another, or the same with other equipment."""
+        known = self.servers and self.server.is_as(server)
+        return self.servers if known else (*self.servers, server.changed(since=moment_at(now)))
+
+    def closed_gaps(self, now: float) -> tuple[Gap, ...]:
+        """Return the gaps, each with an end."""
+        return tuple(
+            gap if gap.ended else gap.changed(ended=moment_at(max(now, seconds_at(gap.started)))) for gap in self.gaps
+        )
+
     @property
     def server_names(self) -> list[str]:
         """Return the different names of the servers that answered, in their order."""
         return list(dict.fromkeys(one.name for one in self.servers if one.name))
-
-
-FILE = "profile.json"
-_REMEDY = "restore it, or collect the profile anew"
 
 
 def is_profile(folder: Path) -> bool:

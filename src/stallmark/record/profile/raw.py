@@ -102,6 +102,8 @@ RAW_TABLES: Final[dict[str, pa.Schema]] = {
 
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ENCODED = pa.dictionary(pa.int32(), pa.string())
+_REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfileWriter:
@@ -111,7 +113,6 @@ class ProfileWriter:
         """`session`: its number from 1, whose tables must not be there yet."""
         self.folder = folder
         self.manifest = manifest
-        self._session = session
         self._streams: dict[str, StreamWriter] = {}
         self._stored: dict[str, dict[tuple, tuple]] = {}
         self._reserve = Reserve(folder)
@@ -171,10 +172,6 @@ def close_streams(folder: Path) -> dict[str, TableFile]:
                 closed[path.stem] = written(target)
                 remove(path)
     return closed
-
-
-_ENCODED = pa.dictionary(pa.int32(), pa.string())
-_REMEDY = "restore it, or collect the profile anew"
 
 
 def read_raw(folder: Path, name: str) -> pa.Table:

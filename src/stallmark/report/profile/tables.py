@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.profile.rates import HOUR_S, Measure
+from stallmark.analysis.profile.rates import HOUR_S, Measure, WaitTotal
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
-from stallmark.analysis.profile.totals import WaitTotal
 from stallmark.report.document import Heat
 from stallmark.report.table import Rows, Table, number, numbers, word
 from stallmark.report.text import profile as words

@@ -18,6 +18,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeVar
 
+from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.errors import as_reason
 
@@ -56,11 +57,12 @@ def clause(finding: Finding) -> str:
 
 @cache
 def writers() -> Mapping[Kind, Writer]:
-    """Return the template or function that words each kind, of all modules of this package."""
+    """Return the template or function that words each kind, of all modules of this package, and of
+    capabilities."""
     from stallmark.report.text.templates import Template  # it imports this module
 
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    for module in modules:
+    for module in (*modules, *capabilities.parts("wording")):
         for kind, text in getattr(module, "SENTENCES", {}).items():
             says(kind)(Template(text, getattr(module, "FORMATS", {})))
     return _WRITERS

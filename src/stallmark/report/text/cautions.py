@@ -103,6 +103,11 @@ SENTENCES: Mapping[Kind, str] = {
 }
 
 
+@says(CautionKind.NOT_SHOWN)
+def _(capabilities: Sequence[str]) -> str:
+    return f"These records have parts of {listed(capabilities)}, which this Stallmark lacks: they are not shown."
+
+
 @says(CautionKind.FEW_RUNS)
 def _(fewest: int, most: int) -> str:
     some = f"{fewest} to {most}" if most > fewest else "One" if most == 1 else f"{most}"

@@ -124,17 +124,6 @@ def correlation_method(unit: str) -> str:
     )
 
 
-NOT_CORRELATED = f"{format.NONE}: too few samples within measured intervals, or a counter that never changed."
-
-
-def external_method(name: str) -> str:
-    """Return the method of the chart of a file of another tool."""
-    return (
-        "Throughput by Stallmark’s clock, every second or means of several, before their extremes; the counters by the "
-        f"clock of {name}, each sample drawn at the end of its interval. Warm-up is shaded."
-    )
-
-
 def in_words(unit: str, rows: Sequence[str]) -> str:
     """Return the first picture of a report in words, for readers who cannot see it."""
     return f"{unit} and mean response time. {'; '.join(rows)}."

@@ -116,18 +116,6 @@ def _(
     )
 
 
-@says(ReadKind.CLOCK_OFFSET)
-def _(
-    name: str, counter: str, lag_s: int, offset_s: float, r: float, r_now: float | None, n: int
-) -> str:  # fmt: skip
-    now = "too few samples" if r_now is None else f"{r_now:+.2f}"
-    return (
-        f"With the times of {name} moved by {lag_s:+d} s, {counter} would correlate with throughput at r = {r:+.2f} "
-        f"instead of {now} (n = {n}). If its clock is off by that much, attach it again with --offset {offset_s:g}s "
-        "--replace; nothing was moved here."
-    )
-
-
 # How to read tables of a run’s transactions, errors and collectors. -------------------------------------------
 
 READS_SAMPLED = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stallmark.format import NBSP, NONE, TOO_SMALL, percent, seconds
+from stallmark.format import NBSP, NONE, TOO_SMALL, percent
 from stallmark.stats.thresholds import COUNTS_AGREE
 
 WRITTEN = (
@@ -100,30 +100,6 @@ def conditions_held(held: int, checked: int, names: Sequence[str]) -> str:
 
 
 # Other tools' measurements. -----------------------------------------------------------------------------------
-
-EXTERNAL = (
-    "Figures of other tools, by their own clocks. Throughput is taken over the intervals between their samples; "
-    "correlations are of changes from one interval to the next, and one that spans zero shows no connection."
-)
-
-
-def external_left_out(name: str, note: str) -> str:
-    return f"{name}: left out {note}."
-
-
-def external_not_drawn(name: str, counters: Sequence[str]) -> str:
-    """Return the counters of a file that no chart shows, the first twelve by name."""
-    more = f" and {len(counters) - 12} more" if len(counters) > 12 else ""
-    return f"{name}, in the record but not drawn: {', '.join(counters[:12])}{more}."
-
-
-def external_clock(name: str, time_zone: str, offset: str, interval_s: float) -> str:
-    return f"Clock of {name}: {time_zone}; {offset}. One sample every {seconds(interval_s)}."
-
-
-def external_means(name: str, run: str, means: Sequence[str]) -> str:
-    return f"{name}, means over the measured intervals of {run}: {'; '.join(means)}."
-
 
 # Runs of queries, and probes. ---------------------------------------------------------------------------------
 

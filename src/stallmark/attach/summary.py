@@ -13,10 +13,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.external_kinds import Sampled, choose
+from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.attach.counter_kinds import Sampled, choose
 from stallmark.record.manifest.course import External
 from stallmark.record.reader import Record
 from stallmark.stats.dependence import Correlation, correlate_changes
@@ -32,6 +31,12 @@ HINT_R = 0.4
 """Weaker correlations explain less than a sixth of the changes: no ground to doubt a clock."""
 
 _GAP = 1.5  # intervals: what lies further apart had samples missing between
+
+
+class AttachKind(Kind):
+    """The findings on measurements from elsewhere."""
+
+    CLOCK_OFFSET = "clock_offset_likely"
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals
         return None
     _, lag, found, now, label = best
     return caution(
-        ReadKind.CLOCK_OFFSET,
+        AttachKind.CLOCK_OFFSET,
         name=entry.name,
         counter=label,
         lag_s=lag,

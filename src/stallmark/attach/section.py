@@ -8,15 +8,15 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.external import ExternalCounter, ExternalSummary
 from stallmark.analysis.run import RunSummary
+from stallmark.attach import wording
+from stallmark.attach.summary import ExternalCounter, ExternalSummary
 from stallmark.format import coefficient
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.over_time import ROWS, bucket_width, drawn, shade
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Rows, Table, number, word
-from stallmark.report.text import charts as words
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
 from stallmark.stats.dependence import Correlation
 
@@ -46,8 +46,8 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
         number("samples", lambda row: row[1].samples, format.count),
         number("interval", lambda row: row[1].interval_s, format.seconds),
         notes=[
-            *(reading.external_left_out(source.name, note) for source in sources for note in source.notes),
-            *(reading.external_not_drawn(source.name, source.others) for source in sources if source.others),
+            *(wording.left_out(source.name, note) for source in sources for note in source.notes),
+            *(wording.not_drawn(source.name, source.others) for source in sources if source.others),
         ],
     )
 
@@ -65,7 +65,7 @@ def correlations(experiment: ExperimentSummary) -> Table | None:
         number("n", lambda row: row[2].correlation.n if row[2].correlation else None, format.count),
         number("r", lambda row: coefficient(row[2].correlation.r) if row[2].correlation else format.NONE),
         number("95 % interval", lambda row: _interval(row[2].correlation)),
-        notes=[words.NOT_CORRELATED],
+        notes=[wording.NOT_CORRELATED],
     )
 
 
@@ -111,11 +111,11 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
         unit="",
         emulated=any(step.emulated for step in run.steps),
         summary=_summary(run, source),
-        method=words.external_method(source.name),
+        method=wording.method(source.name),
         chart=made,
         header=[f"{unit} from", *(title for title, _, _ in lines)],
         rows=list(_rows(lines, span, divisor)),
-        reading=reading.external_clock(source.name, source.time_zone, offset(source), source.interval_s),
+        reading=wording.clock(source.name, source.time_zone, offset(source), source.interval_s),
         wide=True,
     )
 
@@ -164,4 +164,4 @@ def _summary(run: RunSummary, source: ExternalSummary) -> str:
     for counter in source.counters:
         unit = f" {counter.unit}" if counter.unit else ""
         parts.append(f"{term(counter.kind)} {format.number(counter.mean)}{unit}")
-    return reading.external_means(source.name, run.title, parts)
+    return wording.means(source.name, run.title, parts)

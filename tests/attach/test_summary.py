@@ -13,16 +13,16 @@ from support import external_files
 from support.synthetic import Step, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.read.external import correlate
-from stallmark.analysis.read.external_kinds import Sampled, choose, kind_of
 from stallmark.analysis.read.interval import Interval
 from stallmark.attach.attach import Request, attach
+from stallmark.attach.counter_kinds import Sampled, choose, kind_of
 from stallmark.attach.measurements import Wanted
+from stallmark.attach.section import clocks, correlations, figures, hints
+from stallmark.attach.summary import correlate
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
-from stallmark.report.sections.external import clocks, correlations, figures, hints
 from stallmark.stats.dependence import correlate_changes
 
 TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)
