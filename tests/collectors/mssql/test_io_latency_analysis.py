@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
 
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.io_latency import _percentiles, _unit_ms
-from stallmark.analysis.read.kinds import ReadKind
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import server as server_tables

@@ -8,7 +8,7 @@ from support.findings import facts_of
 from support.mssql_records import SECONDS, run, step, summary
 from support.terminal import show
 
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import server as server_tables
