@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Tag, ValidationError, WithJsonSchema
 
-from stallmark.analysis.read.latency import PERCENTILES as SHARE_OF
+from stallmark.analysis.read.driver_tables import PERCENTILES as SHARE_OF
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.driver.pacing import Arrivals

@@ -16,8 +16,8 @@ from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, points, step_names
-from stallmark.analysis.read.active_set_summary import FlashUse
-from stallmark.analysis.read.maintenance import MaintenanceSummary
+from stallmark.analysis.read.active_set import FlashUse
+from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, over_steps
 from stallmark.analysis.validity.kinds import ValidityKind

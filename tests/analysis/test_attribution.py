@@ -18,8 +18,7 @@ from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.bottleneck.summary import PARTS, Source
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER
-from stallmark.analysis.read.own_cpu import OwnCpu
+from stallmark.analysis.read.io import SERVER, OwnCpu
 
 
 def test_times_are_added_up_the_same_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:

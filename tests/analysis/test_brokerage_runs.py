@@ -10,7 +10,7 @@ from support.synthetic_brokerage import CARDS
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json

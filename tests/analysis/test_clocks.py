@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 from support.comparisons import template
 
-from stallmark.analysis.read import clocks
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import dated, sample_times, server_clock
+from stallmark.analysis.read.sample_times import clock_findings, dated, sample_times, server_clock
 
 
 class Table:
@@ -65,8 +64,8 @@ STEP = Interval(0, 5, 95, 90.0, False)
 
 
 def found(server: np.ndarray, t: np.ndarray, monkeypatch) -> float | None:
-    monkeypatch.setattr(clocks, "_clocks", lambda record: (t, server))
-    jumped = clocks.clock_findings(None, [STEP]).get(STEP.span)
+    monkeypatch.setattr("stallmark.analysis.read.sample_times._clocks", lambda record: (t, server))
+    jumped = clock_findings(None, [STEP]).get(STEP.span)
     return jumped and jumped.facts["jump_s"]
 
 

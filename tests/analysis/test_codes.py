@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.read import codes
-from stallmark.analysis.read.codes import NONE, Codes, PairCodes
+from stallmark.analysis.read import rises
+from stallmark.analysis.read.rises import NONE, Codes, PairCodes
 
 texts = st.lists(st.lists(st.none() | st.sampled_from("abcdef"), max_size=8), max_size=6)
 pairs = st.lists(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8), max_size=6)
@@ -32,11 +32,11 @@ def test_a_dictionary_may_hold_what_no_row_has():
     assert found.names == ["read", "write"]
 
 
-@pytest.mark.parametrize("dense", [codes.DENSE, 9])
+@pytest.mark.parametrize("dense", [rises.DENSE, 9])
 @given(batches=pairs)
 def test_a_pair_has_one_code_in_all_batches(dense, batches):
     found, known = PairCodes(), {}
-    before, codes.DENSE = codes.DENSE, dense
+    before, rises.DENSE = rises.DENSE, dense
     try:
         for rows in batches:
             first, second = np.array(rows, dtype=np.int64).reshape(-1, 2).T
@@ -44,4 +44,4 @@ def test_a_pair_has_one_code_in_all_batches(dense, batches):
             assert told.tolist() == [known.setdefault(row, len(known)) for row in rows]
             assert found.pairs == list(known) and len(found) == len(known)
     finally:
-        codes.DENSE = before
+        rises.DENSE = before

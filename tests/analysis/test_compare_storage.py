@@ -9,7 +9,7 @@ from support.flash_records import probe_result
 from stallmark.analysis.array_cautions import ArrayKind, array_cautions
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
-from stallmark.analysis.read.active_set_summary import FlashUse
+from stallmark.analysis.read.active_set import FlashUse
 
 
 def probed(run, before, after):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.report_summaries import manifest, run, step
 
 from stallmark.analysis.cautions import CautionKind, cautions
-from stallmark.analysis.read.concurrent_streams import StreamQuerySummary, StreamsSummary
+from stallmark.analysis.read.queries import StreamQuerySummary, StreamsSummary
 from stallmark.analysis.step_summary import StepSummary
 
 

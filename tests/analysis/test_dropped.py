@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.analysis.read.dropped import Dropped, read_dropped
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.query_store import Dropped, read_dropped
 
 Sample = Mapping[str, int | None]
 """The counts of the plans in the cache, by name."""

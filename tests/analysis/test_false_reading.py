@@ -29,15 +29,12 @@ from stallmark.analysis.bottleneck.laws import wait_laws
 from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
-from stallmark.analysis.read.dropped import Dropped
-from stallmark.analysis.read.errors import Errors, Key
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.driver_tables import Load
+from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.io_latency import HistogramSamples, summarise_io_latency
-from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.query_store import QueryStore, State
+from stallmark.analysis.read.query_store import Dropped, QueryStore, State, Statements
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
-from stallmark.analysis.read.statements import Statements
-from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.transactions import Errors, Key
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.what_if import what_if
 from stallmark.attach.attach import Request, attach

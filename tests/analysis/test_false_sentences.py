@@ -56,13 +56,11 @@ from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
-from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
-from stallmark.analysis.read.interval import Cycles, CyclesBy
-from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.mail_io import MailIo
-from stallmark.analysis.read.maintenance import MaintenanceSummary
-from stallmark.analysis.read.process_io import AUTOVACUUM
-from stallmark.analysis.read.run_notes import RunKind
+from stallmark.analysis.read.active_set import ActiveSet, FlashUse
+from stallmark.analysis.read.interval import Cycles, CyclesBy, ReadKind
+from stallmark.analysis.read.io import MailIo
+from stallmark.analysis.read.run_notes import MaintenanceSummary, RunKind
+from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import FileSummary, ProcessIo, ReplicaState, ServerState, StatementSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind

@@ -28,11 +28,9 @@ from stallmark.analysis.compare.settings import IntentKind, by_intent
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.marks import marks
-from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.interval import CyclesBy, Interval
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
+from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind, server_cautions
 from stallmark.analysis.steady.cycles import CycleKind, Marks, no_checkpoint, over_whole_cycles

@@ -17,7 +17,7 @@ from support.tables import get, put
 
 from stallmark.analysis.compare.summary import CheckKind, PairKind
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json

@@ -2,9 +2,7 @@
 
 import pytest
 
-from stallmark.analysis.read.deferred_queue import Lateness
-from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
+from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted

@@ -17,7 +17,7 @@ from stallmark.analysis.loads.kinds import LoadsKind
 from stallmark.analysis.loads.run import drives_of
 from stallmark.analysis.loads.step import _level_of_raw, few_done
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
-from stallmark.analysis.read.raw_io import RawFigures
+from stallmark.analysis.read.load_io import RawFigures
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError

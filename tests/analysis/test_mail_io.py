@@ -10,9 +10,9 @@ from support.synthetic_steps import only_step, steady
 
 from stallmark.analysis.mail_io import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.points import Point
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.mail_io import MailIo, apart_iops, summarise_mail_io
-from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.io import MailIo, apart_iops, summarise_mail_io
 from stallmark.record.manifest.workload import Transaction
 
 __all__ = ["steady"]

@@ -9,8 +9,7 @@ from support.synthetic_steps import STEADY, step_of
 from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.read.driver_tables import read_load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import read_io
-from stallmark.analysis.read.own_cpu import OwnCpu, own_cpu
+from stallmark.analysis.read.io import OwnCpu, own_cpu, read_io
 from stallmark.record.reader import Record
 
 INTERVAL = Interval(0, 10, 20, 10, False)

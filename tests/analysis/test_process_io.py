@@ -12,7 +12,7 @@ from support.report_summaries import experiment, io, run, step
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, read_io, summarise_io
-from stallmark.analysis.read.process_io import AUTOVACUUM, DATA, by_process, summarise_processes
+from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, summarise_processes
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.report.sections.server import processes

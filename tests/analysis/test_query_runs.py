@@ -11,7 +11,7 @@ from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries.comparison import is_io
 from stallmark.analysis.queries.summary import QueryKind
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.queries import in_order
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 from support.whole_counters import whole_counters
 
-from stallmark.analysis.read import samples
+from stallmark.analysis.read import counters
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.stats.thresholds import GAP_S
@@ -82,7 +82,7 @@ def test_batches_give_the_numbers_of_the_whole_table(rows, sizes, group, delay_s
 def test_what_is_left_out_changes_no_figure_of_the_intervals_asked_for(rows, sizes, group, ends, many):
     intervals = [Interval(0, *sorted(pair), 1.0, False) for pair in pairwise(ends)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples, "MANY", many)
+        patch.setattr(counters, "MANY", many)
         found = read_counters(Batches(rows, sizes), "any", COLUMNS, group, within=intervals)
     expected = whole_counters(rows, COLUMNS, group, "entity", _longest_s(rows), 0.0)
     assert found.keys() == expected.keys()
@@ -115,7 +115,7 @@ def _longest_s(rows: pa.Table) -> dict[float, float]:
 @pytest.mark.parametrize("group", [None, "entity"])
 def test_samples_that_are_kept_do_not_grow_with_rows(group, monkeypatch):
     """Ten times the samples of fifty files: as many stay."""
-    monkeypatch.setattr(samples, "MANY", 1000)
+    monkeypatch.setattr(counters, "MANY", 1000)
     kept = []
     for times in (40, 400):
         files = [f"f{number}" for number in range(50)]

@@ -21,7 +21,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.pool_curve.findings import CurveKind
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.validity.kinds import CounterSource, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records

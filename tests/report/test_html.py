@@ -13,8 +13,8 @@ from support.steps import changed_step
 
 from stallmark import format
 from stallmark.analysis.finding import caution, invalid
-from stallmark.analysis.read.errors import ErrorSummary
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.transactions import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition

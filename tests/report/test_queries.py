@@ -13,7 +13,7 @@ from support.terminal import show
 from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import caution
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_summary import ReplicaState, ServerState
 from stallmark.record.reader import find_records
 

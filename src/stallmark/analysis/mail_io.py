@@ -6,7 +6,7 @@ from statistics import fmean
 from stallmark.analysis.ceiling.summary import Ceiling, by_variant
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.points import Point, labels
-from stallmark.analysis.read.mail_io import mailboxes
+from stallmark.analysis.read.io import mailboxes
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import MAILBOX_IOPS
 

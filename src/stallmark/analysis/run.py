@@ -9,26 +9,24 @@ import numpy as np
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
-from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape, read_blocking, read_deadlocks
-from stallmark.analysis.read.clocks import clock_findings
-from stallmark.analysis.read.concurrent_streams import StreamsSummary, streams_within
-from stallmark.analysis.read.deferred_queue import read_deferred_queue
-from stallmark.analysis.read.driver_tables import DriverTables, Part
-from stallmark.analysis.read.errors import read_errors
-from stallmark.analysis.read.gaps import gap_findings
+from stallmark.analysis.read.driver_tables import DriverTables, Load, Part
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
-from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_within
-from stallmark.analysis.read.queries import QueryRunSummary, read_queries
-from stallmark.analysis.read.restarts import restart_findings
-from stallmark.analysis.read.run_notes import run_notes
-from stallmark.analysis.read.sample_times import ServerClock, server_clock
+from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, streams_within
+from stallmark.analysis.read.run_notes import MaintenanceSummary, maintenance_within, run_notes
+from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
-from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views
-from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.waits import SessionWaits, read_waits
-from stallmark.analysis.read.workload import read_workload
+from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
+from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
+from stallmark.analysis.read.waits import (
+    BlockedPair,
+    DeadlockShape,
+    SessionWaits,
+    read_blocking,
+    read_deadlocks,
+    read_waits,
+)
 from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
@@ -86,13 +84,15 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     parts = measured if len(our_databases(io.server.file_kinds)) > 1 else over_cycles
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
+    clocks, gaps = clock_findings(run, intervals), gap_findings(run, intervals)
+    forget_calls()
     server = _Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
         views=read_server_views(run, io, state, intervals),
         blocked=read_blocking(run, intervals),
-        clocks=clock_findings(run, intervals),
-        gaps=gap_findings(run, intervals),
+        clocks=clocks,
+        gaps=gaps,
     )
     driver = DriverTables(run, parts)
     waits = [SessionWaits(call.record, part.seconds, part.intervals) for call, part in zip(calls, parts, strict=True)]

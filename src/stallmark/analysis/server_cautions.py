@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, step_names
-from stallmark.analysis.read.process_io import AUTOVACUUM
+from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import LogState, ServerState
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary

@@ -13,21 +13,26 @@ from stallmark.analysis.finding import info
 from stallmark.analysis.probe.against_database import against_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.read.driver_tables import Latencies, Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
+from stallmark.analysis.read.io import (
+    DEVICE,
+    SERVER,
+    Io,
+    apart_iops,
+    over,
+    own_cpu,
+    per_second_mean,
+    summarise_io,
+    summarise_mail_io,
+    summed,
+)
 from stallmark.analysis.read.io_latency import summarise_io_latency
-from stallmark.analysis.read.latency import Latencies
-from stallmark.analysis.read.mail_io import apart_iops, summarise_mail_io
-from stallmark.analysis.read.own_cpu import own_cpu
-from stallmark.analysis.read.process_io import summarise_processes
+from stallmark.analysis.read.server_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
-from stallmark.analysis.read.server_views import ServerViews
-from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.transaction_reads import transaction_reads
-from stallmark.analysis.read.transactions import TOTALS, mean_ms, transaction_summaries
-from stallmark.analysis.read.volumes import volume_summaries
+from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
+from stallmark.analysis.read.transactions import TOTALS, RecordedWorkload, mean_ms, transaction_summaries
 from stallmark.analysis.read.waits import SampledWaits, WaitParts
-from stallmark.analysis.read.workload import RecordedWorkload
 from stallmark.analysis.steady.cycles import no_checkpoint
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
 from stallmark.analysis.step_summary import (

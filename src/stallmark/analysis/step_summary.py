@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from stallmark.analysis.bottleneck.summary import StepCause
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.against_database import AgainstProbe
-from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
-from stallmark.analysis.read.blocking import BlockedPair
-from stallmark.analysis.read.concurrent_streams import StreamsSummary
-from stallmark.analysis.read.errors import ErrorSummary
+from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
-from stallmark.analysis.read.mail_io import MailIo
-from stallmark.analysis.read.maintenance import MaintenanceSummary
+from stallmark.analysis.read.io import MailIo
+from stallmark.analysis.read.queries import StreamsSummary
+from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.read.server_summary import (
     FileSummary,
     IoLatencySummary,
@@ -25,8 +23,9 @@ from stallmark.analysis.read.server_summary import (
     StatementSummary,
     TransactionReads,
 )
-from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.volumes import VolumeSummary
+from stallmark.analysis.read.server_views import VolumeSummary
+from stallmark.analysis.read.transactions import ErrorSummary, TransactionSummary
+from stallmark.analysis.read.waits import BlockedPair
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import ServiceLevel

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.compare.metrics import METRICS, SHARE
 from stallmark.analysis.points import group
-from stallmark.analysis.read.latency import PERCENTILES
+from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from stallmark.analysis.read.latency import PERCENTILES
+from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.driver_tables import Latencies
 from stallmark.live.lines import Sums, sums
 from stallmark.record.growing import GrowingStream, RecentRecord
 from stallmark.record.reader import Record, recorded_seconds

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from stallmark.analysis.read.codes import Codes
 from stallmark.analysis.read.driver_tables import read_load
 from stallmark.analysis.read.io import SERVER, Io, read_io, summed
+from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.record.reader import Record

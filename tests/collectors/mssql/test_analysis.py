@@ -18,7 +18,7 @@ from support.synthetic import Truth, make_run
 from support.tables import get, put
 
 from stallmark.analysis.finding import invalid
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_views import transaction_of
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.collectors.mssql.statements import Statements

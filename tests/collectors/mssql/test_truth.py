@@ -15,7 +15,7 @@ from support.mssql_server import Server
 from support.pages import render, table
 from support.programmed import READ_MS, READS_PER_S, WRITE_MS, WRITES_PER_S, Programme, recorded
 
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.report.columns import marks

@@ -7,9 +7,9 @@ import numpy as np
 
 from stallmark.analysis.bottleneck.summary import Associated, Association, Budget, Source
 from stallmark.analysis.read.counters import Counters
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
-from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from stallmark.analysis.bottleneck.summary import STORAGE
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, over
-from stallmark.analysis.read.own_cpu import OwnCpu
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, over
 
 
 @dataclass(frozen=True)

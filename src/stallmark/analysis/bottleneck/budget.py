@@ -11,9 +11,9 @@ import numpy as np
 
 from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io
-from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 
 _SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")

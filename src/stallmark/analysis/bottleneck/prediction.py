@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-import scipy  # its parts are imported when first asked for
-
 from stallmark.analysis.bottleneck.summary import Demands, Limit, Prediction
 from stallmark.stats.thresholds import MODEL_ERROR
 
@@ -69,7 +67,11 @@ def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[floa
     def too_many(rate: float) -> float:
         return rate * sum(_times(demands, read_ms, rate, assume).values()) / 1000 - demands.users
 
-    rate = scipy.optimize.brentq(too_many, 0.0, high, xtol=1e-9) if too_many(high) > 0 else high
+    if too_many(high) <= 0:
+        return high, _times(demands, read_ms, high, assume)
+    low = 0.0
+    while low < (rate := (low + high) / 2) < high:  # to the last digit
+        low, high = (low, rate) if too_many(rate) > 0 else (rate, high)
     return rate, _times(demands, read_ms, rate, assume)
 
 

@@ -10,11 +10,10 @@ from stallmark.analysis.bottleneck.laws import laws, wait_laws
 from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.bottleneck.summary import Budget, Demands, NoteKind, Source, StepCause
 from stallmark.analysis.finding import info
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.own_cpu import own_cpu
+from stallmark.analysis.read.io import Io, over, own_cpu
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
-from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.record.manifest import Manifest
 

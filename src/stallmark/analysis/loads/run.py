@@ -9,9 +9,8 @@ import numpy as np
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.loads.step import LoadStep, of_raw, of_streams, of_users
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import IoByLoad, read_io_by_load
+from stallmark.analysis.read.load_io import IoByLoad, RawLoadSummary, read_io_by_load, read_raw_io
 from stallmark.analysis.read.queries import executions_of, left_of
-from stallmark.analysis.read.raw_io import RawLoadSummary, read_raw_io
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary

@@ -7,9 +7,8 @@ from typing import Literal
 from stallmark.analysis.bottleneck.summary import Budget
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.loads.kinds import LoadsKind
-from stallmark.analysis.read.load_io import LoadIo
+from stallmark.analysis.read.load_io import LoadIo, RawFigures
 from stallmark.analysis.read.queries import Execution, LeftQuery
-from stallmark.analysis.read.raw_io import RawFigures
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of

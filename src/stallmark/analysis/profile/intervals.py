@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.read.codes import Codes, PairCodes
-from stallmark.analysis.read.rises import Rises
+from stallmark.analysis.read.rises import Codes, PairCodes, Rises
 from stallmark.analysis.read.sample_times import first_of_runs, floats
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import (

@@ -1,19 +1,177 @@
-"""The driver's tables of one run, read once for the run and for each of its loads."""
+"""The driver's tables of one run, read once for the run and for each of its loads.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+Merged latency histograms, and percentiles for which the sample is large enough.
+
+The load as the driver counted it: transactions and users, per second and per measured interval.
+
+Sums of a table's columns per second, by load and by the name of what a row is of.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.latency import Latencies
-from stallmark.analysis.read.second_sums import SecondSums
-from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.rises import Codes, PairCodes
+from stallmark.analysis.read.sample_times import floats
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
+from stallmark.stats.thresholds import SAMPLES_BEYOND
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+
+
+@dataclass
+class Latencies:
+    """The merged counts of one histogram layout."""
+
+    counts: np.ndarray
+
+    @classmethod
+    def empty(cls) -> "Latencies":
+        return cls(np.zeros(hdr.BUCKETS, dtype=np.int64))
+
+    @property
+    def size(self) -> int:
+        return int(self.counts.sum())
+
+    def merge(self, gaps: pa.ListArray, counts: pa.ListArray) -> None:
+        """Add the histograms in two columns of a record. Raise ValueError when one is damaged."""
+        self.counts += hdr.total(gaps, counts)
+
+    def add(self, other: "Latencies") -> None:
+        self.counts += other.counts
+
+    def percentile_ms(self, share: float, never: int = 0) -> float | None:
+        """Return the latency that `share` of all transactions did not exceed; None for too small a sample. `never`
+        more took longer than any, and the latency is infinite if it is of one of these."""
+        size = self.size + never
+        # Rounded before it is compared: 1 − 0.9 is a little less than 0.1 in binary.
+        if size < round(SAMPLES_BEYOND / (1 - share), 6):
+            return None
+        rank = math.ceil(round(share * size, 6))
+        if rank > self.size:
+            return math.inf
+        return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
+
+    def share_over(self, limit_ms: float, never: int = 0) -> float | None:
+        """Return the share that took longer than the limit, to the precision of the histogram, with `never` more that
+        did; None if there are none at all."""
+        within, size = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right")), self.size + never
+        return float((self.counts[within:].sum() + never) / size) if size else None
+
+    def sum_ms(self) -> float:
+        """Return the sum of all, to the precision of the histogram."""
+        return float(self.counts @ hdr.VALUES_US) / 1000
+
+    def max_ms(self) -> float | None:
+        used = np.flatnonzero(self.counts)
+        return self._value_ms(int(used[-1])) if len(used) else None
+
+    def summary(self, never: int = 0) -> dict[str, float | None]:
+        longest = math.inf if never else self.max_ms()
+        return {name: self.percentile_ms(share, never) for name, share in PERCENTILES.items()} | {"max": longest}
+
+    @staticmethod
+    def _value_ms(index: int) -> float:
+        return float(hdr.TOPS_US[index] / 1000)
+
+
+@dataclass(frozen=True)
+class Load:
+    """The load of a run, or of one of its loads. `counts[transaction][column]` is an array per second;
+    `latency[(interval, transaction)]` is merged."""
+
+    seconds: int
+    counts: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    latency: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
+    service: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
+    users: Mapping[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    """By executor; `cpu_us` is of all loads that it has, because they share the one core that an executor can use."""
+    executors: Mapping[int, Sequence[int]] = field(default_factory=dict)  # by load machine; 0: the load came from one
+    own_io: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    """By transaction and column of `transaction_io`; NaN in seconds for which the server does not tell."""
+    attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
+
+    def all(self, column: str) -> np.ndarray:
+        """Return a count per second over all transaction types."""
+        return self._sum([counts[column] for counts in self.counts.values()])
+
+    def of_users(self, column: str) -> np.ndarray:
+        """Return a count per second over the transactions that virtual users start."""
+        counts = self.counts.items()
+        return self._sum([columns[column] for name, columns in counts if name not in self.attended])
+
+    def ended(self, transaction: str) -> np.ndarray:
+        """Return the transactions per second that were committed, rolled back or given up."""
+        counts = self.counts.get(transaction)
+        return self._sum([counts[name] for name in ("committed", "rolled_back", "failed")] if counts else [])
+
+    def user_sum(self, column: str, machine: int | None = None) -> np.ndarray:
+        """Return a column of the users' table per second, over all executors or those of one load machine."""
+        executors = self.users if machine is None else self.executors[machine]
+        return self._sum([self.users[executor][column] for executor in executors])
+
+    def sessions(self) -> np.ndarray:
+        """Return the sessions per second that have something to do: those of users, and busy background sessions."""
+        attending = self.all("service_us") - self.of_users("service_us")
+        return self.user_sum("running") + attending / 1e6
+
+    def _sum(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        return np.sum(arrays, axis=0) if arrays else np.zeros(self.seconds)
+
+
+class SecondSums:
+    """The sums of `columns` in each of so many seconds, by load and by the values of the column `name`. Rows of older
+    records are of no load."""
+
+    def __init__(self, name: str, columns: Sequence[str], seconds: int):
+        self._name, self._seconds = name, seconds
+        self._loads, self._names, self._pairs = Codes(), Codes(), PairCodes()
+        self._first = np.zeros(0, dtype=np.int64)  # the second of the first row of each pair
+        self._sums = {column: np.zeros((0, seconds)) for column in columns}
+
+    def add(self, batch: pa.RecordBatch, second: np.ndarray) -> np.ndarray:
+        """Add a batch with the second of each row, and return the number of each row's load and name."""
+        number = self._pairs.of(self._loads.of(batch, "load"), self._names.of(batch, self._name))
+        if more := len(self._pairs) - len(self._first):
+            self._first = np.append(self._first, np.full(more, self._seconds))
+            for column, sums in self._sums.items():
+                self._sums[column] = np.zeros((len(self._pairs), self._seconds))
+                self._sums[column][: len(sums)] = sums
+        np.minimum.at(self._first, number, second)
+        at = number * self._seconds + second
+        for column, sums in self._sums.items():
+            values = floats(batch, column)
+            some = np.flatnonzero(values)  # memory that nothing was written to is not taken
+            np.add.at(sums.reshape(-1), at[some], values[some])
+        return number
+
+    def numbers(self, load: str | None, seconds: int) -> dict[str, list[int]]:
+        """Return the numbers of each name that a load, or any, has rows of in its first `seconds`."""
+        found: dict[str, list[int]] = {}
+        loads, names = self._loads.names or [""], self._names.names
+        for number, (of, name) in enumerate(self._pairs.pairs):
+            if self._first[number] < seconds and load in (None, loads[of]):
+                found.setdefault(names[name], []).append(number)
+        return found
+
+    def of(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:
+        """Return the sums in the first `seconds` of a load, or of all, by name and column."""
+        return {name: self._of(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
+
+    def _of(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
+        """Return the sums of some numbers together: of a single one as they are, not copied."""
+        return {
+            column: sums[numbers[0], :seconds] if len(numbers) == 1 else sums[numbers, :seconds].sum(axis=0)
+            for column, sums in self._sums.items()
+        }
+
 
 _COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
 _TIMES = ("latency", "service")

@@ -1,17 +1,27 @@
-"""I/O summaries from counters: of the files of the server, and of the devices below them."""
+"""I/O summaries from counters: of the files of the server, and of the devices below them.
 
+CPU time of a run's own processes: the server's, and on the same machine the client's.
+
+Kernel threads that serve their I/O are in neither.
+
+The I/Os of data files of a mail store, and how many mailboxes make as many.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, Stretch, read_counters
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_io import ServerIo, read_server_io, read_untimed_log, untimed_spans
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import is_data_emulated
+from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import REPORT_DELAY_S
+from stallmark.stats.thresholds import MAILBOX_IOPS, REPORT_DELAY_S
 
 _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
@@ -235,3 +245,91 @@ def _mean_of_means(
         return None
     means = interval.of(per_second_mean(stalled, counted))
     return float(np.nanmean(means)) if np.any(~np.isnan(means)) else None
+
+
+THIS_MACHINE = 0
+"""The load machine that is the one Stallmark ran on."""
+
+
+@dataclass(frozen=True)
+class OwnCpu:
+    """CPU seconds in `seconds` of an interval. `client_s` is 0 if the server is on another machine, and None if it is
+    not known."""
+
+    seconds: float
+    server_user_s: float
+    server_system_s: float
+    server_run_delay_s: float | None  # runnable, waiting for a CPU
+    client_s: float | None
+
+    @property
+    def cpu_s(self) -> float | None:
+        """Return the CPU seconds of server and client on the server's machine."""
+        return None if self.client_s is None else self.server_user_s + self.server_system_s + self.client_s
+
+    @property
+    def cores(self) -> float | None:
+        """Return how many CPUs they kept busy on average."""
+        return None if self.cpu_s is None else self.cpu_s / self.seconds
+
+
+def own_cpu(load: Load, io: Io, interval: Interval) -> OwnCpu | None:
+    """Return the run's own CPU time in an interval, or None if that of the server's processes is not known."""
+    server = over(io.server_cpu, interval)
+    if server is None or server.broken:
+        return None
+    client = _client_cores(load, io, interval) if io.host is not None else 0.0
+    return OwnCpu(
+        server.seconds,
+        server["user_s"],
+        server["system_s"],
+        server.get("run_delay_s"),
+        None if client is None else client * server.seconds,
+    )
+
+
+def _client_cores(load: Load, io: Io, interval: Interval) -> float | None:
+    """Return the cores that the client kept busy on this machine, or None if they are not known: a load machine may be
+    another name of this one."""
+    if io.client_cpu is None or any(load.executors.keys() - {THIS_MACHINE}):
+        return None
+    spent = interval.of(io.client_cpu)  # its last second may be missing
+    executors = float(interval.of(load.user_sum("cpu_us")).mean())
+    return (executors + float(spent.mean())) / 1e6 if len(spent) else None
+
+
+def mailboxes(iops: float) -> int:
+    """Return how many mailboxes do so many I/Os per second."""
+    return math.floor(iops / MAILBOX_IOPS)
+
+
+@dataclass(frozen=True)
+class MailIo:
+    """Reads and writes of data files per second, by all the server's processes, without the `apart_iops` that timers
+    read: these are None, and counted, where their sessions do not tell."""
+
+    iops: float
+    mailboxes: int  # that do as many
+    read_ms: float | None
+    apart_iops: float | None
+
+
+def apart_iops(load: Load, transactions: Sequence[Transaction], interval: Interval) -> float | None:
+    """Return what timers read per second, those that were not sampled as those that were; None where none was."""
+    found = None
+    for name in (one.name for one in transactions if one.source == "timer"):
+        own = load.own_io.get(name)
+        if own is None or not (sampled := interval.of(own["sampled"]).sum()):
+            continue
+        ended = interval.of(load.ended(name)).sum()
+        found = (found or 0.0) + float(interval.of(own["reads"]).sum() * ended / sampled) / interval.seconds
+    return found
+
+
+def summarise_mail_io(data: IoSummary | None, apart: float | None) -> MailIo | None:
+    """Return the summary of a step in which mail ran alone, or None if its I/Os were not counted. `apart` is what
+    timers read per second."""
+    if not data or not data.seconds:
+        return None
+    iops = max(0.0, data.iops - (apart or 0.0))
+    return MailIo(iops, mailboxes(iops), data.read_ms, apart)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallmark.analysis.finding import caution
-from stallmark.analysis.read.codes import NONE, Codes
-from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.latency import PERCENTILES
+from stallmark.analysis.read.driver_tables import PERCENTILES
+from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.analysis.read.rises import NONE, Codes
 from stallmark.analysis.read.sample_times import dated, numbers_of
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.record.reader import Record

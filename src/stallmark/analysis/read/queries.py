@@ -1,4 +1,7 @@
-"""The queries of one run, read from its record; `None` where nothing was measured."""
+"""The queries of one run, read from its record; `None` where nothing was measured.
+
+Concurrent streams of queries: their work in each measured interval, from the record.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +11,8 @@ from typing import Any
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read import query_figures
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.analysis.read.query_figures import geometric_mean
 from stallmark.record.manifest.workload import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES
@@ -210,3 +214,50 @@ def _gaps_ms(executions: Sequence[Execution]) -> list[float]:
         for before, after in pairwise(sorted(stream, key=lambda one: one.position))
         if after.position == before.position + 1 and after.query not in REFRESH
     ]
+
+
+@dataclass(frozen=True)
+class StreamQuerySummary:
+    """A query of concurrent streams: how often it ended, and the geometric mean of its times."""
+
+    name: str
+    done: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StreamsSummary:
+    """The work of concurrent streams of queries within the measured interval of a step."""
+
+    streams: int
+    done: int
+    failed: int
+    per_hour: float  # of all streams
+    queries: list[StreamQuerySummary]
+
+
+def streams_within(record: Record, intervals: Sequence[Interval]) -> dict[int, StreamsSummary]:
+    """Return the work of a run's concurrent streams, by the index of the step; none of a run without them."""
+    asked = {interval: record.manifest.steps[interval.index].streams for interval in intervals}
+    if record.manifest.queries or not any(asked.values()):
+        return {}
+    executions = executions_of(record)
+    return {one.index: _within(one, streams, executions) for one, streams in asked.items() if streams}
+
+
+def _within(interval: Interval, streams: int, executions: Sequence[Execution]) -> StreamsSummary:
+    """Sum up the queries that ended within an interval: they count as its own, as transactions do."""
+    ended = [one for one in executions if interval.begin <= one.started_s + one.seconds < interval.end]
+    done = [one for one in ended if not one.failed]
+    names = sorted({one.query for one in done}, key=in_order)
+    by_name = {name: [one.seconds for one in done if one.query == name] for name in names}
+    return StreamsSummary(
+        streams=streams,
+        done=len(done),
+        failed=len(ended) - len(done),
+        per_hour=len(done) / interval.seconds * 3600,
+        queries=[
+            StreamQuerySummary(name, len(seconds), geometric_mean([max(one, 1e-6) for one in seconds]))
+            for name, seconds in by_name.items()
+        ],
+    )

@@ -1,20 +1,164 @@
 """The counts of Query Store on each procedure's statements, where it was asked for.
 
 Unlike the plan cache it keeps the counts of a plan that was evicted. It counts statements, not calls of procedures.
+
+Counts that a server dropped while they rose, as a plan that left its cache: the last ones are lost.
+
+The statements of procedures: what each read and waited for, and by which plans it was executed.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.counters import Counters, read_counters
-from stallmark.analysis.read.dropped import Dropped, read_dropped
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.counters import Counters, Delta, read_counters
+from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.io import over
-from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.sample_times import dated
-from stallmark.analysis.read.server_summary import QueryStoreSummary
+from stallmark.analysis.read.rises import Codes
+from stallmark.analysis.read.sample_times import dated, first_of_runs, numbers_of, sample_times
+from stallmark.analysis.read.server_summary import QueryStoreSummary, StatementSummary
 from stallmark.record.reader import Record
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """An entity that was counting when it was seen last, at `last`, and was gone at `gone` (s since run start)."""
+
+    group: str
+    last: float
+    gone: float
+
+    def overlaps(self, interval: Interval) -> bool:
+        """Return whether what it counted in between may belong to an interval."""
+        return self.last < interval.end and self.gone > interval.begin
+
+
+def read_dropped(
+    record: Record, table: str, group: str, entity: str, count: str, within_s: float = np.inf
+) -> list[Dropped]:
+    """Return the entities that counted from one sample to the next and were gone at the third, `within_s` after the
+    first: what they counted since the second is lost. One that had stopped counting is not known to have lost any."""
+    times = sample_times(record, table)
+    if times is None:
+        return []
+    groups, entities = Codes(), Codes()
+    seen = _Seen()
+    for t, batch in dated(record, table, [group, entity, count]):
+        values = numbers_of(batch, count)
+        if values is None or not {group, entity} <= set(batch.schema.names):
+            return []
+        named = pc.and_(batch.column(entity).is_valid(), batch.column(group).is_valid())
+        named = named.to_numpy(zero_copy_only=False)
+        group_code, entity_code = groups.of(batch, group), entities.of(batch, entity)
+        seen.add(np.searchsorted(times, t)[named], group_code[named], entity_code[named], values[named])
+    gone = seen.last + 1
+    early = np.flatnonzero(seen.rose & (seen.last > 0) & (gone < len(times)))
+    return [
+        Dropped(groups.names[seen.group[i]], float(times[seen.last[i]]), float(times[gone[i]]))
+        for i in early
+        if times[gone[i]] - times[seen.last[i] - 1] < within_s
+    ]
+
+
+class _Seen:
+    """The last sample of each entity: its time's index, its value, and whether it had risen since the one before."""
+
+    def __init__(self) -> None:
+        self.last, self.group = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self.value, self.rose = np.empty(0), np.empty(0, dtype=bool)
+
+    def add(self, at: np.ndarray, group: np.ndarray, entity: np.ndarray, values: np.ndarray) -> None:
+        """Add rows in the order of time."""
+        if not len(at):
+            return
+        more = max(0, int(entity.max()) + 1 - len(self.last))
+        self.last, self.group = np.pad(self.last, (0, more), constant_values=-1), np.pad(self.group, (0, more))
+        self.value, self.rose = np.pad(self.value, (0, more)), np.pad(self.rose, (0, more))
+        order = np.argsort(entity, kind="stable")
+        at, group, entity, values = at[order], group[order], entity[order], values[order]
+        first = first_of_runs(entity)
+        before = np.append(0.0, values[:-1])
+        before[first] = self.value[entity[first]]  # a new one began at zero
+        last = np.append(np.flatnonzero(first)[1:], len(first)) - 1
+        number = entity[last]
+        self.last[number], self.group[number] = at[last], group[last]
+        self.value[number], self.rose[number] = values[last], (values > before)[last]
+
+
+_ABOUT = ("planned", "statement", "procedure", "position", "plan_hash", "text")
+_COUNTS = ("executions", "worker_us", "elapsed_us", "physical_reads", "logical_reads")
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The counters of one run by statement and plan; `about` has the other columns of each, and `dropped` the plans
+    that left the cache."""
+
+    counters: Mapping[str, Counters] = field(default_factory=dict)
+    about: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    dropped: Sequence[Dropped] = ()
+
+    def findings(self, interval: Interval) -> Iterator[Finding]:
+        """Yield how many plans left the cache while they were executed."""
+        if dropped := [plan for plan in self.dropped if plan.overlaps(interval)]:
+            procedures = sorted({self.about[plan.group]["procedure"] for plan in dropped})
+            yield caution(ReadKind.PLANS_LEFT, plans=len(dropped), procedures=procedures)
+
+    def summaries(self, interval: Interval) -> list[StatementSummary]:
+        """Return the statements that were executed, those that read most first."""
+        by_statement: dict[str, list[tuple[Mapping[str, str], Delta]]] = defaultdict(list)
+        for planned, counters in self.counters.items():
+            delta = over(counters, interval)
+            if delta is not None and not delta.broken and delta["executions"]:
+                about = self.about[planned]
+                by_statement[about["statement"]].append((about, delta))
+        partial = {self.about[plan.group]["statement"] for plan in self.dropped if plan.overlaps(interval)}
+        found = [_summary(plans, whole=name not in partial) for name, plans in by_statement.items()]
+        return sorted(found, key=lambda one: (-one.physical_reads, one.procedure, one.position))
+
+
+def _summary(plans: list[tuple[Mapping[str, str], Delta]], whole: bool) -> StatementSummary:
+    plans = sorted(plans, key=lambda plan: -plan[1]["executions"])
+    about = plans[0][0]
+    total = {name: sum(delta[name] for _, delta in plans) for name in _COUNTS}
+    return StatementSummary(
+        procedure=about["procedure"],
+        position=int(about["position"]),
+        text=about["text"],
+        plans=tuple(about["plan_hash"] for about, _ in plans),
+        executions=round(total["executions"]),
+        physical_reads=total["physical_reads"],
+        logical_reads=total["logical_reads"],
+        cpu_ms=total["worker_us"] / 1000,
+        waited_ms=max(0.0, total["elapsed_us"] - total["worker_us"]) / 1000,
+        seconds=plans[0][1].seconds,
+        whole=whole,
+    )
+
+
+def read_statements(record: Record, intervals: Sequence[Interval]) -> Statements:
+    counters = read_counters(record, "statements", _COUNTS, group="planned", entity="plan", within=intervals)
+    return Statements(
+        counters, _about(record), read_dropped(record, "statements", group="planned", entity="plan", count="executions")
+    )
+
+
+def _about(record: Record) -> dict[str, Mapping[str, str]]:
+    """Return the other columns of each statement and plan."""
+    found: dict[str, Mapping[str, str]] = {}
+    for batch in record.batches("statements", _ABOUT):
+        if batch.num_columns == len(_ABOUT):
+            planned = Codes().of(batch, "planned")
+            _, last = np.unique(planned[::-1], return_index=True)
+            rows = batch.take(pa.array(len(planned) - 1 - last)).to_pylist()
+            found |= {row["planned"]: row for row in rows}
+    return found
+
 
 TOP_WAITS = 3
 

@@ -4,9 +4,14 @@ A row of a collector holds the middle of the call that read it (`t`), the call's
 server counted at its own time, which on a busy machine is far from the middle of the call. So samples are dated by the
 server's time, less the offset of its clock from ours. Offset and drift come from the shortest calls of the whole run:
 in those the server's time is known best.
+
+A check of the server's clock: did it run evenly with ours while a step was measured?
+
+Gaps: how long a source was not read while a step was measured, whatever the reason; and samples at its ends that are
+dated too roughly for its rates.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,8 +20,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 
+from stallmark.analysis.finding import Finding, caution, invalid
+from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import GAP_S
+from stallmark.stats.thresholds import CLOCK_JUMP_S, DATED_ROUGHLY, GAP_S
 
 _TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
 """Any that holds the server's time will do; those with few rows for a sample first, and all of them together."""
@@ -92,11 +99,19 @@ def _calls(record: Record, table: str) -> _Calls | None:
             begins |= np.append(last[name], compared[:-1])[: len(values)] != compared
             last[name] = compared[-1] if len(values) else last[name]
         at = np.flatnonzero(begins)
-        for name, some in ({"row": rows + at} | {name: values[at] for name, values in columns.items()}).items():
+        for name, some in (
+            {"row": (rows + at).astype(np.int32 if rows < 1 << 30 else np.int64)}
+            | {name: values[at] for name, values in columns.items()}
+        ).items():
             parts.setdefault(name, []).append(some)
         rows += batch.num_rows
     found = {name: np.concatenate(some) for name, some in parts.items()}
     return _Calls(found["row"], found["t"], found.get("took_s"), found.get("server_time")) if found else None
+
+
+def forget_calls() -> None:
+    """Free the calls of all tables: those of a long run fill memory, and few are asked for again."""
+    _calls.cache_clear()
 
 
 def _dates(record: Record, calls: _Calls) -> np.ndarray:
@@ -224,3 +239,116 @@ def _timed(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
         return None
     t, first = np.unique(calls.t, return_index=True)
     return t, calls.took_s[first], calls.server[first]
+
+
+_WITH_SERVER_TIME = ("wal", "checkpoints", "server_counters", "database", "server_io")
+"""Any that holds the server's time will do; those with few rows for a sample first."""
+
+SAMPLES = 5
+
+
+def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, Finding]:
+    """Return what is wrong with the clock, by the interval; nothing where there is no server time.
+
+    Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A jump by more
+    than CLOCK_JUMP_S means that a machine stood still or was moved. Then the rates of these seconds are no rates. One
+    late sample is no jump: medians of SAMPLES are compared.
+    """
+    if (found := _clocks(record)) is None:
+        return {}
+    return dict(_jumps(*found, intervals))
+
+
+def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[Span, Finding]]:
+    for interval in intervals:
+        offset = (server - t)[(t >= interval.begin) & (t <= interval.end)]
+        if len(offset) < 2 * SAMPLES:
+            continue
+        medians = np.median(sliding_window_view(offset, SAMPLES), axis=1)
+        jumps = medians[SAMPLES:] - medians[:-SAMPLES]
+        worst = float(jumps[np.argmax(np.abs(jumps))])
+        if abs(worst) > CLOCK_JUMP_S:
+            yield interval.span, invalid(ReadKind.CLOCK_JUMPED, jump_s=worst)
+
+
+def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+    for name in _WITH_SERVER_TIME:
+        samples, rows, last = [], 0, -np.inf
+        for batch in record.batches(name, ["t", "server_time"]):
+            t, server = (numbers_of(batch, column) for column in ("t", "server_time"))
+            if t is not None and server is not None and len(t):
+                first = np.isfinite(server) & (np.diff(t, prepend=last) > 0)
+                samples.append((t[first], server[first]))
+                rows, last = rows + len(t), t[-1]
+        if rows > 1:
+            t, server = (np.concatenate(column) for column in zip(*samples, strict=True))
+            return t, server
+    return None
+
+
+def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[Finding]]:
+    """Return what was not read for a while, by the interval that it touches.
+
+    Sources that have nothing to tell at times leave no rows: those that name an epoch always have.
+    """
+    sources = [
+        (collector.title, t, interval_s, _longest_s(t, interval_s), spread(record, name))
+        for name, collector in record.manifest.collectors.items()
+        for interval_s in [collector.interval_s or 1.0]
+        if not collector.unavailable and (t := _reads(record, name)) is not None
+    ]
+    found: dict[Span, list[Finding]] = {}
+    for interval in intervals:
+        unseen = {title: _unseen_s(t, longest_s, interval) for title, t, _, longest_s, _ in sources}
+        few = {title: _open_s(t, longest_s, interval, interval_s) for title, t, interval_s, longest_s, _ in sources}
+        rough = {title: _rough_s(*dates, interval) for title, *_, dates in sources}
+        rough = {title: seconds for title, seconds in rough.items() if seconds > few[title]}
+        found[interval.span] = [
+            *_said(ReadKind.NOT_READ, unseen, 0.0, interval),
+            *_said(ReadKind.FEW_SAMPLES, few, DATED_ROUGHLY * interval.seconds, interval),
+            *_said(ReadKind.DATED_ROUGHLY, rough, DATED_ROUGHLY * interval.seconds, interval),
+        ]
+    return found
+
+
+def _said(kind: ReadKind, seconds: Mapping[str, float], above: float, interval: Interval) -> Iterator[Finding]:
+    """Yield one finding on all sources of which it is true; its seconds are the most of any."""
+    sources = [title for title, one in seconds.items() if one > above]
+    if sources:
+        yield caution(kind, sources=sources, seconds=max(seconds.values()), measured_s=interval.seconds)
+
+
+def _longest_s(t: np.ndarray, interval_s: float) -> np.ndarray:
+    """Return how far apart neighbours must be for samples to have been missed, before the first and after the last too,
+    shape (n + 1,)."""
+    longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
+    return np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(t) + 1]
+
+
+def _open_s(t: np.ndarray, longest_s: np.ndarray, interval: Interval, interval_s: float) -> float:
+    return open_s(t, np.diff(t) > longest_s[1:-1], (interval.begin, interval.end), interval_s)
+
+
+def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:
+    """Return by how much it is not known better when the samples at both ends were taken: between the server's time and
+    the end of their calls."""
+    if not len(t):
+        return 0.0
+    ends = np.searchsorted(t, [interval.begin, interval.end])
+    return float(max(late[max(0, i - 1) : i + 1].max() for i in ends))
+
+
+def _reads(record: Record, table: str) -> np.ndarray | None:
+    """Return when a source was read; None where it names no epoch, or never had anything to tell."""
+    first = next(record.batches(table, ["epoch"]), None)
+    if first is not None and not first.num_columns:
+        return None
+    t = sample_times(record, table)
+    return None if t is None or not len(t) else t
+
+
+def _unseen_s(t: np.ndarray, longest_s: np.ndarray, interval: Interval) -> float:
+    edges = np.concatenate([[min(interval.begin, t[0])], t, [max(interval.end, t[-1])]])
+    overlap = np.minimum(edges[1:], interval.end) - np.maximum(edges[:-1], interval.begin)
+    unseen = np.diff(edges) > longest_s
+    return float(overlap[unseen & (overlap > 0)].sum())

@@ -1,21 +1,118 @@
-"""The state of SQL Server in a measured interval: its pool and memory, its log, tempdb, pending I/O, replicas."""
+"""The state of SQL Server in a measured interval: its pool and memory, its log, tempdb, pending I/O, replicas.
+
+Values of the server as they were sampled, and totals among them.
+
+The log of a database in a measured interval, by SQL Server's counters and samples: each has one of its own.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.lines import Line, added_up, inside, line, rate, total
-from stallmark.analysis.read.log_views import COUNTERS as OF_LOG
-from stallmark.analysis.read.log_views import LogViews
-from stallmark.analysis.read.sample_times import dated, planned_interval_s
-from stallmark.analysis.read.server_summary import PoolContent, ReplicaState, ServerState
+from stallmark.analysis.read.sample_times import dated, longest_apart_s, planned_interval_s
+from stallmark.analysis.read.server_summary import LogState, PoolContent, ReplicaState, ServerState
 from stallmark.record.reader import Record
+
+Line = tuple[np.ndarray, np.ndarray]
+"""Times (s since run start) and values."""
+
+
+def line(pairs: Sequence[tuple[float, float]]) -> Line:
+    t, values = np.array(sorted(pairs), dtype=float).reshape(-1, 2).T
+    return t, values
+
+
+def inside(samples: Line | None, interval: Interval) -> np.ndarray:
+    """Return the values within an interval."""
+    if samples is None:
+        return np.empty(0)
+    t, values = samples
+    return values[(t >= interval.begin) & (t <= interval.end)]
+
+
+def total(samples: Line, name: str, interval_s: float) -> Counters:
+    """Return samples of a total, planned every `interval_s`, as counters of one name."""
+    t, values = samples
+    return Counters(t, {name: values}, np.diff(values) < 0, np.diff(t) > longest_apart_s(t, interval_s))
+
+
+def rate(samples: Line | None, interval_s: float, interval: Interval) -> float | None:
+    """Return the rise of a total per second over the sampled part of an interval; None where it began again."""
+    if samples is None:
+        return None
+    delta = total(samples, "", interval_s).over(interval.begin, interval.end)
+    return None if delta is None or delta.broken else delta[""] / delta.seconds
+
+
+def added_up(lines: Sequence[Line]) -> Line:
+    """Return the sum of several lines where all were sampled."""
+    t = reduce(np.intersect1d, (t for t, _ in lines))
+    return t, np.sum([values[np.isin(own, t)] for own, values in lines], axis=0)
+
+
+FLUSHES, FLUSHED, WAITS, GROWTHS = "Log Flushes/sec", "Log Bytes Flushed/sec", "Log Flush Waits/sec", "Log Growths"
+WRITE_TIME, WAIT_TIME = "Log Flush Write Time (ms)", "Log Flush Wait Time"
+OF_LOG = (FLUSHES, FLUSHED, WAITS, GROWTHS, WRITE_TIME, WAIT_TIME)
+
+
+@dataclass(frozen=True)
+class LogViews:
+    """The samples of one log, or the sums of several: performance counters by name, planned every
+    `interval_s`; the share in use; what kept it from being reused, by when."""
+
+    counters: Mapping[str, Line] = field(default_factory=dict)
+    interval_s: float = 1.0
+    used: Line | None = None
+    kept_by: Sequence[tuple[float, str]] = ()
+
+    def summary(self, interval: Interval) -> LogState:
+        """Return the state over an interval."""
+        flushes, waits, flushed = (self._rate(interval, name) for name in (FLUSHES, WAITS, FLUSHED))
+        growths, used = self._values(interval, GROWTHS), inside(self.used, interval)
+        kept = Counter(why for t, why in self.kept_by if interval.begin <= t <= interval.end and why != "NOTHING")
+        return LogState(
+            flushes_per_s=flushes,
+            bytes_per_flush=flushed / flushes if flushes and flushed is not None else None,
+            write_ms=self._write_ms(interval, flushes),
+            waits_per_s=waits,
+            wait_ms=self._wait_ms(interval, waits),
+            growths=int(growths[-1] - growths[0]) if len(growths) > 1 else None,
+            used_share=float(used.max()) if len(used) else None,
+            kept_by=kept.most_common(1)[0][0] if kept else None,
+        )
+
+    def _write_ms(self, interval: Interval, flushes_per_s: float | None) -> float | None:
+        """Return the mean time of a flush: the counter holds the time of those completed in the second before."""
+        spent = self._values(interval, WRITE_TIME)
+        return float(spent.mean()) / flushes_per_s if len(spent) and flushes_per_s else None
+
+    def _wait_ms(self, interval: Interval, waits_per_s: float | None) -> float | None:
+        """Return the mean time that a commit waited for a flush.
+
+        Microsoft does not say whether the counter is a total or of the last second: one that never falls is a total.
+        """
+        samples, spent = self.counters.get(WAIT_TIME), self._values(interval, WAIT_TIME)
+        if samples is None or not len(spent) or not waits_per_s:
+            return None
+        t, values = samples
+        rises = not np.any(total(samples, WAIT_TIME, self.interval_s).breaks) and len(t) > 1 and np.ptp(values) > 0
+        per_s = self._rate(interval, WAIT_TIME) if rises else float(spent.mean())
+        return None if per_s is None else per_s / waits_per_s
+
+    def _values(self, interval: Interval, name: str) -> np.ndarray:
+        return inside(self.counters.get(name), interval)
+
+    def _rate(self, interval: Interval, name: str) -> float | None:
+        return rate(self.counters.get(name), self.interval_s, interval)
+
 
 PAGE = 8192
 TOP_CONTENTS = 6

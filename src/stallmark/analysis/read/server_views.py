@@ -1,27 +1,159 @@
 """The views of a server that counts by file, wait type and procedure, as SQL Server does, or by process, as PostgreSQL.
 
 The counts of a wait type or a procedure from before it was first seen are not known, and are left out.
+
+Waits for rows by table: the mean number of sessions that waited for each, over a measured interval.
+
+PostgreSQL's locks are sampled five times a second, and the mean is samples / polls. SQL Server sums up its waits by
+index, and the mean is Δ wait / Δ time.
+
+Windows' counters of the volumes under the server's files.
+
+The reads of each type of transaction, where they are known: from its sampled sessions, or from SQL Server's plan
+cache by the procedures that it calls.
+
+Restarts of counters that a table is made of: cleared by somebody, or by the server, while a step was measured.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from statistics import fmean
 
 import numpy as np
+import pyarrow as pa
 
-from stallmark.analysis.read.codes import Codes, PairCodes
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.driver_tables import Load
+from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.analysis.read.io import SERVER, Io, over, summarise_io, together
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
-from stallmark.analysis.read.process_io import DATA, by_process
-from stallmark.analysis.read.query_store import QueryStore, read_query_store
-from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
+from stallmark.analysis.read.query_store import QueryStore, Statements, read_query_store, read_statements
+from stallmark.analysis.read.rises import Codes, PairCodes
+from stallmark.analysis.read.server_io import DATA, by_process
 from stallmark.analysis.read.server_state import StateViews
-from stallmark.analysis.read.server_summary import FileSummary, IoSummary, ProcedureSummary, ServerWait
-from stallmark.analysis.read.statements import Statements, read_statements
-from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.server_summary import (
+    FileSummary,
+    IoSummary,
+    ProcedureSummary,
+    RowWait,
+    ServerWait,
+    TransactionReads,
+)
+from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
+
+TOP = 8
+
+_SUMMED = [
+    f"{what}_wait{unit}" for what in ("row_lock", "page_lock", "page_latch", "page_io_latch") for unit in ("s", "_ms")
+]
+
+
+@dataclass(frozen=True)
+class RowWaits:
+    """The waits for rows of one run: sums by table, or by the interval the sessions seen waiting for
+    each, their mean number added up over the seconds sampled, and how many these were."""
+
+    summed: Mapping[str, Counters] = field(default_factory=dict)
+    seen: Mapping[Span, tuple[Counter[str], int]] = field(default_factory=dict)
+
+    def summaries(self, interval: Interval) -> list[RowWait] | None:
+        """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
+        if self.summed:
+            found = [_from(name, over(counters, interval)) for name, counters in self.summed.items()]
+            waits = [one for one in found if one]
+        else:
+            total, seconds = self.seen.get(interval.span, (Counter(), 0))
+            if not seconds:
+                return None
+            waits = [RowWait(name, users / seconds) for name, users in total.items() if users]
+        return sorted(waits, key=lambda one: (-one.waiting, one.table))[:TOP]
+
+
+def _from(table: str, delta: Delta | None) -> RowWait | None:
+    """Return the waits for one table; None where its counters began again or no session waited."""
+    if delta is None or delta.broken:
+        return None
+
+    def sessions(*names: str) -> float:
+        return sum(delta.values.get(f"{name}_wait_ms", 0.0) for name in names) / 1000 / delta.seconds
+
+    locks = ("row_lock", "page_lock")
+    waits = sum(delta.values.get(f"{name}_waits", 0.0) for name in locks)
+    found = RowWait(
+        table,
+        sessions(*locks),
+        waits / delta.seconds,
+        sessions(*locks) * 1000 * delta.seconds / waits if waits else None,
+        sessions("page_latch"),
+        sessions("page_io_latch"),
+    )
+    return found if found.waiting or found.latched or found.reading else None
+
+
+def read_row_waits(record: Record, intervals: Sequence[Interval]) -> RowWaits:
+    total: dict[Span, Counter[str]] = {interval.span: Counter() for interval in intervals}
+    looked: dict[Span, set[int]] = {interval.span: set() for interval in intervals}
+    for batch in record.batches("row_locks", ["second", "relation", "samples", "polls"]):
+        if "samples" not in batch.schema.names:
+            return RowWaits(summed=read_counters(record, "row_locks", _SUMMED, group="relation", within=intervals))
+        second = batch.column("second").to_numpy()
+        users = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
+        waiting = pa.table({"relation": batch.column("relation").cast(pa.string()), "users": users})
+        for interval in intervals:
+            inside = (second >= interval.begin) & (second < interval.end)
+            looked[interval.span].update(second[inside].tolist())
+            sums = waiting.filter(pa.array(inside)).group_by("relation").aggregate([("users", "sum")])
+            for row in sums.to_pylist():
+                if row["relation"] is not None:  # a second in which nobody waited
+                    total[interval.span][row["relation"]] += row["users_sum"]
+    return RowWaits(seen={span: (sums, len(looked[span])) for span, sums in total.items()})
+
+
+_COLUMNS = ("queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s")
+
+
+@dataclass(frozen=True)
+class VolumeSummary:
+    """One volume over the measured interval; times are weighted by the I/Os of each second, None where there
+    were none."""
+
+    volume: str
+    queue: float
+    read_ms: float | None
+    write_ms: float | None
+    reads_per_s: float
+    writes_per_s: float
+
+
+def volume_summaries(record: Record, interval: Interval) -> list[VolumeSummary]:
+    rows: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for batch in record.batches("volumes", ["t", "volume", *_COLUMNS]):
+        for row in batch.to_pylist():
+            if interval.begin <= row["t"] < interval.end and all(row[name] is not None for name in _COLUMNS):
+                rows[row["volume"]].append(row)
+    return [_summary(volume, rows[volume]) for volume in sorted(rows)]
+
+
+def _summary(volume: str, rows: list[dict[str, float]]) -> VolumeSummary:
+    return VolumeSummary(
+        volume,
+        fmean(row["queue"] for row in rows),
+        _weighted(rows, "read_ms", "reads_per_s"),
+        _weighted(rows, "write_ms", "writes_per_s"),
+        fmean(row["reads_per_s"] for row in rows),
+        fmean(row["writes_per_s"] for row in rows),
+    )
+
+
+def _weighted(rows: list[dict[str, float]], time: str, rate: str) -> float | None:
+    ios = sum(row[rate] for row in rows)
+    return sum(row[time] * row[rate] for row in rows) / ios if ios else None
+
 
 TOP_WAITS = 10
 OURS = ("data", "wal")
@@ -172,3 +304,78 @@ def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:
         pairs.of(keys.of(batch, key), values.of(batch, value))
     of_key, of_value = keys.names, values.names
     return {of_key[one]: of_value[other] for one, other in pairs.pairs}
+
+
+PAGE_BYTES = 8192  # of SQL Server
+
+
+def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
+    """Return the reads by type, in no order; empty if they are not known. A type of which too few transactions were
+    sampled has no share."""
+    found = _looked_at(load, interval) or _by_procedure(views, load, interval)
+    read = [one.reads * float(interval.of(load.ended(one.transaction)).sum()) for one in found]
+    total = sum(read)
+    return [
+        replace(one, share=mine / total if total and not one.too_few else None)
+        for one, mine in zip(found, read, strict=True)
+    ]
+
+
+def _looked_at(load: Load, interval: Interval) -> list[TransactionReads]:
+    found = []
+    for name, columns in load.own_io.items():
+        total = {column: float(interval.of(values).sum()) for column, values in columns.items()}
+        if sampled := total["sampled"]:
+            read_ms = None if math.isnan(total["read_us"]) else total["read_us"] / sampled / 1000
+            reads, read_bytes, hits = (total[what] / sampled for what in ("reads", "read_bytes", "hits"))
+            found.append(TransactionReads(name, round(sampled), True, reads, read_bytes, hits, read_ms))
+    return found
+
+
+def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
+    """Return the reads of all procedures that a transaction calls, per transaction that ended. Counts of plans that
+    left the cache are missing here too."""
+    sums: dict[str, list[float]] = {}
+    for procedure, counters in views.procedures.items():
+        transaction = transaction_of(procedure, list(load.counts))
+        delta = over(counters, interval)
+        if transaction is None or delta is None or delta.broken or not delta["executions"]:
+            continue
+        mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
+        mine[0] += delta["physical_reads"]
+        mine[1] += delta["logical_reads"]
+        mine[2] = max(mine[2], ended_between(load, transaction, delta))
+    return [
+        TransactionReads(
+            transaction,
+            round(ended),
+            False,
+            physical / ended,
+            physical / ended * PAGE_BYTES,
+            max(0.0, logical - physical) / ended,
+            None,
+        )
+        for transaction, (physical, logical, ended) in sums.items()
+        if ended
+    ]
+
+
+def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: Interval) -> Iterator[Finding]:
+    """Yield the collectors whose counters restarted within an interval. Those of I/O make the step invalid."""
+    counters: dict[str, Iterable[Counters | None]] = {
+        "server_waits": views.waits.values(),
+        "procedures": views.procedures.values(),
+        "statements": views.statements.counters.values(),
+        "query_store": views.query_store.statements.values(),
+        "query_store_waits": views.query_store.waits.values(),
+        "row_locks": views.row_waits.summed.values(),
+        "database": (io.own_database, io.other_databases),
+        "checkpoints": (io.checkpoints,),
+    }
+    restarted = [
+        manifest.collectors[name].title
+        for name, parts in counters.items()
+        if name in manifest.collectors and any(delta.broken for part in parts if (delta := over(part, interval)))
+    ]
+    if restarted:
+        yield caution(ReadKind.COUNTERS_RESTARTED, sources=restarted)

@@ -1,14 +1,198 @@
-"""Each transaction type in the measured interval of a step."""
+"""Each transaction type in the measured interval of a step.
 
-from collections.abc import Mapping
+The workload of a run: its transactions, what starts them, and which of them is the result.
+
+Failed calls: of which transactions, how many, and whether they came in bursts.
+
+The lateness of the deferred queue: how far background sessions were behind.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from stallmark.analysis.read.errors import Errors
-from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.latency import Latencies
-from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.workload import RecordedWorkload
-from stallmark.stats.thresholds import OVER_LIMIT
+import numpy as np
+
+from stallmark.analysis.finding import Finding, caution
+from stallmark.analysis.read.driver_tables import Latencies, Load
+from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.errors import ErrorClass
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Unheard
+from stallmark.record.manifest.workload import Counted, Transaction
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import BURST, BURST_CALLS, OVER_LIMIT
+
+
+@dataclass(frozen=True)
+class TransactionType:
+    """A type of transaction. `source` is "users", "followers" or "timer". With `follows`, `each` of these come of one
+    of that type."""
+
+    name: str
+    cards: int | float
+    source: str
+    limit_s: float | None
+    follows: str | None = None
+    each: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecordedWorkload:
+    """The workload as the manifest has it."""
+
+    kinds: tuple[TransactionType, ...] = ()
+    primary: str | None = None
+    nominal_rate: float | None = None
+    counted: Mapping[str, Counted] = field(default_factory=dict)
+    unheard: Unheard = field(default_factory=Unheard)
+
+    def of_users(self) -> list[TransactionType]:
+        """Return the types that the deck holds."""
+        return [kind for kind in self.kinds if kind.source == "users" and kind.cards]
+
+    @property
+    def attended(self) -> frozenset[str]:
+        """Return the names of the transactions that no virtual user starts."""
+        return frozenset(kind.name for kind in self.kinds if kind.source != "users")
+
+    def deck_share(self, kind: TransactionType) -> float | None:
+        cards = sum(one.cards for one in self.of_users())
+        return kind.cards / cards if cards and kind.source == "users" else None
+
+    def find(self, name: str) -> TransactionType:
+        return next((kind for kind in self.kinds if kind.name == name), TransactionType(name, 0, "users", None))
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Return names in the order of the manifest, unknown ones last."""
+        known = [kind.name for kind in self.kinds]
+        return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
+def read_workload(manifest: Manifest) -> RecordedWorkload:
+    declared = manifest.workload
+    kinds = tuple(_kind(one) for one in declared.transactions)
+    return RecordedWorkload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
+
+
+def _kind(declared: Transaction) -> TransactionType:
+    follows = declared.follows
+    return TransactionType(
+        declared.name,
+        declared.cards,
+        declared.source,
+        declared.limit_s,
+        follows.transaction if follows else None,
+        follows.each if follows else 0.0,
+    )
+
+
+CONTENTION = frozenset(str(kind) for kind in ErrorClass if kind.retryable)
+"""Error classes by which a server ends one of several transactions that conflict."""
+
+_LOST = frozenset({str(ErrorClass.CONNECTION_LOST), str(ErrorClass.UNKNOWN_OUTCOME)})
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    error_class: str
+    code: str
+    attempts: int
+    given_up: int
+    message: str
+    transaction: str = ""
+    most_in_a_second: int = 0
+
+
+class Key(NamedTuple):
+    transaction: str
+    error_class: str
+    code: str
+
+
+@dataclass
+class Errors:
+    """Failed calls of one run per second; `given_up` counts those after which the transaction was not tried again."""
+
+    seconds: int
+    attempts: dict[Key, np.ndarray] = field(default_factory=dict)
+    given_up: dict[Key, np.ndarray] = field(default_factory=dict)
+    messages: dict[Key, str] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """By transaction, over the whole run: the number of unknown outcome, committed by the server or not."""
+
+    def summaries(self, interval: Interval) -> list[ErrorSummary]:
+        """Return the errors by transaction, class and code; most frequent first."""
+        found = []
+        for key, per_second in self.attempts.items():
+            attempts, given_up = interval.of(per_second), interval.of(self.given_up[key])
+            if attempts.any():
+                found.append(
+                    ErrorSummary(
+                        key.error_class,
+                        key.code,
+                        int(attempts.sum()),
+                        int(given_up.sum()),
+                        self.messages[key],
+                        key.transaction,
+                        int(attempts.max()),
+                    )
+                )
+        return sorted(found, key=lambda one: (-one.attempts, one.transaction, one.error_class, one.code))
+
+    def aborted(self, transaction: str) -> np.ndarray:
+        """Return the calls per second that the server ended because of other transactions."""
+        return self._sum(
+            self.attempts, (k for k in self.attempts if k.transaction == transaction and k.error_class in CONTENTION)
+        )
+
+    def lost_connections(self) -> np.ndarray:
+        """Return the connections per second that were lost under a call."""
+        return self._sum(self.attempts, (key for key in self.attempts if key.error_class in _LOST))
+
+    def bursts(self, load: Load, interval: Interval) -> Iterator[Finding]:
+        """Yield each transaction and error class of which many calls failed at once."""
+        for transaction, error_class in dict.fromkeys(key[:2] for key in self.attempts):
+            keys = [key for key in self.attempts if key[:2] == (transaction, error_class)]
+            failed = interval.of(self._sum(self.attempts, keys))
+            counts = load.counts.get(transaction)
+            done = interval.of(counts["committed"] + counts["rolled_back"]) if counts else 0
+            in_burst = (failed >= BURST_CALLS) & (failed > BURST * (failed + done))
+            if in_burst.any():
+                lost = int(interval.of(self._sum(self.given_up, keys)).sum())
+                yield caution(
+                    ReadKind.ERROR_BURST,
+                    transaction=transaction,
+                    error_class=error_class,
+                    seconds=int(in_burst.sum()),
+                    measured_s=interval.seconds,
+                    most_in_a_second=int(failed[in_burst].max()),
+                    given_up=lost,
+                )
+
+    def _sum(self, what: dict[Key, np.ndarray], keys: Iterable[Key]) -> np.ndarray:
+        return np.sum([np.zeros(self.seconds), *(what[key] for key in keys)], axis=0)
+
+
+def read_errors(record: Record, seconds: int) -> Errors:
+    """Read the errors in one pass over the table. Those after the last whole second count for `unknown` only."""
+    errors = Errors(seconds)
+    columns = ["second", "transaction", "error_class", "code", "attempts", "given_up", "message"]
+    for batch in record.batches("errors", columns):
+        for row in batch.to_pylist():
+            if row["error_class"] == ErrorClass.UNKNOWN_OUTCOME:
+                errors.unknown[row["transaction"]] += row["attempts"]
+            if row["second"] >= seconds:
+                continue
+            key = Key(row["transaction"], row["error_class"], row["code"])
+            if key not in errors.attempts:
+                errors.attempts[key], errors.given_up[key] = np.zeros(seconds), np.zeros(seconds)
+                errors.messages[key] = row["message"]
+            errors.attempts[key][row["second"]] += row["attempts"]
+            errors.given_up[key][row["second"]] += row["given_up"]
+    return errors
+
 
 TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
 
@@ -95,3 +279,50 @@ def transaction_summaries(
 def mean_ms(total: Mapping[str, int]) -> float | None:
     done = total["committed"] + total["rolled_back"]
     return total["latency_us"] / done / 1000 if done else None
+
+
+_SUMS = ("taken", "late_us", "waiting")
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """The lateness over one interval. `waiting` are mean lengths of the queue over its first and its last third."""
+
+    mean_s: float  # started − due
+    worst_s: float
+    per_second: float  # transactions taken up
+    waiting_first: float
+    waiting_last: float
+
+
+@dataclass(frozen=True)
+class QueueSeries:
+    """The deferred queue per second, summed over the executors; `late_max_us` is the largest of any."""
+
+    columns: dict[str, np.ndarray]
+
+    def lateness(self, interval: Interval) -> Lateness | None:
+        """Return the lateness over an interval; None where nothing was taken up or waiting."""
+        of = {name: interval.of(values) for name, values in self.columns.items()}
+        taken, third = of["taken"].sum(), max(1, interval.seconds // 3)
+        waiting = of["waiting"]
+        if not taken and not waiting.any():
+            return None
+        return Lateness(
+            mean_s=float(of["late_us"].sum() / max(taken, 1) / 1e6),
+            worst_s=float(of["late_max_us"].max() / 1e6),
+            per_second=float(taken / interval.seconds),
+            waiting_first=float(waiting[:third].mean()),
+            waiting_last=float(waiting[-third:].mean()),
+        )
+
+
+def read_deferred_queue(record: Record, seconds: int) -> QueueSeries:
+    columns = {name: np.zeros(seconds) for name in (*_SUMS, "late_max_us")}
+    for batch in record.batches("deferred_queue", ["second", *columns]):
+        second = batch.column("second").to_numpy()
+        inside = second < seconds
+        for name in _SUMS:
+            np.add.at(columns[name], second[inside], batch.column(name).to_numpy()[inside])
+        np.maximum.at(columns["late_max_us"], second[inside], batch.column("late_max_us").to_numpy()[inside])
+    return QueueSeries(columns)

@@ -1,10 +1,9 @@
 """The share of the CPUs of the server's machine that other programs used while a step was measured."""
 
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.own_cpu import OwnCpu, own_cpu
+from stallmark.analysis.read.io import Io, OwnCpu, over, own_cpu
 from stallmark.analysis.read.server_summary import ServerState
-from stallmark.analysis.read.throughput import Load
 from stallmark.record.manifest import Manifest
 from stallmark.stats.thresholds import CPU_DELAY, CPU_LIMITS, FOREIGN_CPU
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.read.deferred_queue import Lateness
-from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
+from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard

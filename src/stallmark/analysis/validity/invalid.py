@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.errors import ErrorSummary
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.transactions import ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.record.manifest.workload import Step

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.read.deferred_queue import QueueSeries
-from stallmark.analysis.read.errors import Errors
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.transactions import TransactionSummary
-from stallmark.analysis.read.workload import RecordedWorkload, TransactionType
+from stallmark.analysis.read.transactions import (
+    Errors,
+    QueueSeries,
+    RecordedWorkload,
+    TransactionSummary,
+    TransactionType,
+)
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.gates import Gate
 from stallmark.record.manifest.course import Condition

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallmark.analysis.finding import Finding, invalid
-from stallmark.analysis.read.errors import Errors
+from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.transactions import Errors
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats.thresholds import LOST_WITHIN_S
 

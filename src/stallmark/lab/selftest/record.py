@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.blocking import read_deadlocks
 from stallmark.analysis.read.run_notes import RunKind, run_notes
+from stallmark.analysis.read.waits import read_deadlocks
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED
 from stallmark.lab.selftest.check import SelftestResult

@@ -6,7 +6,7 @@ from itertools import groupby
 from stallmark import format
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.active_set_summary import ActiveSet
+from stallmark.analysis.read.active_set import ActiveSet
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import HookResult

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.read.process_io import AUTOVACUUM
+from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import (
     FileSummary,
     IoLatencySummary,

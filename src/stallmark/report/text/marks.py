@@ -2,7 +2,7 @@
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, Kind, Severity
-from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import SteadyKind
 from stallmark.analysis.validity.kinds import GateKind, ValidityKind
