@@ -8,8 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stallmark.engines import sql_file
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.odbc import api, failed
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
 from stallmark.schema.deploy import schemas_of
