@@ -23,8 +23,7 @@ from stallmark.collectors.base import Row
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import ServerIO, StatisticsUpdates
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import LogLatency
-from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.io_latency import LogLatency, Volumes
 from stallmark.collectors.sampler import Sampler
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
