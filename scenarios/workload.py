@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from stallmark import format
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import checked_seed
+from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.quantities import parse_size
 from stallmark.scenarios.section import Section, refusing
 from stallmark.transactions import WORKLOADS, find_workload, known_name

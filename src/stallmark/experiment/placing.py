@@ -7,8 +7,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import LoadPlan
+from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema import size
 from stallmark.schema.ddl import Ddl
