@@ -20,8 +20,7 @@ from stallmark.record.manifest.loads import RawPlan
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.fio import SKIP_BYTES, escaped, part_bytes
 from stallmark.storage.probe.tool import clean, reason_in
-from stallmark.storage.raw_load.arrivals import GRACE_S
-from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
+from stallmark.storage.raw_load.arrivals import GRACE_S, NOTHING, Report, Seconds, Work, documents, parse
 
 # The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop.
 #
