@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.injected import Injected, check, condition_files
 
-from stallmark.attach.wording import clock
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
 from stallmark.schema.brokerage.population import price_second
 from stallmark.transactions import checks, find_workload
+from stallmark.transactions import workload as module
 from stallmark.transactions.bank import WORKLOAD, Transfer
 from stallmark.transactions.workload import (
     FEWEST,
@@ -189,30 +189,30 @@ def test_it_begins_with_the_wall_in_utc(monkeypatch: pytest.MonkeyPatch) -> None
         def now(cls, tz: tzinfo | None = None) -> datetime:
             return datetime(2026, 1, 2, 3, tzinfo=UTC).astimezone(tz or timezone(timedelta(hours=5)))
 
-    monkeypatch.setattr(clock, "datetime", Wall)
-    monkeypatch.setattr(clock.time, "monotonic_ns", lambda: 7)
-    assert clock.RunClock().now() == datetime(2026, 1, 2, 3)
+    monkeypatch.setattr(module, "datetime", Wall)
+    monkeypatch.setattr(module.time, "monotonic_ns", lambda: 7)
+    assert module.RunClock().now() == datetime(2026, 1, 2, 3)
 
 
 def test_a_wall_clock_set_back_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monotonic_ns = 5_000_000_000
-    monkeypatch.setattr(clock.time, "monotonic_ns", lambda: monotonic_ns)
-    run = clock.RunClock()
+    monkeypatch.setattr(module.time, "monotonic_ns", lambda: monotonic_ns)
+    run = module.RunClock()
     began = run.now()
-    monkeypatch.setattr(clock, "datetime", None)  # the wall is not looked at again
+    monkeypatch.setattr(module, "datetime", None)  # the wall is not looked at again
     monotonic_ns += 1_500_000_999
     assert run.now() == began + timedelta(microseconds=1_500_000)
 
 
 def test_texts_have_milliseconds() -> None:
-    assert clock.as_text(datetime(2026, 1, 2, 3, 4, 5)) == "2026-01-02T03:04:05.000"
-    assert clock.as_text(datetime(2026, 1, 2, 3, 4, 5, 6_999)) == "2026-01-02T03:04:05.006"
+    assert module.as_text(datetime(2026, 1, 2, 3, 4, 5)) == "2026-01-02T03:04:05.000"
+    assert module.as_text(datetime(2026, 1, 2, 3, 4, 5, 6_999)) == "2026-01-02T03:04:05.006"
 
 
 @given(st.datetimes(datetime(2005, 1, 3), datetime(2100, 1, 1)), st.integers(0, 10**9), st.sampled_from([1, 1_000]))
 def test_texts_and_seconds_are_in_the_order_of_the_moments(moment: datetime, later: int, unit: int) -> None:
     after = moment + timedelta(microseconds=later * unit)
-    assert clock.as_text(moment) <= clock.as_text(after)
+    assert module.as_text(moment) <= module.as_text(after)
     assert price_second(after) - price_second(moment) == pytest.approx(later * unit / 1e6, abs=1e-5)
 
 
