@@ -7,9 +7,8 @@ from typing import Any, Protocol
 
 from stallmark.engines.base import Engine
 from stallmark.loaders import load
-from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import Buildable, BuildProgress, BuildResult, Recognition
-from stallmark.loaders.plan import BatchShare, LoadPlan, Scale
+from stallmark.loaders.plan import BatchShare, LoadPlan, Scale, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl
 

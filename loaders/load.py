@@ -13,9 +13,8 @@ from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.loaders import ledger, loader_pool
-from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity
-from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed
+from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.own import METADATA as OWN_TABLES

@@ -14,8 +14,7 @@ import msgspec
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import Batch, Scale
+from stallmark.loaders.plan import Batch, Scale, loader_for
 from stallmark.loaders.worker import Answer, Failed, LoaderOrder, Opened
 from stallmark.processes import how_ended, kill, start_module, tell
 

@@ -1,26 +1,33 @@
-"""The plan of a load: groups of tables in batches, and the rows of each batch.
-
-A loader's batch is a pure function of (seed, scale, group, batch number). So any process on any machine may
-make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
-"""
+"""The plan of a load: the loaders of one workload or several, tables in batches, and filler of their rows."""
 
 import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
+from stallmark.schema.draw import hashed
+from stallmark.schema.several import parts_of
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
     from stallmark.schema.size import Estimate
+
+
+# The plan of a load: groups of tables in batches, and the rows of each batch.
+#
+# A loader's batch is a pure function of (seed, scale, group, batch number). So any process on any machine may
+# make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
 
 LARGEST_SEED = 2**63 - 1 - 1000  # signed in the identity row, with room for a loader's own streams beside it
 
@@ -190,3 +197,129 @@ def rows_of_batch(total: int, batch_rows: int, number: int) -> tuple[int, int]:
     """Return (first, count) of batch `number` when `total` rows are cut into batches of `batch_rows`."""
     first = number * batch_rows
     return first, max(0, min(batch_rows, total - first))
+
+
+# Filler text: cheap to make, and about as compressible as a business database.
+#
+# Arrays and drives with inline compression would flatter a database of blanks. A filler is a row of words of
+# 12 characters, each drawn from a pool of 256 that was itself drawn at random: words repeat within a page (what
+# an LZ compressor finds), their letters do not. The target is 2:1 on 8 KiB pages with the fast compressors that
+# arrays use inline. Measured on heap pages of bank.accounts: LZ4 1.9:1, zlib 2.5:1.
+#
+# Every word is a pure function of (key, row number, position): a row's text does not depend on its batch.
+
+WORD = 12
+POOL = 256
+_ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-", np.uint8)
+
+
+class Filler:
+    """Generates columns of text of one width. `key` (any integer) decides pool and words."""
+
+    def __init__(self, key: int, width: int):
+        self._key = key
+        self._width = width
+        letters = hashed(key ^ 0x706F6F6C, np.arange(POOL * WORD, dtype=np.uint64)) >> np.uint64(58)
+        self._pool = _ALPHABET[letters.astype(np.intp)].view(f"V{WORD}")
+
+    def column(self, first: int, rows: int) -> pa.StringArray:
+        """Return the texts of rows `first` … `first + rows - 1`."""
+        words = -(-self._width // WORD)
+        numbers = np.arange(first, first + rows, dtype=np.uint64)
+        drawn = np.empty((rows, words), np.uint8)
+        for start in range(0, words, 8):  # a hash gives eight bytes, each the number of a word
+            eight = hashed(self._key + start, numbers).astype("<u8").view(np.uint8).reshape(rows, 8)
+            drawn[:, start : start + 8] = eight[:, : words - start]
+        text = self._pool.take(drawn).view(np.uint8).reshape(rows, words * WORD)
+        return strings(np.ascontiguousarray(text[:, : self._width]))
+
+
+def strings(text: npt.NDArray[np.uint8]) -> pa.StringArray:
+    """Return an Arrow column from ASCII text of shape (rows, width), without a copy."""
+    rows, width = text.shape
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def digits(numbers: npt.NDArray[np.int64], width: int) -> pa.StringArray:
+    """Return the last `width` decimal digits of each number, with leading zeros."""
+    places = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
+    return strings((numbers[:, np.newaxis] // places % 10 + ord("0")).astype(np.uint8))
+
+
+# The loader of a workload, or of several on one server.
+
+
+# The rows of several workloads, each as its own loader makes them.
+class LoadersTogether(Loader):
+    """Groups of the ledger are named after the loader that they are of: "warehouse/orders". A scale names the measures
+    of all; what several of them know, as `compressibility`, is one for all."""
+
+    def __init__(self, parts: Mapping[str, Loader]):
+        self._parts = parts
+        self.example = ",".join(part.example for part in parts.values())  # type: ignore[misc]
+        self.measures = tuple(dict.fromkeys(name for part in parts.values() for name in part.measures))  # type: ignore[misc]
+        self.options = {name: value for part in parts.values() for name, value in part.options.items()}  # type: ignore[misc]
+        self.seeded = any(part.seeded for part in parts.values())  # type: ignore[misc]
+
+    def scale(self, given: Scale) -> dict[str, Any]:
+        if unknown := [name for name in given if name not in self.measures]:
+            raise StallmarkError(
+                f"{'+'.join(self._parts)} has no measure {unknown[0]!r}: there are {', '.join(self.measures)}."
+            )
+        scales = [part.scale(part.own(given)) for part in self._parts.values()]
+        return {name: value for scale in scales for name, value in scale.items()}
+
+    def ready(self) -> None:
+        for part in self._parts.values():
+            part.ready()
+
+    def groups(self, scale: Scale) -> list[TableGroup]:
+        return [
+            TableGroup(f"{name}/{group.name}", group.batches, group.rows, group.article_bytes)
+            for name, part in self._parts.items()
+            for group in part.groups(part.own(scale))
+        ]
+
+    def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
+        part, own = self._own(batch)
+        return part.rows_of(part.own(scale), own)
+
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        part, own = self._own(batch)
+        return part.batch(seed, part.own(scale), own)
+
+    @contextmanager
+    def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
+        with ExitStack() as stack:
+            supplies = {
+                name: stack.enter_context(part.supply(part.own(scale), self._of(name, batches), workers))
+                for name, part in self._parts.items()
+            }
+            yield Supply(
+                (
+                    Batch(f"{name}/{batch.group}", batch.number)
+                    for name, supply in supplies.items()
+                    for batch in supply.batches
+                ),
+                {where: folder for supply in supplies.values() for where, folder in supply.folders.items()},
+            )
+
+    def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        part, own = self._own(batch)
+        return part.supplied(folders, seed, part.own(scale), own)
+
+    def _of(self, name: str, batches: Sequence[Batch]) -> list[Batch]:
+        return [self._own(batch)[1] for batch in batches if batch.group.startswith(f"{name}/")]
+
+    def _own(self, batch: Batch) -> tuple[Loader, Batch]:
+        """Return the loader that a batch is of, and how that one calls it."""
+        part, _, group = batch.group.partition("/")
+        return self._parts[part], Batch(group, batch.number)
+
+
+def loader_for(workload: str) -> Loader:
+    """Return the loader of a workload, or of several whose names are joined by "+" or ","."""
+    if len(parts := parts_of(workload)) > 1:
+        return LoadersTogether({part: loader_for(part) for part in parts})
+    return import_module(f"stallmark.loaders.{workload}").LOADER

@@ -22,8 +22,7 @@ import msgspec
 from stallmark.engines import open_engine, sql_file
 from stallmark.engines.base import BulkWriter, Engine
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import Batch, Loader, Piece, Scale
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, loader_for
 
 # Literals, because a bulk writer takes no parameters; group names are ours.
 LEDGER_BEGIN = "INSERT INTO stallmark.ledger (table_group, batch) VALUES ('{batch.group}', {batch.number})"

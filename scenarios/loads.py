@@ -15,13 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from stallmark.scenarios.database import DatabaseChoice
-from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
-from stallmark.scenarios.search import Search
+from stallmark.scenarios.database import DatabaseChoice, Seed, WorkloadChoice
+from stallmark.scenarios.load import Load, RawLoad, Search, StreamsLoad, UsersLoad
 from stallmark.scenarios.section import Rising
 from stallmark.scenarios.users import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
-from stallmark.scenarios.workload import Seed, WorkloadChoice
 from stallmark.schema.placement.design import Design
 from stallmark.schema.several import joined, parts_of
 from stallmark.transactions import WORKLOADS, find_workload

@@ -1,17 +1,49 @@
 """The kinds of scenario files, one model for each. Everything is checked before anything starts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
+from stallmark.errors import StallmarkError
 from stallmark.scenarios.base import AnyScenario, Observation
+from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
 from stallmark.scenarios.sizing import SizingScenario
 from stallmark.scenarios.users import Scenario, TimedScenario
-from stallmark.scenarios.variant import Hook, Variant
-from stallmark.scenarios.workload import WorkloadChoice
+from stallmark.scenarios.variant import Hook, PlaceChoice, Variant
+
+# A scenario on several devices: each of its variants once on each.
+
+Database = TypeVar("Database", bound=AnyScenario)
+
+
+def on_devices(scenario: Database, devices: Sequence[str]) -> Database:
+    """Return the scenario with its variants on each of the devices, given as `NAME=FOLDER` or `NAME=FOLDER,LOG`.
+
+    Raises StallmarkError for one that is written otherwise, and for a scenario that cannot be placed.
+    """
+    variants = [variant.model_dump(mode="json") for device in devices for variant in _on(scenario.variants, device)]
+    try:
+        return type(scenario).model_validate(scenario.model_dump(mode="json") | {"variants": variants})
+    except ValidationError as error:
+        why = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise StallmarkError(f"--device: {why}.") from None
+
+
+def _on(variants: Sequence[Variant], device: str) -> Iterator[Variant]:
+    name, equals, folders = device.partition("=")
+    data, _, log = folders.partition(",")
+    if not (name and equals and data):
+        raise StallmarkError(f"--device {device}: write it as NAME=FOLDER, or NAME=FOLDER,LOG for a log of its own.")
+    place = PlaceChoice(data=data, log=log or None)
+    for variant in variants:
+        named = name if len(variants) == 1 else f"{name}, {variant.name}"
+        yield variant.model_copy(update={"name": named, "place": place})
+
 
 __all__ = [
     "SHIPPED",

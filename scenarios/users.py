@@ -12,11 +12,10 @@ from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.timeline import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
-from stallmark.scenarios.load import Load, Users, UsersLoad
-from stallmark.scenarios.search import Search, ServiceLevelChoice
+from stallmark.scenarios.database import WorkloadChoice
+from stallmark.scenarios.load import Load, Search, ServiceLevelChoice, Users, UsersLoad
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
-from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.schema.several import parts_of
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions import find_workload

@@ -1,11 +1,20 @@
-"""The DDL of a schema: of one workload or several, bare tables first and their keys afterwards."""
+"""The DDL of a schema, of one workload or several: bare tables first, their keys later, and rows in the way of one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import AddConstraint, Constraint, Index
+
+from stallmark.engines import sql_file
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+
+# The DDL of a schema: of one workload or several, bare tables first and their keys afterwards.
+
 
 # The DDL of a schema, split so that tables can be loaded bare and get their keys afterwards.
 
@@ -58,3 +67,113 @@ def together(parts: Sequence[sa.MetaData]) -> sa.MetaData:
 def _its_own(table: sa.Table, schema: str | None, *_: Any) -> str | None:
     """Return the schema of a foreign key: that of its table, because it names none."""
     return schema
+
+
+# The keys, indexes and foreign keys of a schema: which are missing, and which rows keep one from being created.
+
+# Find the keys, indexes and foreign keys of a schema that are missing or not trusted.
+
+
+_DIALECTS: dict[str, sa.Dialect] = {"postgresql": postgresql.dialect(), "mssql": mssql.dialect()}
+
+# Babelfish lists an index as <name><table><digest>, and keeps of what is too long this many characters and a digest.
+_KEPT_BY_BABELFISH = 31
+
+
+def present(engine: Engine, schema: str) -> dict[tuple[str, str], bool]:
+    """Return, by table and name, whether the server trusts a key, index or check: it knows that all rows fulfil it."""
+    sql = sql_file.read(__package__, f"present_keys.{engine.dialect}")
+    return {(table, name): bool(trusted) for table, name, trusted in engine.query(sql, [schema])}
+
+
+def defects(engine: Engine, schema: str, items: Iterable[Constraint | Index]) -> list[str]:
+    """Return a phrase for each of `items` that is missing in a schema or not trusted."""
+    there = present(engine, schema)
+    digested = engine.identity().product == "Babelfish"
+
+    def is_there(table: str, name: str) -> bool:
+        return (table, name) in there or (
+            digested and any(t == table and n.startswith(name[:_KEPT_BY_BABELFISH]) for t, n in there)
+        )
+
+    of_schema = [item for item in items if table_of(item).schema == schema]
+    wanted = sorted((table_of(item).name, name_of(item, engine.dialect)) for item in of_schema)
+    missing = [f"{schema}.{table}: {name} is missing" for table, name in wanted if not is_there(table, name)]
+    untrusted = [
+        f"{schema}.{table}: {name} is disabled or was never checked"
+        for (table, name), trusted in sorted(there.items())
+        if not trusted
+    ]
+    return missing + untrusted
+
+
+def table_of(item: Index | Constraint | sa.Table) -> sa.Table:
+    table = item if isinstance(item, sa.Table) else item.table
+    assert table is not None
+    return table
+
+
+def name_of(item: Index | Constraint, dialect: str) -> str:
+    """Return the name as the server has it: longer ones are cut."""
+    preparer = _DIALECTS[dialect].identifier_preparer
+    formatted = preparer.format_index(item) if isinstance(item, Index) else preparer.format_constraint(item)
+    return str(formatted).strip('"[]')
+
+
+# Find the rows that keep a key or a foreign key from being created.
+
+SHOWN_ROWS = 3
+
+# Of a foreign key, and of a key that is made: PostgreSQL, SQL Server.
+_VIOLATED = {"23503", "547", "23505", "1505"}
+
+
+@contextmanager
+def name_violations(engine: Engine, connection: sa.Connection, item: Constraint | Index) -> Iterator[None]:
+    """Raise StallmarkError with the first offending rows where `item` cannot be created because of them."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if engine.failure(error.orig or error).code not in _VIOLATED:
+            raise
+        said = _orphans(connection, item) if isinstance(item, sa.ForeignKeyConstraint) else _doubles(connection, item)
+        if said is None:
+            raise
+        raise StallmarkError(f"{said}: mend them and build again, or drop the database and build it anew.") from None
+
+
+def _orphans(connection: sa.Connection, key: sa.ForeignKeyConstraint) -> str | None:
+    table = table_of(key)
+    children, parents = [e.parent for e in key.elements], [e.column for e in key.elements]
+    shown = list(dict.fromkeys((*table.primary_key.columns, *children)))
+    same = [parent == child for parent, child in zip(parents, children, strict=True)]
+    rows = connection.execute(
+        sa.select(*shown)
+        .where(*(child.is_not(None) for child in children), ~sa.exists().where(*same))
+        .order_by(*shown)
+        .limit(SHOWN_ROWS)
+    ).all()
+    listed = "; ".join(_values(shown, row) for row in rows)
+    names = ", ".join(child.name for child in children)
+    are = "is" if len(children) == 1 else "are"
+    whose = f"{table.fullname} has rows whose {names} {are} not in {parents[0].table.fullname}"
+    return f"{whose}, the first with {listed}" if rows else None
+
+
+def _doubles(connection: sa.Connection, key: Constraint | Index) -> str | None:
+    table, columns = table_of(key), list(key.columns)  # type: ignore[union-attr]
+    rows = connection.execute(
+        sa.select(*columns, sa.func.count())
+        .where(*(column.is_not(None) for column in columns))
+        .group_by(*columns)
+        .having(sa.func.count() > 1)
+        .order_by(*columns)
+        .limit(SHOWN_ROWS)
+    ).all()
+    listed = "; ".join(f"{_values(columns, row[:-1])} ({row[-1]} rows)" for row in rows)
+    same = f"{table.fullname} has several rows with the same {', '.join(column.name for column in columns)}"
+    return f"{same}, the first {listed}" if rows else None
+
+
+def _values(columns: Sequence[sa.Column], row: Sequence) -> str:
+    return ", ".join(f"{column.name} {value}" for column, value in zip(columns, row, strict=True))

@@ -24,9 +24,8 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import ServerSession
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NoConnection, StallmarkError, as_reason
-from stallmark.schema import keys, size
-from stallmark.schema.ddl import Ddl
-from stallmark.schema.keys import name_of, present, table_of
+from stallmark.schema import ddl, size
+from stallmark.schema.ddl import Ddl, name_of, present, table_of
 
 Item = TypeVar("Item")
 OfTable = TypeVar("OfTable", bound=Index | Constraint | sa.Table)
@@ -212,7 +211,7 @@ def batches(procedures: str) -> list[str]:
 def _add(engine: Engine, items: Sequence[Index | Constraint]) -> None:
     with connected(engine) as connection:
         for item in items:
-            with _unless_there(engine, item), keys.name_violations(engine, connection, item):
+            with _unless_there(engine, item), ddl.name_violations(engine, connection, item):
                 connection.execute(CreateIndex(item) if isinstance(item, Index) else AddConstraint(item))
 
 
@@ -231,7 +230,7 @@ def _validate(engine: Engine, foreign_keys: Sequence[sa.ForeignKeyConstraint]) -
     """Validate foreign keys on PostgreSQL; one that is valid already costs nothing."""
     with connected(engine) as connection:
         for key in foreign_keys:
-            with keys.name_violations(engine, connection, key):
+            with ddl.name_violations(engine, connection, key):
                 connection.exec_driver_sql(
                     f"ALTER TABLE {table_of(key).fullname} VALIDATE CONSTRAINT {name_of(key, engine.dialect)}"
                 )

@@ -1,4 +1,4 @@
-"""What Stallmark makes in a database: the names of it, its own tables, and how all of it is dropped."""
+"""The things in a database that are ours: their names, our own tables, and dropping them."""
 
 import re
 from collections.abc import Mapping, Sequence

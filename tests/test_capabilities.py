@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -52,6 +53,11 @@ def without(tmp_path):
 
 def test_all_that_are_named_are_there():
     assert tuple(COMMANDS) == capabilities.NAMES
+
+
+def test_a_folder_that_only_byte_code_keeps_is_none(monkeypatch):
+    monkeypatch.setattr(capabilities, "import_module", ModuleType)
+    assert capabilities.installed.__wrapped__() == ()
 
 
 @pytest.mark.thorough

@@ -10,8 +10,7 @@ from typing import Any
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema import deploy
-from stallmark.schema.ddl import ddl_of
-from stallmark.schema.keys import defects
+from stallmark.schema.ddl import ddl_of, defects
 from stallmark.transactions.workload import Condition, Workload
 
 EXAMPLES = 3

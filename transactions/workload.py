@@ -1,9 +1,11 @@
-"""The parts of a workload: its tables, its transactions, their mix, the conditions that must hold."""
+"""The parts of a workload: its tables, its transactions and their mix, its conditions, and its time."""
 
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
@@ -11,7 +13,7 @@ from importlib import import_module
 from math import floor, gcd, lcm, sqrt
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Session
@@ -19,6 +21,33 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
+
+
+# The time of a workload: the wall clock when the load began, continued by a monotonic clock.
+#
+# A wall clock that is set back during a run changes nothing. A test has a clock of its own.
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Return the time in UTC, without a zone, as the tables have it."""
+
+
+class RunClock:
+    def __init__(self) -> None:
+        self._began = datetime.now(UTC).replace(tzinfo=None)
+        self._began_ns = time.monotonic_ns()
+
+    def now(self) -> datetime:
+        return self._began + timedelta(microseconds=(time.monotonic_ns() - self._began_ns) // 1000)
+
+
+def as_text(moment: datetime) -> str:
+    """Return a time as text for the server, which keeps milliseconds."""
+    return moment.isoformat(timespec="milliseconds")
+
+
+# The parts of a workload: its tables, its transactions, their mix, the conditions that must hold.
 
 
 # The parts of a workload: its tables, its transactions, and the conditions that must hold.

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.people import TAX_RATES, addresses, people, tax_ids, tax_rates
 from stallmark.loaders.brokerage.securities import symbols
-from stallmark.loaders.plan import Piece
-from stallmark.loaders.text import digits
+from stallmark.loaders.plan import Piece, digits
 from stallmark.schema import words
 from stallmark.schema.brokerage.population import (
     TAX_ID_DIGITS,

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
-from stallmark.loaders.text import digits
+from stallmark.loaders.plan import digits
 from stallmark.schema import words
 from stallmark.schema.draw import Ints, whole
 from stallmark.schema.words import chosen, decimals

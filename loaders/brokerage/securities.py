@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.counts import WEEK_DAYS
 from stallmark.loaders.brokerage.simulation import LONGEST_S
-from stallmark.loaders.text import strings
+from stallmark.loaders.plan import strings
 from stallmark.schema.brokerage.population import (
     DAY_S,
     HIGH_CENTS,

@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api, execute, name, stay_open, text
+from stallmark.engines.mssql.odbc import api, execute, failed, name, stay_open, text
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
 from stallmark.schema.ddl import Ddl

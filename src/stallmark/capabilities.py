@@ -38,8 +38,8 @@ class Capability:
     """The class of the conductor's Locust runner that commands load machines."""
     measurements: Place | None = None
     """A function that summarises what was put beside a run: of its record, transactions per second and intervals."""
-    sections: Place | None = None
-    """A module with the tables, figures and sentences of a report on these measurements."""
+    section: Place | None = None
+    """A function that returns the section of an experiment's report on these measurements."""
     wording: Place | None = None
     """A module with the sentences of its findings, as those of report/text/."""
     examine: Place | None = None
@@ -50,7 +50,8 @@ class Capability:
 def installed() -> tuple[Capability, ...]:
     """Return the capabilities that are there."""
     modules = map(_module, NAMES)
-    return tuple(module.CAPABILITY for module in modules if module)
+    # A removed folder that byte code keeps alive is a package, too, and has none.
+    return tuple(module.CAPABILITY for module in modules if hasattr(module, "CAPABILITY"))
 
 
 def _module(name: str) -> Any:

@@ -13,7 +13,7 @@ from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
+from stallmark.report.experiment import experiment_in_json
 
 SOUND = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())
 

@@ -22,7 +22,7 @@ from stallmark.analysis.steady.cycles import (
     over_whole_cycles,
 )
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
+from stallmark.report.experiment import experiment_in_json
 
 MEASURED = Interval(0, 100, 400, 300.0, False)
 

@@ -14,7 +14,7 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.record.devices import DeviceLabel, data_device_label
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections.environment import devices
 
 ARRAY = {"name": "loop0", "emulated_array": {"block_device": True, "name": "array"} | DISKS}

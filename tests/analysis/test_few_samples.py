@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from support.comparisons import QUIET, made, only, with_step
 from support.findings import facts_of
+from support.pages import render, table
 from support.synthetic import Step, Truth, make_run
 from support.synthetic_steps import WAITS
 from support.tables import get, put
@@ -19,9 +20,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
-from stallmark.report.terminal import table
+from stallmark.report.experiment import experiment_in_json
 
 TWICE = Truth(steps=(Step(30), Step(60)), measured_s=20)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.manifests import a_manifest, changed
+from support.pages import render
 from support.probes import probe, step
 from support.synthetic import Truth, make_run
 
@@ -16,7 +17,6 @@ from stallmark.record.manifest.storage import Device, Devices, EmulatedArray, Pr
 from stallmark.record.manifest.workload import Step
 from stallmark.record.probe import ProbeStep
 from stallmark.record.reader import Record
-from stallmark.report.page import render
 
 THROUGH = DirectIo("through", "ext4, data=journal")
 LOOP = DirectIo("unknown", "ext4", "loop0")

@@ -15,7 +15,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.queries import in_order
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
-from stallmark.report.in_json import experiment_in_json
+from stallmark.report.experiment import experiment_in_json
 
 BARE = {"name": "nvme0n1"}
 

@@ -25,7 +25,8 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.validity.kinds import CounterSource, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
-from stallmark.report.in_json import dumped, experiment_in_json, in_json
+from stallmark.report.experiment import experiment_in_json
+from stallmark.report.in_json import dumped, in_json
 
 
 def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):

@@ -12,7 +12,8 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
-from stallmark.report.in_json import dumped, experiment_in_json
+from stallmark.report.experiment import experiment_in_json
+from stallmark.report.in_json import dumped
 from stallmark.report.sections.thresholds import failures
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import external_files
+from support.pages import render
 from support.synthetic import Step, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
@@ -21,8 +22,7 @@ from stallmark.attach.section import clocks, correlations, figures, hints
 from stallmark.attach.summary import correlate
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.stats.dependence import correlate_changes
 
 TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)

@@ -19,8 +19,7 @@ from support.waiting import eventually
 
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for
 from stallmark.collectors.base import Row
-from stallmark.collectors.device import EMULATED_ONLY, DeviceIO
-from stallmark.collectors.host import Host, ServerCpu
+from stallmark.collectors.host import EMULATED_ONLY, DeviceIO, Host, ServerCpu
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits, wait_class
 from stallmark.engines.mssql import engine as mssql

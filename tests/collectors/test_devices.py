@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.clusters import Cluster, ClusterEngine, one
 from support.collecting import opened
 
-from stallmark.collectors.device import DeviceIO
+from stallmark.collectors.host import DeviceIO
 from stallmark.storage import block_devices
 from stallmark.storage.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
 from stallmark.storage.emulator import ActiveExtents, ArrayCounters, FlashCounters
@@ -161,7 +161,7 @@ def test_the_active_set_of_an_array_begins_with_the_load_and_not_again_after_a_f
         pytest.skip(reason)
     active = SharedState.create(tmp_path / "state", [], 1).device(0).active
     active.run.count = 1000  # what was restored
-    monkeypatch.setattr("stallmark.collectors.device.behind", lambda device: (None, tmp_path / "state"))
+    monkeypatch.setattr("stallmark.collectors.host.behind", lambda device: (None, tmp_path / "state"))
     collector = DeviceIO(engine)
     for found in (0, 7):  # its first sample, and the one after it was closed and opened again
         with opened(collector):
@@ -174,7 +174,7 @@ def test_an_array_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_p
     if reason := DeviceIO(engine).unavailable():
         pytest.skip(reason)
     nobodys = tmp_path / "state"
-    monkeypatch.setattr("stallmark.collectors.device.behind", lambda device: (None, nobodys))
+    monkeypatch.setattr("stallmark.collectors.host.behind", lambda device: (None, nobodys))
     with opened(DeviceIO(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None

@@ -9,7 +9,7 @@ import pytest
 from support.collecting import read
 from support.embedded_servers import Make, filled
 
-from stallmark.collectors.device import DeviceIO
+from stallmark.collectors.host import DeviceIO
 from stallmark.experiment.manifest import devices_of
 from stallmark.lab.block_device import needs
 from stallmark.lab.block_device.lifecycle import BlockDeviceArray

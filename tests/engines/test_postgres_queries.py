@@ -91,12 +91,6 @@ def test_a_query_that_is_wrong_says_so(opened):
         opened().execute("SELECT * FROM nothing_there")
 
 
-def test_the_answer_is_counted_where_it_is_executed_plainly(opened):
-    session = opened()
-    answer = session.execute_plainly(GROUPED)
-    assert session.measures(answer).rows == 100 and answer.plan is None
-
-
 def test_the_shape_of_a_plan_is_its_operators_tables_and_indexes(opened):
     session = opened()
     session.set_dop(1)

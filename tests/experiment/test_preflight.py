@@ -38,8 +38,7 @@ from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import Run
 from stallmark.lab.selftest.selftest import selftest
 from stallmark.lab.server.order import SHARE_OF_SQL_SERVER, ServerOrder
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import LoadPlan
+from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.quantities import parse_size
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_scenario, shipped

@@ -18,7 +18,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.run import RunOrder
 from stallmark.experiment.runner import ExperimentEnd, Runner
-from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import loader_for
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
 from stallmark.transactions import find_workload

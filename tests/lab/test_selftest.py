@@ -26,9 +26,9 @@ from stallmark.lab.selftest.check import SelftestResult
 from stallmark.lab.selftest.selftest import Selftest
 from stallmark.lab.selftest.trial import Trial
 from stallmark.loaders import ledger
-from stallmark.loaders.find import loader_for
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
+from stallmark.loaders.plan import loader_for
 from stallmark.schema.deploy import create_tables
 from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.stopping import StopSignal

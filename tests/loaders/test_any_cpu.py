@@ -10,7 +10,7 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 SCALES = {"bank": {"branches": 1}, "brokerage": {"customers": 1000, "days": 1}, "mail": {"mailboxes": 20}}
 DIGEST = """
 import hashlib, sys
-from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import loader_for
 from stallmark.loaders.plan import Batch
 digest = hashlib.sha256()
 for workload, scale in %r.items():

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.loaders import bank
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.plan import Batch, LoadPlan
-from stallmark.loaders.text import POOL, WORD, Filler, digits
+from stallmark.loaders.plan import POOL, WORD, Batch, Filler, LoadPlan, digits
 from stallmark.schema.bank.tables import METADATA
 
 TABLES = st.sampled_from([bank.accounts, bank.tellers, bank.branches])

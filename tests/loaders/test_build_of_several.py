@@ -17,9 +17,8 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
-from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import build, of_others, recognise
-from stallmark.loaders.plan import BatchShare
+from stallmark.loaders.plan import BatchShare, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.own import METADATA as OWN_TABLES

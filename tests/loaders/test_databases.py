@@ -12,9 +12,8 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import databases, ledger, load
-from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import BuildProgress
-from stallmark.loaders.plan import BatchShare, LoadPlan
+from stallmark.loaders.plan import BatchShare, LoadPlan, loader_for
 from stallmark.schema import deploy, size
 from stallmark.transactions import checks, find_workload
 

@@ -24,7 +24,7 @@ from support.waiting import eventually
 from stallmark.errors import StallmarkError
 from stallmark.loaders import load, warehouse
 from stallmark.loaders.plan import Batch, LoadPlan, Scale
-from stallmark.loaders.warehouse import LOADER, generator, guard
+from stallmark.loaders.warehouse import LOADER, guard
 from stallmark.schema import size
 from stallmark.schema.warehouse.scale import FACTORS, rows
 from stallmark.schema.warehouse.tables import METADATA
@@ -103,8 +103,8 @@ def _orders_of(folder: Path) -> list[list[str]]:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder in which the generator, before it does its work, writes down how it was called."""
-    path = generator.command()
-    spy = tmp_path / generator.NAME
+    path = warehouse.command()
+    spy = tmp_path / warehouse.NAME
     spy.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/orders\nexec {path} "$@"\n')
     spy.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
@@ -146,13 +146,13 @@ def test_the_generator_waits_while_nobody_reads(monkeypatch: pytest.MonkeyPatch)
     """The files that lie there are hardly more than two for each process; then it goes on, also where a batch was
     given up after its first rows, because somebody else has loaded it."""
     monkeypatch.setattr(warehouse, "ORDERS_OF_A_BATCH", 100)
-    monkeypatch.setattr(generator, "PART_BYTES", 1)
+    monkeypatch.setattr(warehouse, "PART_BYTES", 1)
     scale = LOADER.scale(SCALE)
     batches = [Batch(table, number) for table in ("lineitem", "orders") for number in range(150)]
     with LOADER.supply(scale, batches, 1) as supply:
         [folder] = map(Path, supply.folders.values())
         first = next(supply.batches)
-        stopped = partial(_is_held_up, generator.NAME)
+        stopped = partial(_is_held_up, warehouse.NAME)
         eventually(stopped)
         lie_there = sum(1 for _ in folder.glob("*/*.parquet"))
         for batch in chain([first], supply.batches):
@@ -193,7 +193,7 @@ def test_without_the_generator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
 
 
 def test_a_generator_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fake = tmp_path / generator.NAME
+    fake = tmp_path / warehouse.NAME
     fake.write_text("#!/bin/sh\necho 'No space left on device' >&2\nexit 3\n")
     fake.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))

@@ -91,11 +91,11 @@ def test_a_record_keeps_them_split_in_bytes_and_in_pieces_that_fit_in_memory(tmp
     assert np.array_equal(sum(hdr.total(*part.columns) for part in parts), read(*kept))
 
 
-def of_service(service: hdr.Histogram) -> pa.RecordBatch:
+def of_service(service: hdr.Histogram) -> pa.Table:
     latency = hdr.encode(np.array([1, 5000, 5004, 5004, 90_000]))
     row = hdr.columns("latency", latency) | hdr.columns("service", service)
     schema = pa.schema([TRANSACTIONS.field(name) for name in row])
-    return pa.RecordBatch.from_pylist([row, row], schema=schema)
+    return pa.Table.from_pylist([row, row], schema=schema)
 
 
 def test_service_times_are_kept_as_distances_from_latencies_and_read_as_they_were():
@@ -103,8 +103,8 @@ def test_service_times_are_kept_as_distances_from_latencies_and_read_as_they_wer
     kept = hdr.without_service(rows)
     assert kept["service_gaps"].to_pylist() == [[0, 3, 4, 1, 156]] * 2
     assert kept["service_counts"].to_pylist() == [None, None]
-    assert hdr.with_service(kept).equals(rows)
-    assert hdr.with_service(kept.slice(1)).equals(rows.slice(1))
+    for some in (kept, kept.slice(1)):
+        assert [hdr.with_service(batch) for batch in some.to_batches()] == rows.slice(0, len(some)).to_batches()
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_service_times_are_kept_as_distances_from_latencies_and_read_as_they_wer
 def test_service_times_that_do_not_fit_latencies_are_kept_as_they_are(service):
     rows = of_service(service)
     assert hdr.without_service(rows).equals(rows)
-    assert hdr.with_service(rows).equals(rows)
+    assert [hdr.with_service(batch) for batch in rows.to_batches()] == rows.to_batches()

@@ -3,11 +3,11 @@
 import pytest
 from support.flash_records import REAL, on_array, probe_result, with_flash
 from support.manifests import changed
+from support.pages import render
 from support.synthetic import MIB, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import find_records
-from stallmark.report.page import render
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import probes
 from stallmark.report.sections.active_set import active_figures
@@ -56,11 +56,11 @@ def test_arrays_stand_side_by_side(array):
 
 def test_what_was_done_to_an_array_is_told_with_the_output_of_commands(array):
     done = array_tables.done(array)
-    assert done[:2] == [
+    assert [(note.mark, note.text, note.output) for note in done[:2]] == [
         ("HDD", "The operator was asked: Take the flash out. Answer: Enter (90\u00a0s).", ""),
         ("cached", "set-cache <on> (2\u00a0s)", "pool <A>: cache on"),
     ]
-    assert done[2][0] == "cached" and "1\u00a0GiB" in done[2][1]
+    assert done[2].mark == "cached" and "1\u00a0GiB" in done[2].text
     page = render(array)
     assert "<pre>pool &lt;A&gt;: cache on</pre>" in page and "The storage itself" in page
 
@@ -112,7 +112,7 @@ def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
         run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
         changed(run, repeat=number + 1, hook={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
     told = array_tables.done(summarise(find_records([tmp_path])))
-    assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
+    assert [note.mark for note in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 
 
 def test_the_database_beside_what_the_raw_storage_gives(with_flash_cache):

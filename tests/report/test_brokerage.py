@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from support.comparisons import with_manifest
 from support.html_page import Page
+from support.pages import charts, render
 from support.steps import changed_step
 from support.terminal import show
 
@@ -14,8 +15,7 @@ from stallmark.analysis.cautions import cautions
 from stallmark.analysis.marks import doubtful
 from stallmark.analysis.shallow_history import HistoryKind
 from stallmark.report import columns
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import figure_groups, render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import environment, timeline, transactions, validity
 from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
@@ -57,9 +57,9 @@ def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs
     assert "tpse" not in text.lower()
     for step in brokerage_runs.steps:
         assert format.number(step.throughput.primary_tps) in text and format.number(step.throughput.tps) in text
-    ids = [figure.id for figure in figure_groups(brokerage_runs)["axis"]]
+    ids = [figure.id for figure in charts(brokerage_runs)["axis"]]
     assert ids[:2] == ["primary", "tps"]
-    first = figure_groups(brokerage_runs)["axis"][0]
+    first = charts(brokerage_runs)["axis"][0]
     assert first.plotly["data"][0]["y"] == pytest.approx(
         [s.throughput.primary_tps for s in brokerage_runs.steps], rel=1e-4
     )

@@ -5,6 +5,7 @@ import csv
 import pytest
 from support import report_summaries as given
 from support.browser import browser
+from support.pages import write_comparison, write_report
 from support.profiles import write_made_profile
 from support.sizings import a_replay, write_sizing_of
 from support.synthetic import Truth, make_run
@@ -18,10 +19,8 @@ from stallmark.analysis.locality.summary import characterise
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.sizing.summary import size
 from stallmark.record.reader import find_records
-from stallmark.report.comparison.page import write_comparison
-from stallmark.report.in_html import write_page
+from stallmark.report.in_html import write_pages
 from stallmark.report.locality.document import locality_document
-from stallmark.report.page import write_report
 from stallmark.report.sizing.document import sizing_document
 
 __all__ = ["browser"]
@@ -53,11 +52,10 @@ def files(tmp_path_factory, brokerage_runs):
     runs = summarise(find_records([folder / name for name in ("bare device, a long name", "b", "c", "d")]))
     compared = write_comparison(runs, compare_runs(runs.runs), folder / "comparison.html")
     queries = write_report(summarise(find_records([folder / "queries"])), folder / "queries.html")
-    sizing = write_page(sizing_document(sized(folder)), folder / "sizing.html")
+    [sizing] = write_pages(sizing_document(sized(folder)), folder / "sizing.html")
     for name, made_runs in (("locality", make_pools(folder / "locality")), ("one pool", make_traced(folder / "one"))):
-        pages[name] = write_page(
-            locality_document(characterise(find_records([made_runs]))), folder / f"{name}.html"
-        ).as_uri()
+        document = locality_document(characterise(find_records([made_runs])))
+        pages[name] = write_pages(document, folder / f"{name}.html")[0].as_uri()
     return pages | {"comparison": compared.as_uri(), "queries": queries.as_uri(), "sizing": sizing.as_uri()}
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from support.pages import render
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.bottleneck.summary import NoteKind
@@ -12,9 +13,9 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.what_if import what_if
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
-from stallmark.report.page import render
+from stallmark.report.in_terminal import in_terminal
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.terminal_what_if import what_ifs
+from stallmark.report.what_if import what_ifs_in_brief
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 
@@ -84,7 +85,7 @@ def test_what_if_says_what_its_predictions_were_worth(experiment):
 def test_predictions_fit_terminals_of_any_width(experiment, columns):
     console = Console(width=columns)
     with console.capture() as shown:
-        console.print(what_ifs(what_if(experiment.steps, [5.0, 0.2])))
+        console.print(in_terminal(what_ifs_in_brief(what_if(experiment.steps, [5.0, 0.2]))))
     text = shown.get()
     assert all(len(line) <= columns for line in text.splitlines()) and "…" not in text
     assert "Tested on 2 pairs" in " ".join(text.split()) and "EMULATED" in text

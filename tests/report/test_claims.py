@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.comparisons import one_run, template, with_manifest, with_step
+from support.pages import render_comparison, slide, table, verdicts
 from support.terminal import printed
 
 from stallmark.analysis.compare.summary import PairKind, Verdict
@@ -26,12 +27,9 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.comparison.markdown import summary_for_a_ticket
-from stallmark.report.comparison.page import render_comparison
-from stallmark.report.comparison.terminal import verdicts
-from stallmark.report.in_json import dumped, experiment_in_json, in_json
+from stallmark.report.experiment import experiment_in_json
+from stallmark.report.in_json import dumped, in_json
 from stallmark.report.picture import picture_of
-from stallmark.report.slide import slide
-from stallmark.report.terminal import table
 from stallmark.report.text import sentence
 from stallmark.report.text.rules import comparison_failures
 

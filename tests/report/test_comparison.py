@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from support.comparisons import made, template, with_step
 from support.html_page import figures_of
+from support.pages import render, render_comparison, table, verdicts, write_comparison
 from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 from support.steps import changed_step
 from support.terminal import printed
@@ -16,11 +17,9 @@ from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.comparison.markdown import summary_for_a_ticket
-from stallmark.report.comparison.page import render_comparison, write_comparison
-from stallmark.report.comparison.terminal import planned, verdicts
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
-from stallmark.report.terminal import table
+from stallmark.report.comparison.plan import plan_in_brief
+from stallmark.report.experiment import experiment_in_json
+from stallmark.report.in_terminal import in_terminal
 from stallmark.report.text.terms import term
 
 HURT = "<script>window.hurt=1</script>|`*![](http://evil.example/)@all\x1b[31m\u202e"
@@ -157,7 +156,8 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
 
 @pytest.mark.parametrize("width", [60, 120])
 def test_a_plan_says_what_runs_can_show(sound, width):
-    text = printed(planned(plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)), width)
+    plan = plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)
+    text = printed(in_terminal(plan_in_brief(plan)), width)
     flat = " ".join(text.split())
     assert max(map(len, text.splitlines())) <= width
     assert re.search(r"\d runs of each variant show a difference of 5 % \(power 80 %\)", flat)
@@ -166,7 +166,7 @@ def test_a_plan_says_what_runs_can_show(sound, width):
 
 def test_a_plan_says_by_which_test(sound):
     def said(runs) -> str:
-        return " ".join(printed(planned(plan_runs(runs, 0.05)), 100).split())
+        return " ".join(printed(in_terminal(plan_in_brief(plan_runs(runs, 0.05))), 100).split())
 
     first, second = (made(sound, experiment=name, A=[400.0, 408.0, 392.0]) for name in ("e1", "e2"))
     assert "Paired t-test, two-sided" in said(first) and "Welch" not in said(first)
@@ -178,4 +178,4 @@ def test_a_plan_says_by_which_test(sound):
 def test_a_plan_says_which_runs_it_left_out(sound):
     first, *good = made(sound, A=[100.0, 400.0, 408.0])
     plan = plan_runs([with_step(first, invalid=[FOREIGN_IO]), *good], 0.05)
-    assert "Left out of 3 runs: 1 invalid." in " ".join(printed(planned(plan), 100).split())
+    assert "Left out of 3 runs: 1 invalid." in " ".join(printed(in_terminal(plan_in_brief(plan)), 100).split())

@@ -13,6 +13,7 @@ from support import external_files
 from support.flash_records import on_array, with_flash
 from support.html_page import Page
 from support.manifests import changed
+from support.pages import render, render_comparison, table, verdicts
 from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
 from support.tables import put
@@ -29,11 +30,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import TABLES
 from stallmark.report.comparison.markdown import summary_for_a_ticket
-from stallmark.report.comparison.page import render_comparison
-from stallmark.report.comparison.terminal import verdicts
-from stallmark.report.in_json import dumped, experiment_in_json, in_json
-from stallmark.report.page import render
-from stallmark.report.terminal import table
+from stallmark.report.experiment import experiment_in_json
+from stallmark.report.in_json import dumped, in_json
 
 REAL = {"emulated": False, "device": {"name": "sdb", "model": "MSA 2040", "rotational": True}}
 

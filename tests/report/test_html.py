@@ -8,6 +8,7 @@ import pytest
 from plotly.offline import get_plotlyjs_version
 from support import report_summaries as given
 from support.html_page import Page
+from support.pages import charts, render, write_report, write_slide
 from support.steps import changed_step
 
 from stallmark import format
@@ -18,9 +19,8 @@ from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report.columns import marks
-from stallmark.report.page import TEMPLATES, figure_groups, render, write_report
+from stallmark.report.in_html import TEMPLATES
 from stallmark.report.sections.agreement import agreement
-from stallmark.report.slide import write_slide
 from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
@@ -99,13 +99,13 @@ def test_emulated_is_said_once_in_the_page_once_in_every_chart_and_in_one_column
     for step in experiment.steps:
         (row,) = rows_with(table, step.variant)
         assert ('class="word emulation">EMULATED<' in row) == step.emulated, row
-    for group in figure_groups(experiment).values():
+    for group in charts(experiment).values():
         for figure in group:
             words = [note["text"] for note in figure.plotly["layout"]["annotations"]]
             assert sum("EMULATED" in text for text in words) == figure.emulated
-    charts = sum(len(group) for group in figure_groups(experiment).values())
+    count = sum(len(group) for group in charts(experiment).values())
     labels = [attributes.get("aria-label") or "" for _, attributes in Page(html).tags]
-    assert sum("EMULATED" in label for label in labels) <= charts
+    assert sum("EMULATED" in label for label in labels) <= count
     emulated = sum(step.emulated for step in experiment.steps)
     in_pictures = 2 * emulated  # wide and narrow, where bare steps stand beside them
     assert Page(html).text.count("EMULATED") <= 2 + emulated + in_pictures + 1  # title, banner, column; the device
@@ -117,14 +117,14 @@ def test_emulated_is_never_said_of_real_devices():
 
 
 def test_emulated_and_bare_devices_are_never_joined_by_a_line():
-    for figure in figure_groups(given.buffer_pool())["axis"]:
+    for figure in charts(given.buffer_pool())["axis"]:
         traces = figure.plotly["data"]
         assert {t["xaxis"] for t in traces} == {"x", "x2"}
         assert all(len(t["x"]) == (4 if t["xaxis"] == "x" else 1) for t in traces)
 
 
 def test_a_bare_device_far_from_the_emulated_one_has_a_scale_of_its_own_and_says_so():
-    by_id = {f.id: f for f in figure_groups(given.buffer_pool())["axis"]}
+    by_id = {f.id: f for f in charts(given.buffer_pool())["axis"]}
     words = {id: [n["text"] for n in f.plotly["layout"]["annotations"]] for id, f in by_id.items()}
     assert "own scale" in words["iops"] and "own scale" in by_id["iops"].summary
     assert "same scale" in words["reads"]
@@ -134,7 +134,7 @@ def test_a_bare_device_far_from_the_emulated_one_has_a_scale_of_its_own_and_says
 
 @pytest.mark.parametrize("experiment", [given.buffer_pool(3), given.user_ramp(), given.devices(transactions=2)])
 def test_figures_are_valid_begin_at_zero_and_have_words(experiment):
-    for group in figure_groups(experiment).values():
+    for group in charts(experiment).values():
         for figure in group:
             go.Figure(figure.plotly)  # raises on any property Plotly does not know
             assert figure.summary and figure.method and figure.rows
@@ -146,7 +146,7 @@ def test_figures_are_valid_begin_at_zero_and_have_words(experiment):
 
 def test_one_variant_has_one_colour_everywhere():
     experiment = given.buffer_pool()
-    groups = figure_groups(experiment)
+    groups = charts(experiment)
     colours = {}
     for trace in groups["axis"][0].plotly["data"]:
         colours |= dict(zip((t.split("  ")[1] for t in trace["text"]), trace["marker"]["color"], strict=True))
@@ -174,14 +174,14 @@ def test_hostile_names_are_text_and_nothing_else():
     read = page(experiment)
     assert [tag for tag, _ in read.tags].count("script") == 3
     assert HOSTILE in unescape(read.text)
-    drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
+    drawn = str([f.plotly for group in charts(experiment).values() for f in group])
     assert "<script" not in drawn and "<img" not in drawn
 
 
 def test_names_that_act_on_a_terminal_or_turn_the_reading_are_shown_in_page_charts_and_summary(tmp_path):
     name = "cap \x1b[31m\u202e5%"
     experiment = given.experiment([given.run([given.step(variant=name), given.step(variant="b")])], title=name)
-    drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
+    drawn = str([f.plotly for group in charts(experiment).values() for f in group])
     pages = [write_report(experiment, tmp_path / "a.html"), write_slide(experiment, tmp_path / "a.svg")]
     for text in (drawn, *(one.read_text() for one in pages)):
         assert "cap ␛[31m�5%" in text and "\x1b" not in text and "\u202e" not in text
@@ -222,8 +222,8 @@ def test_what_was_not_measured_is_a_dash_and_no_zero():
     text = page(experiment).text
     assert "No step has both counters" in text
     assert "No condition was checked" in text
-    groups = figure_groups(experiment)
-    assert not groups["waits"] and not groups["correlation"]
+    groups = charts(experiment)
+    assert not groups["waiting"]
     iops = next(f for f in groups["axis"] if f.id == "iops")
     assert iops.plotly["data"][0]["y"] == [None] and iops.rows[0][1] == format.NONE
 
@@ -247,7 +247,7 @@ def test_an_incomplete_run_says_so_and_why():
     assert because in Page(html).text
     assert any("incomplete" in row and "cut short" in row for row in rows_with(html, cut.steps[0].variant))
     assert not any("incomplete" in row for row in rows_with(html, runs[0].steps[0].variant))
-    symbols = figure_groups(experiment)["axis"][0].plotly["data"][0]["marker"]["symbol"]
+    symbols = charts(experiment)["axis"][0].plotly["data"][0]["marker"]["symbol"]
     assert [s.endswith("-open") for s in symbols] == [False, True]
 
 

@@ -11,12 +11,13 @@ from support.terminal import printed
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record, find_records
-from stallmark.report.in_json import dumped, loads_in_json
+from stallmark.report.in_html import write_pages
+from stallmark.report.in_json import dumped
+from stallmark.report.in_terminal import in_terminal
 from stallmark.report.loads import tables
-from stallmark.report.loads.page import write_loads_report
+from stallmark.report.loads.document import loads_document, loads_in_json
 from stallmark.report.loads.picture import picture_of_loads
-from stallmark.report.loads.terminal import loads_table
-from stallmark.report.slide import write_loads_slide
+from stallmark.report.slide import write_slide
 from stallmark.report.text import loads as words
 
 STEPS = alone_and_together({"mail": (60.0, 30.0), "bank": (200.0, 80.0)}, scan=(900.0, 300.0))
@@ -54,7 +55,7 @@ def column(table, name: str) -> list[str]:
 
 
 def test_all_loads_have_a_page_and_each_load_of_users_its_own(blender, tmp_path):
-    written = write_loads_report(blender, tmp_path / "report.html")
+    written = write_pages(loads_document(blender), tmp_path / "report.html")
     assert [path.name for path in written] == ["report.html", "report-mail.html", "report-bank.html"]
     page, mail = (Page(path.read_text(encoding="utf-8")) for path in written[:2])
     assert {"report-mail.html", "report-bank.html"} <= {attributes.get("href") for _, attributes in page.tags}
@@ -64,7 +65,7 @@ def test_all_loads_have_a_page_and_each_load_of_users_its_own(blender, tmp_path)
 
 
 def test_sections_are_there_where_there_is_something_to_show(cells, tmp_path):
-    page = Page(write_loads_report(cells, tmp_path / "report.html")[0].read_text(encoding="utf-8"))
+    page = Page(write_pages(loads_document(cells), tmp_path / "report.html")[0].read_text(encoding="utf-8"))
     assert "cells" in page.ids and "together" not in page.ids
 
 
@@ -113,7 +114,7 @@ def test_the_picture_is_the_one_that_the_question_asks_for(blender, cells, ramp)
 @pytest.mark.parametrize("width", [50, 60, 80, 200])
 def test_a_terminal_of_any_width_drops_columns_and_no_digits(blender, cells, ramp, width):
     for found in (blender, cells, ramp):
-        said = printed(loads_table(found), width)
+        said = printed(in_terminal(loads_document(found).brief), width)
         assert max(len(line.rstrip()) for line in said.splitlines()) <= width
         for rate in column(tables.figures(found), "throughput"):
             assert rate in said
@@ -129,7 +130,7 @@ def test_json_has_every_load_and_what_belongs_to_all(blender, cells):
 
 def test_the_slide_has_answer_and_picture(blender, cells, ramp, tmp_path):
     for number, found in enumerate((blender, cells, ramp)):
-        drawn = write_loads_slide(found, tmp_path / f"{number}.svg").read_text(encoding="utf-8")
+        drawn = write_slide(loads_document(found), tmp_path / f"{number}.svg").read_text(encoding="utf-8")
         assert "EMULATED" in drawn and found.whole.title in drawn
         for panel in picture_of_loads(found).panels:
             assert panel.title in drawn

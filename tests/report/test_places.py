@@ -6,6 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 from support.comparisons import QUIET, made, template, with_manifest
+from support.pages import verdicts
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.compare.verdicts import compare_runs
@@ -13,7 +14,6 @@ from stallmark.analysis.experiment import summarise
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.reader import Record
 from stallmark.report.comparison.markdown import summary_for_a_ticket
-from stallmark.report.comparison.terminal import verdicts
 from stallmark.report.sections.environment import devices
 
 PLACES = {

@@ -1,13 +1,14 @@
 """The curve of memory in the report: a chart with intervals and sizes left out, a table, JSON; nothing without one."""
 
 import pytest
+from support.pages import render
 from support.synthetic import make_experiment
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.record.manifest.server import ChosenSize
 from stallmark.record.reader import find_records
-from stallmark.report.in_json import dumped, experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
+from stallmark.report.in_json import dumped
 from stallmark.report.sections.pool_curve import curve_figures, curve_tables
 from stallmark.report.text.pool_curve import why
 from stallmark.stats.curve_search import MIB, Why

@@ -6,6 +6,7 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import pytest
 from support.html_page import Page
+from support.pages import charts, render
 from support.synthetic_queries import make_query_run
 from support.terminal import show
 
@@ -15,7 +16,6 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.server_summary import ReplicaState, ServerState
 from stallmark.record.reader import find_records
-from stallmark.report.page import query_groups, render
 
 BARE = {"name": "nvme0n1"}
 
@@ -61,8 +61,8 @@ def test_what_is_emulated_is_marked_and_not_held_against_what_is_not(tmp_path):
 
 
 def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compared):
-    groups = query_groups(compared)
-    relative = groups["bars"][0]
+    groups = charts(compared)
+    relative = groups["answer"][0]
     figure = go.Figure(relative.plotly)  # plotly itself finds nothing wrong with it
     [bars] = figure.data
     assert bars.base == 1 and len(bars.y) == 23
@@ -71,19 +71,21 @@ def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compar
     )
     assert [n + 1 for n, shape in enumerate(bars.marker.pattern.shape) if shape] == [9]
     assert figure.layout.yaxis.type == "log" and relative.emulated
-    assert {"query-seconds", "query-reads", "query-stalls"} == {one.id for one in groups["bars"][1:]}
-    assert groups["curves"] == []
-    for one in groups["bars"]:
+    assert {"query-seconds", "query-reads", "query-stalls"} == {one.id for one in groups["relative"]}
+    assert groups["dop"] == []
+    for one in [relative, *groups["relative"]]:
         assert one.id in render(compared)
 
 
 def test_one_small_chart_for_each_query_over_parallelism(sweep):
-    groups = query_groups(sweep)
-    assert [one.title for one in groups["curves"]] == ["Q1", "Q6", "Q9"]
-    for one in groups["curves"]:
+    groups = charts(sweep)
+    assert [one.title for one in groups["dop"]] == ["Q1", "Q6", "Q9"]
+    for one in groups["dop"]:
         [line] = go.Figure(one.plotly).data
         assert line.x == (1, 2, 4) and line.y == pytest.approx((1.0, 0.6, 0.36))
-    assert not [one for one in groups["bars"] if one.id == "query-relative"], "there is nothing to compare with"
+    assert "query-relative" not in {one.id for one in [*groups["answer"], *groups["relative"]]}, (
+        "there is nothing to compare with"
+    )
     assert "By degree of parallelism" in Page(render(sweep)).text
 
 

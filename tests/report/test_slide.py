@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 from support import report_summaries as given
+from support.pages import slide, write_slide
 from support.steps import changed_step
 
 from stallmark.analysis.bottleneck.summary import PARTS, Budget, StepCause
 from stallmark.errors import StallmarkError
-from stallmark.report.page import answer_of
 from stallmark.report.picture import CAUSES, picture_of
-from stallmark.report.slide import slide, write_slide
+from stallmark.report.sections.head import answer_of
 
 
 def shapes(drawn: str, tag: str) -> list[ElementTree.Element]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support import report_summaries as given
 from support.findings import facts_of, kinds_of
+from support.pages import render
 from support.synthetic_series import autoregressive
 from support.terminal import show
 
@@ -19,8 +20,7 @@ from stallmark.analysis.steady.steadiness import judge
 from stallmark.analysis.validity.service_level import declared, judge_reads
 from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import steadiness as steady
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)

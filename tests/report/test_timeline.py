@@ -5,6 +5,7 @@ from hypothesis import given as property_of
 from hypothesis import strategies as st
 from support import report_summaries as given
 from support.manifests import changed
+from support.pages import render
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.run import summarise_run
@@ -12,7 +13,6 @@ from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.figures import WIDE, rate_axis
 from stallmark.report.over_time import POINTS, bucket_means, bucket_width, extremes
-from stallmark.report.page import render
 from stallmark.report.sections.timeline import stretches, time_figures
 
 EXTREMES = "(least and most)"

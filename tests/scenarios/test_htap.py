@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 from support.embedded_servers import copied
 from support.findings import facts_of
+from support.pages import table, write_report
 from support.steps import changed_step
 
 from stallmark.analysis.conclusions import conclusions
@@ -17,8 +18,6 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import find_records
-from stallmark.report.page import write_report
-from stallmark.report.terminal import table
 from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
 

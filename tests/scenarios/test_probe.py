@@ -18,9 +18,8 @@ from stallmark.experiment.preflight import refuse_impossible_devices
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.record.reader import find_records
 from stallmark.scenarios.array import Array
-from stallmark.scenarios.devices import on_devices
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
-from stallmark.scenarios.model import ProbeScenario
+from stallmark.scenarios.model import ProbeScenario, on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
 from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, NoCompiler
 from stallmark.storage.probe import LEAST_BYTES, tool

@@ -16,7 +16,7 @@ from support.tds.tokens import Column
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.schema import deploy, keys
+from stallmark.schema import ddl, deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.own import METADATA, drop_schemas, routines, things_of_others
@@ -186,7 +186,7 @@ def test_rows_are_searched_only_where_they_are_the_reason(number: int, is_search
     with answering(script) as server, deploy.connected(engine_at(server)) as connection:
         with (
             pytest.raises((StallmarkError, sa.exc.DBAPIError)) as failure,
-            keys.name_violations(engine_at(server), connection, key),
+            ddl.name_violations(engine_at(server), connection, key),
         ):
             connection.execute(sa.schema.AddConstraint(key))
         asked = [request.text for request in server.requests if "HAVING" in (request.text or "")]

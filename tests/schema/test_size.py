@@ -21,8 +21,7 @@ from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema import deploy, size
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
-from stallmark.schema.ddl import ddl_of
-from stallmark.schema.keys import defects, name_of, table_of
+from stallmark.schema.ddl import ddl_of, defects, name_of, table_of
 from stallmark.schema.mail import tables as mail
 from stallmark.schema.several import version_of, versions_in
 

@@ -19,7 +19,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.examine import examine
 from stallmark.errors import StallmarkError
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing, mssql_tempdb
+from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement.design import GIB, MIB, Design, File, TempDb
 from stallmark.schema.placement.mssql_existing import FoundFile
 
@@ -30,12 +30,12 @@ TEMPDB_FOUND = [  # as Setup makes it: "tempdb database", physical properties
 ]
 
 
-REHEARSAL = mssql_tempdb.rehearsal(TEMPDB, TEMPDB_FOUND)
+REHEARSAL = mssql_existing.rehearsal(TEMPDB, TEMPDB_FOUND)
 assert REHEARSAL
 STATEMENTS = [
-    *mssql_tempdb.change(TEMPDB, TEMPDB_FOUND, change_server=True),
-    *mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND),
-    *mssql_placement.create_database(mssql_tempdb.REHEARSAL, REHEARSAL),
+    *mssql_existing.change(TEMPDB, TEMPDB_FOUND, change_server=True),
+    *mssql_existing.give_back(TEMPDB, TEMPDB_FOUND),
+    *mssql_placement.create_database(mssql_existing.REHEARSAL, REHEARSAL),
 ]
 
 
@@ -55,11 +55,11 @@ def test_sqlfluff_parses():
 
 def test_tempdb_is_changed_only_when_told():
     with pytest.raises(StallmarkError, match="changes the server for all its databases: write `change_server: true`"):
-        mssql_tempdb.change(TEMPDB, TEMPDB_FOUND, change_server=False)
+        mssql_existing.change(TEMPDB, TEMPDB_FOUND, change_server=False)
 
 
 def test_tempdb_changes_one_property_at_a_time():
-    assert mssql_tempdb.change(TEMPDB, TEMPDB_FOUND, change_server=True) == [
+    assert mssql_existing.change(TEMPDB, TEMPDB_FOUND, change_server=True) == [
         "ALTER DATABASE [tempdb] MODIFY FILE (NAME = N'tempdev', FILENAME = N'/t/a.mdf')",
         "ALTER DATABASE [tempdb] MODIFY FILE (NAME = N'tempdev', SIZE = 1024MB)",
         "ALTER DATABASE [tempdb] MODIFY FILE (NAME = N'templog', FILENAME = N'/t/l.ldf')",
@@ -75,7 +75,7 @@ def test_tempdb_as_wanted_is_left_alone_and_never_shrunk():
         FoundFile("ROWS", "PRIMARY", "temp2", "/t/b.ndf", GIB, 64 * MIB),
         FoundFile("LOG", None, "templog", "/t/l.ldf", GIB, 0),
     ]
-    assert mssql_tempdb.change(TEMPDB, there, change_server=True) == []
+    assert mssql_existing.change(TEMPDB, there, change_server=True) == []
     assert mssql_existing.tempdb_differences(TEMPDB, there) == []
     extra = FoundFile("ROWS", "PRIMARY", "temp3", "/t/c.ndf", GIB, 64 * MIB)
     assert mssql_existing.tempdb_differences(TEMPDB, [*there, extra]) == ["tempdb: there is one file more, temp3"]
@@ -95,14 +95,14 @@ def test_tempdb_as_wanted_is_left_alone_and_never_shrunk():
 def test_a_database_of_all_that_is_to_be_made_is_the_rehearsal():
     assert Design(files=TEMPDB.files, log=(TEMPDB.log,)) == REHEARSAL
     in_place = [replace(TEMPDB_FOUND[0], path="/t/a.mdf"), replace(TEMPDB_FOUND[1], path="/t/l.ldf")]
-    assert mssql_tempdb.rehearsal(TempDb(TEMPDB.files[:1], TEMPDB.log), in_place) is None
+    assert mssql_existing.rehearsal(TempDb(TEMPDB.files[:1], TEMPDB.log), in_place) is None
 
 
 def test_what_a_database_needs_beside_it_is_small():
-    data_alone = mssql_tempdb.rehearsal(TempDb(TEMPDB.files[:1]), TEMPDB_FOUND)
+    data_alone = mssql_existing.rehearsal(TempDb(TEMPDB.files[:1]), TEMPDB_FOUND)
     assert data_alone and data_alone.files == TEMPDB.files[:1]
     assert [(file.path, file.size_bytes) for file in data_alone.log] == [("/t/a.mdf.rehearsal", 8 * MIB)]
-    log_alone = mssql_tempdb.rehearsal(TempDb((), TEMPDB.log), TEMPDB_FOUND)
+    log_alone = mssql_existing.rehearsal(TempDb((), TEMPDB.log), TEMPDB_FOUND)
     assert log_alone and log_alone.log == (TEMPDB.log,)
     assert [(file.path, file.size_bytes) for file in log_alone.files] == [("/t/l.ldf.rehearsal", None)]
 
@@ -111,7 +111,7 @@ def test_what_a_database_needs_beside_it_is_small():
 
 
 def test_what_gives_it_back_undoes_every_change():
-    assert mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND) == [
+    assert mssql_existing.give_back(TEMPDB, TEMPDB_FOUND) == [
         "ALTER DATABASE [tempdb] REMOVE FILE [b]",
         "ALTER DATABASE [tempdb] MODIFY FILE (NAME = N'tempdev', FILENAME = N'/var/opt/mssql/data/tempdb.mdf')",
         "USE [tempdb]; DBCC SHRINKFILE (N'tempdev', 8)",
@@ -162,20 +162,20 @@ def test_it_is_rehearsed_then_changed_and_what_a_restart_must_do_is_said(placed,
     placed.sql("sys.filegroups", files(AS_WANTED))
     placed.sql("DATABASE", Count(0))
     with pytest.raises(StallmarkError) as refused:
-        mssql_tempdb.place(engine, TEMPDB, change_server=True)
+        mssql_existing.place(engine, TEMPDB, change_server=True)
     said = str(refused.value)
     assert "tempdb: the file tempdev lies at /var/opt/mssql/data/tempdb.mdf, not at /t/a.mdf. A new path" in said
     assert "restart it, and run again" in said
-    assert all(statement in said for statement in mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND))
-    rehearsed = mssql_tempdb.REHEARSAL
+    assert all(statement in said for statement in mssql_existing.give_back(TEMPDB, TEMPDB_FOUND))
+    rehearsed = mssql_existing.REHEARSAL
     assert changes(server) == [
         f"DROP DATABASE IF EXISTS [{rehearsed}]",
         *mssql_placement.create_database(rehearsed, REHEARSAL),
         f"DROP DATABASE [{rehearsed}]",
-        *mssql_tempdb.change(TEMPDB, TEMPDB_FOUND, change_server=True),
+        *mssql_existing.change(TEMPDB, TEMPDB_FOUND, change_server=True),
     ]
     server.forget()
-    mssql_tempdb.place(engine, TEMPDB, change_server=True)  # after the restart
+    mssql_existing.place(engine, TEMPDB, change_server=True)  # after the restart
     assert changes(server) == []
 
 
@@ -191,7 +191,7 @@ def test_where_the_server_cannot_make_it_nothing_is_changed(placed, server, engi
     placed.sql("CREATE DATABASE", Error(5133, f"{reason}."))
     placed.sql("DATABASE", Count(0))
     with pytest.raises(StallmarkError, match="would not start again, so nothing was changed") as refused:
-        mssql_tempdb.place(engine, TEMPDB, change_server=True)
+        mssql_existing.place(engine, TEMPDB, change_server=True)
     assert reason in str(refused.value)
     assert not any("[tempdb]" in statement for statement in changes(server))
     assert variant_settings.noted_tempdb(engine) == []
@@ -202,8 +202,8 @@ def test_what_was_first_there_is_what_is_given_back(placed, server, engine: Mssq
     placed.sql("DATABASE", Count(0))
     for wanted in (TEMPDB, replace(TEMPDB, log=replace(TEMPDB.log, path="/u/l.ldf"))):
         with pytest.raises(StallmarkError):
-            mssql_tempdb.place(engine, wanted, change_server=True)
-    first = mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND)
+            mssql_existing.place(engine, wanted, change_server=True)
+    first = mssql_existing.give_back(TEMPDB, TEMPDB_FOUND)
     assert variant_settings.noted_tempdb(engine) == first
     assert settings.read(engine).configuration["tempdb, what gives back its files"] == "; ".join(first)
     [said] = [one.sentence for one in examine(engine) if one.what == "tempdb"]
@@ -217,5 +217,5 @@ def test_a_file_too_many_is_not_ours_to_remove(placed, server, engine):
     mssql_existing.read_tempdb(engine)  # as Setup made it
     placed.sql("sys.filegroups", files(ordered))
     with pytest.raises(StallmarkError, match=r"one file more, temp3\. .* its administrator's to remove\.$"):
-        mssql_tempdb.place(engine, TEMPDB, change_server=True)
+        mssql_existing.place(engine, TEMPDB, change_server=True)
     assert changes(server) == []

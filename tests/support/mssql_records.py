@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LogSpace,
@@ -22,11 +21,10 @@ from stallmark.collectors.mssql.counters import (
     TempDb,
 )
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.io_latency import IoLatency, Volumes
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
-from stallmark.collectors.mssql.volumes import Volumes
-from stallmark.collectors.mssql.waits import UserWaits
+from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
 from support import tables

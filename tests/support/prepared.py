@@ -13,7 +13,7 @@ _processes.set_forkserver_preload(
     [
         "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.hooks",
         "stallmark.experiment.resume", "stallmark.experiment.runner", "stallmark.live.server",
-        "stallmark.machines.serving", "stallmark.report.in_json", "stallmark.report.page", "stallmark.report.terminal",
+        "stallmark.machines.serving", "stallmark.cli.document", "stallmark.report.experiment",
     ]
 )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LoadIO,
@@ -23,7 +22,7 @@ from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
-from stallmark.collectors.mssql.waits import UserWaits
+from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from support import published_waits as published
 from support.collecting import opened
 from support.mssql_server import Server, rows

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.report.terminal import table
+from support.pages import table
 
 
 def printed(what: Any, width: int = 80) -> str:

@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.injected import Injected, check, condition_files
 
+from stallmark.attach.wording import clock
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
 from stallmark.schema.brokerage.population import price_second
-from stallmark.transactions import checks, clock, find_workload
+from stallmark.transactions import checks, find_workload
 from stallmark.transactions.bank import WORKLOAD, Transfer
 from stallmark.transactions.workload import (
     FEWEST,

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
-from stallmark.transactions.brokerage.choices import Choice
-from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.context import Choice, Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 BY_TAX_ID_SHARE = 0.5

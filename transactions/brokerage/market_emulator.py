@@ -14,8 +14,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import NamedTuple
 
-from stallmark.transactions.clock import Clock
-from stallmark.transactions.workload import Transaction
+from stallmark.transactions.workload import Clock, Transaction
 
 ANSWER_LEAST_S, ANSWER_MEAN_S, ANSWER_MOST_S = 1.0, 1.0, 5.0
 """Seconds until an order is executed: at least, then the mean of a negative exponential time beyond that, and its most.

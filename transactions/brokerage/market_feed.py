@@ -11,8 +11,7 @@ from stallmark.engines.base import Session
 from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order, TapeReport
-from stallmark.transactions.clock import as_text
-from stallmark.transactions.workload import Outcome, Transaction
+from stallmark.transactions.workload import Outcome, Transaction, as_text
 
 
 class MarketFeed(Transaction):

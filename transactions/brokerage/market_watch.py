@@ -11,8 +11,7 @@ from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import MARKET_WEEKS, Population, company_key, customer_key
 from stallmark.schema.draw import below
-from stallmark.transactions.brokerage.choices import Choice, Skew
-from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.context import Choice, Context, Skew
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry

@@ -8,8 +8,7 @@ import numpy as np
 from stallmark.engines.base import Session
 from stallmark.schema.brokerage.population import trade_key
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.clock import as_text
-from stallmark.transactions.workload import Opening, Outcome
+from stallmark.transactions.workload import Opening, Outcome, as_text
 
 
 class Inputs(NamedTuple):

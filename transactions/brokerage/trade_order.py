@@ -24,11 +24,9 @@ from stallmark.schema.brokerage.population import (
     permitted,
     tax_id,
 )
-from stallmark.transactions.brokerage.choices import AT_ONCE, Choice
-from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.context import AT_ONCE, Choice, Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order
-from stallmark.transactions.clock import as_text
-from stallmark.transactions.workload import Outcome, Transaction
+from stallmark.transactions.workload import Outcome, Transaction, as_text
 
 LIMIT_SHARE = 0.4
 SELL_SHARE = 0.5

@@ -11,8 +11,7 @@ from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order
-from stallmark.transactions.clock import as_text
-from stallmark.transactions.workload import Outcome, Transaction
+from stallmark.transactions.workload import Outcome, Transaction, as_text
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
 

@@ -6,8 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.brokerage.choices import Choice
-from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.context import Choice, Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 

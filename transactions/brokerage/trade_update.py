@@ -4,8 +4,7 @@ import random
 from typing import ClassVar
 
 from stallmark.engines.base import Isolation, Session
-from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.past_trades import FrameCall, PastTrades, ask
+from stallmark.transactions.brokerage.context import Context, FrameCall, PastTrades, ask
 from stallmark.transactions.workload import Outcome, Transaction
 
 EXECUTOR = "trade_update_executor"

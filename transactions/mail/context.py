@@ -3,9 +3,8 @@
 import random
 from dataclasses import dataclass
 
-from stallmark.transactions.clock import Clock, RunClock
 from stallmark.transactions.mail.new_messages import NewMessages
-from stallmark.transactions.workload import WorkloadContext
+from stallmark.transactions.workload import Clock, RunClock, WorkloadContext
 
 _PLACES = 1_000_000
 """Places in a mailbox, from its oldest message to its newest."""

@@ -5,9 +5,8 @@ from typing import ClassVar, NamedTuple
 
 from stallmark.engines.base import Session
 from stallmark.schema.mail.scale import INBOX, SENT
-from stallmark.transactions.clock import as_text
 from stallmark.transactions.mail.context import Context
-from stallmark.transactions.workload import Outcome, Transaction
+from stallmark.transactions.workload import Outcome, Transaction, as_text
 
 # Of a hundred messages a day Microsoft's profile of a user has 20 sent and 80 received.
 _SENT_SHARE = 0.2

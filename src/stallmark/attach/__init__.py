@@ -8,6 +8,6 @@ CAPABILITY = Capability(
     name="attach",
     commands=(CommandEntry("Measure", "attach", _ATTACH, "stallmark.attach.command"),),
     measurements="stallmark.attach.summary:read_external",
-    sections="stallmark.attach.section",
+    section="stallmark.attach.section:section",
     wording="stallmark.attach.wording",
 )

@@ -12,6 +12,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.attach import wording
 from stallmark.attach.summary import ExternalCounter, ExternalSummary
 from stallmark.format import coefficient
+from stallmark.report.document import Section, Words, shown
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.over_time import ROWS, bucket_width, drawn, shade
 from stallmark.report.style import looks, plain
@@ -165,3 +166,13 @@ def _summary(run: RunSummary, source: ExternalSummary) -> str:
         unit = f" {counter.unit}" if counter.unit else ""
         parts.append(f"{term(counter.kind)} {format.number(counter.mean)}{unit}")
     return wording.means(source.name, run.title, parts)
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    blocks = [
+        *shown(clocks(experiment), "Files attached, and their clocks", lead=wording.LEAD),
+        *(Words(f" {text}", "lead", "Hint:") for text in hints(experiment)),
+        *figures(experiment),
+        *shown(correlations(experiment), "Correlation with throughput", "With throughput"),
+    ]
+    return Section("external", "Measured elsewhere", blocks)

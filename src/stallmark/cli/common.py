@@ -209,7 +209,7 @@ def choice_of(workload: str, scale: str, seed: int):
     """Return the choice of a workload with the scale that `--scale` names. Raise StallmarkError if it cannot be."""
     from pydantic import ValidationError
 
-    from stallmark.loaders.find import loader_for
+    from stallmark.loaders.plan import loader_for
     from stallmark.scenarios.model import WorkloadChoice
     from stallmark.transactions import known_name
 

@@ -50,13 +50,14 @@ def compare(
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.fail_if import fail_rule
+    from stallmark.cli.document import say_where
     from stallmark.cli.summaries import of_each, summarise_each
+    from stallmark.report.comparison.document import comparison_document
     from stallmark.report.comparison.markdown import summary_for_a_ticket
-    from stallmark.report.comparison.page import write_comparison
-    from stallmark.report.comparison.terminal import verdicts
     from stallmark.report.file import refuse_target
+    from stallmark.report.in_html import page_beside, write_pages
     from stallmark.report.in_json import dumped, in_json
-    from stallmark.report.loads.page import page_of
+    from stallmark.report.in_terminal import in_terminal
     from stallmark.report.text.rules import comparison_doubts, comparison_failures
 
     if as_json and markdown == "-":
@@ -72,9 +73,10 @@ def compare(
     for name, error in failed.items():
         tell(err, escape(f"{name}: {error}"))
     target = target or page_file(runs[0], "comparison.html", for_machines=as_json or markdown == "-")
-    pages = {name: page_of(target, name) if name else target for name in compared} if target else {}
+    pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}
+    documents = {name: comparison_document(experiments[name], found) for name, found in compared.items()}
     for name, page in pages.items():
-        write_comparison(experiments[name], compared[name], page)
+        write_pages(documents[name], page)
     said = "\n\n".join(summary_for_a_ticket(found, name) for name, found in compared.items())
     if markdown == "-":
         click.echo(said)
@@ -86,9 +88,9 @@ def compare(
         each = {name: in_json(found) | {"report": where.get(name)} for name, found in compared.items()}
         click.echo(dumped(each.get("", {"loads": each})))
     elif markdown != "-":
-        for name, found in compared.items():
-            out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), verdicts(found), sep="")
-            out.print(f"Report: {pages[name].resolve()}", soft_wrap=True, highlight=False, markup=False)
+        for name, document in documents.items():
+            out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(document.brief), sep="")
+            say_where(pages[name])
     if failing:
         why = {name: comparison_failures(failing, found) for name, found in compared.items()}
         why |= {name: ["it was not compared"] for name in failed}

@@ -8,33 +8,39 @@ import click
 
 from stallmark.cli.common import out
 from stallmark.report.document import Document
-from stallmark.report.in_html import write_page
+from stallmark.report.in_html import write_pages
 from stallmark.report.in_json import dumped
 from stallmark.report.in_terminal import in_terminal
+from stallmark.report.slide import write_slide
 
 T = TypeVar("T")
 
 
 def show(
     summary: T,
-    document: Callable[[T], Document],
+    make: Callable[[T], Document],
     values: Callable[[T], dict[str, Any]],
     target: Path | None,
     as_json: bool,
+    slide: Path | None = None,
     name: str = "report",
 ) -> None:
-    """Write the document of a summary to `target`, if any, and print it, or its values as JSON. `name` is what the
-    command calls its page."""
-    made = document(summary) if target or not as_json else None
-    if made and target:
-        write_page(made, target)
+    """Write the document of a summary to `target` and its picture to `slide`, each if given, and print it, or its
+    values as JSON. `name` is what the command calls its page."""
+    document = make(summary) if target or slide or not as_json else None
+    if document and slide:
+        write_slide(document, slide)
+    pages = write_pages(document, target) if document and target else []
     if as_json:
-        click.echo(dumped(values(summary) | {name: target and str(target.resolve())}))
-    elif made:
-        out.print(in_terminal(made.brief))
+        own, *others = [str(page.resolve()) for page in pages] or [""]
+        beside = {f"{name}s": dict(zip(document.pages, others, strict=True))} if document and others else {}
+        click.echo(dumped(values(summary) | {name: own or None} | beside))
+    elif document:
+        out.print(in_terminal(document.brief))
         say_where(target, name)
+        say_where(slide, "summary")
 
 
-def say_where(target: Path | None, name: str) -> None:
+def say_where(target: Path | None, name: str = "report") -> None:
     if target:
         out.print(f"{name.capitalize()}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -20,8 +20,9 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     """
     from stallmark.analysis.compare.plan import plan_runs
     from stallmark.cli.summaries import of_each, summarise_each_alike
-    from stallmark.report.comparison.terminal import planned
+    from stallmark.report.comparison.plan import plan_in_brief
     from stallmark.report.in_json import dumped, in_json
+    from stallmark.report.in_terminal import in_terminal
 
     wanted = _share(difference)
     plans, failed = of_each(summarise_each_alike(runs), lambda one: plan_runs(one.runs, wanted))
@@ -31,7 +32,7 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
         click.echo(dumped(in_json(plans.get("", {"loads": plans}))))
         return
     for name, found in plans.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), planned(found), sep="")
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(plan_in_brief(found)), sep="")
 
 
 def _share(text: str) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import VERDICT, err, escape, json_option, out, page_file, runs_argument, tell, timezone_option
+from stallmark.cli.common import VERDICT, err, escape, json_option, page_file, runs_argument, tell, timezone_option
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 
@@ -53,20 +53,18 @@ def report(
     target = target or page_file(runs[0], name, for_machines=as_json)
     for kind, shown in (("profile", is_profile), ("sizing", is_sizing)):
         if apart := [one for one in runs if shown(one)]:
-            _refuse_beside(kind, apart[0], len(runs), slide, failing)
+            _refuse_beside(kind, apart[0], len(runs), failing)
             show = show_profile if kind == "profile" else show_candidate
-            show(runs[0], target, as_json)
+            show(runs[0], target, as_json, slide)
             return
     show_report(runs, target, as_json, slide, failing)
 
 
-def _refuse_beside(kind: str, folder: Path, count: int, slide: Path | None, failing: object) -> None:
+def _refuse_beside(kind: str, folder: Path, count: int, failing: object) -> None:
     """Raise StallmarkError for what a report of a profile, or of a sizing, has not."""
     if count > 1:
         more = "" if kind == "profile" else ", or give several sizings to `stallmark size`"
         raise StallmarkError(f"{folder} is a {kind}: make a report of it alone{more}.")
-    if slide:
-        raise StallmarkError(f"A {kind} has no summary for a slide.")
     if failing:
         raise StallmarkError(f"--fail-if is of a curve of memory or a ceiling of runs, and this is a {kind}: omit it.")
 
@@ -80,39 +78,29 @@ def show_report(
     Return why thresholds were not kept; empty if all were.
     """
     from stallmark.analysis.experiment import summarise
-    from stallmark.analysis.loads.summary import has_loads
+    from stallmark.analysis.loads.summary import has_loads, summarise_loads
+    from stallmark.cli.document import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
-    from stallmark.report.in_json import dumped, experiment_in_json
-    from stallmark.report.page import write_report
+    from stallmark.report.experiment import experiment_document, experiment_in_json
+    from stallmark.report.loads.document import loads_document, loads_in_json
     from stallmark.report.sections.thresholds import failures
-    from stallmark.report.terminal import table
 
     records = find_records(runs)
     searched = any(record.manifest.search for record in records)
-    if failing and (any(record.is_probe for record in records) or (has_loads(records) and not searched)):
+    is_probe = any(record.is_probe for record in records)
+    if failing and (is_probe or (has_loads(records) and not searched)):
         raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
-    if any(record.is_probe for record in records):
-        if slide:
-            raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
-        _show_probes(records, target, as_json)
+    if is_probe:
+        _show_probes(records, target, as_json, slide)
         return []
     if has_loads(records):
-        return _show_loads(records, target, as_json, slide, failing)
+        loads = on_all_cores(records, summarise_loads)
+        show(loads, loads_document, loads_in_json, target, as_json, slide)
+        _fail(failing, [finding for view in loads.loads.values() for finding in view.findings])
+        return [f"{name}: {why}" for name, view in loads.loads.items() for why in failures(view)]
     summary = on_all_cores(records, summarise)
-    if target:
-        write_report(summary, target)
-    if slide:
-        from stallmark.report.slide import write_slide
-
-        write_slide(summary, slide)
-    if as_json:
-        click.echo(dumped(experiment_in_json(summary) | {"report": target and str(target.resolve())}))
-    else:
-        out.print(table(summary))
-        _say_where(target)
-        if slide:
-            _say_where(slide, "Summary")
+    show(summary, experiment_document, experiment_in_json, target, as_json, slide)
     _fail(failing, summary.findings)
     return failures(summary)
 
@@ -126,52 +114,18 @@ def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
         sys.exit(VERDICT)
 
 
-def _show_loads(
-    records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None, failing: "Rule | None"
-) -> list[str]:
-    from stallmark.analysis.loads.summary import summarise_loads
-    from stallmark.cli.summaries import on_all_cores
-    from stallmark.report.in_json import dumped, loads_in_json
-    from stallmark.report.loads.page import write_loads_report
-    from stallmark.report.loads.terminal import loads_table
-    from stallmark.report.sections.thresholds import failures
-
-    found = on_all_cores(records, summarise_loads)
-    pages = write_loads_report(found, target) if target else []
-    if slide:
-        from stallmark.report.slide import write_loads_slide
-
-        write_loads_slide(found, slide)
-    if as_json:
-        places = [str(page.resolve()) for page in pages]
-        reports = dict(zip(found.loads, places[1:], strict=False))
-        click.echo(dumped(loads_in_json(found) | {"report": next(iter(places), None), "reports": reports}))
-    else:
-        out.print(loads_table(found))
-        _say_where(target)
-        if slide:
-            _say_where(slide, "Summary")
-    _fail(failing, [one for view in found.loads.values() for one in view.findings])
-    return [f"{name}: {why}" for name, view in found.loads.items() for why in failures(view)]
-
-
-def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool) -> None:
+def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
     from stallmark.cli.document import show
     from stallmark.report.probe.document import probe_document, probes_in_json
 
-    show(summarise_probes(records), probe_document, probes_in_json, target, as_json)
+    show(summarise_probes(records), probe_document, probes_in_json, target, as_json, slide)
 
 
-def show_profile(folder: Path, target: Path | None, as_json: bool) -> None:
+def show_profile(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
     from stallmark.cli.document import show
     from stallmark.report.profile.document import profile_document, profile_in_json
 
-    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json)
-
-
-def _say_where(target: Path | None, what: str = "Report") -> None:
-    if target:
-        out.print(f"{what}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json, slide)

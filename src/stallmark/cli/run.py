@@ -59,8 +59,7 @@ def run(
     from stallmark.experiment.hooks import carry_out_at_end
     from stallmark.experiment.resume import EarlierExperiment
     from stallmark.experiment.runner import Runner
-    from stallmark.scenarios.devices import on_devices
-    from stallmark.scenarios.model import ProbeScenario, SizingScenario
+    from stallmark.scenarios.model import ProbeScenario, SizingScenario, on_devices
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = ShowInSentences(err), None

@@ -29,7 +29,7 @@ def run_sizing(
     from stallmark.analysis.profile.demand import demand_of
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.sizing import SizingRunner
-    from stallmark.loaders.warehouse.generator import command
+    from stallmark.loaders.warehouse import command
     from stallmark.report.text import takes
     from stallmark.storage.probe.tool import find_tool
 

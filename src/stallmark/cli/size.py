@@ -67,19 +67,19 @@ def size(
         sys.exit(VERDICT)
 
 
-def show_candidate(folder: Path, target: Path | None, as_json: bool) -> None:
+def show_candidate(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report of one candidate to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.sizing.summary import summarise_candidate
 
-    show_sizing(summarise_candidate(folder), target, as_json)
+    show_sizing(summarise_candidate(folder), target, as_json, slide)
 
 
-def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
+def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report to `target`, if any, and print its tables, or JSON."""
     from stallmark.cli.document import show
     from stallmark.report.sizing.document import sizing_document, sizing_in_json
 
-    show(found, sizing_document, sizing_in_json, target, as_json)
+    show(found, sizing_document, sizing_in_json, target, as_json, slide)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":

@@ -26,8 +26,9 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.analysis.what_if import what_if
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.in_json import dumped, in_json
-    from stallmark.report.terminal_what_if import what_ifs
+    from stallmark.report.in_terminal import in_terminal
     from stallmark.report.text import sentence
+    from stallmark.report.what_if import what_ifs_in_brief
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
     all_found = {name: what_if(one.steps, times_ms) for name, one in summarise_each_alike(runs).items()}
@@ -38,7 +39,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
         click.echo(dumped(in_json(all_found.get("", {"loads": all_found}))))
         return
     for name, found in all_found.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), what_ifs(found), sep="")
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(what_ifs_in_brief(found)), sep="")
 
 
 def _milliseconds(text: str) -> float:

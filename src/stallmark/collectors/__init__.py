@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from stallmark.collectors.base import Collector
-from stallmark.collectors.device import DeviceIO
-from stallmark.collectors.host import Host, KernelCpu, ServerCpu
-from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
+from stallmark.collectors.host import DeviceIO, Host, KernelCpu, ServerCpu
 from stallmark.collectors.mssql.counters import LoadIO as MssqlLoadIO
 from stallmark.collectors.mssql.counters import (
     LogSpace,
@@ -23,11 +21,11 @@ from stallmark.collectors.mssql.counters import RowLocks as MssqlRowLocks
 from stallmark.collectors.mssql.counters import ServerCpu as MssqlServerCpu
 from stallmark.collectors.mssql.counters import ServerIO as MssqlServerIO
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
+from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency, Volumes
 from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
-from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.waits import Blocking, Deadlocks
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace

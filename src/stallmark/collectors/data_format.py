@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
 from stallmark.collectors.base import Collector
-from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.record.manifest import Manifest
 from stallmark.record.schema import (
     EXTERNAL,

@@ -14,7 +14,7 @@ from stallmark.record.manifest.server import ChosenSize
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.run_order import PlannedRun
+from stallmark.scenarios.variant import PlannedRun
 from stallmark.stats.curve_search import Asked, Values, next_size
 
 

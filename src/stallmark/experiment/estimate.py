@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from stallmark.experiment import rates
-from stallmark.loaders.find import loader_for
 from stallmark.loaders.load import expected_bytes
+from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.load import RawLoad
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, SizingScenario, TimedScenario, Variant
 from stallmark.transactions import find_workload

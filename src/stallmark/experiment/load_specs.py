@@ -10,9 +10,8 @@ from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.loads import application
-from stallmark.scenarios.load import StreamsLoad, UsersLoad
+from stallmark.scenarios.load import StreamsLoad, UsersLoad, described, transactions_of
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
-from stallmark.scenarios.search import described, transactions_of
 
 
 def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> list[LoadSpec]:

@@ -17,8 +17,8 @@ from stallmark.record.manifest.scenario import Scenario as RecordedScenario
 from stallmark.record.manifest.scenario import Variant as RecordedVariant
 from stallmark.record.manifest.server import ChosenSize, Database, Memory, Server
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
+from stallmark.scenarios.load import described as described_slo
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.search import described as described_slo
 from stallmark.storage.direct_io import describe, direct_io
 
 

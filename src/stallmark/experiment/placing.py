@@ -7,13 +7,12 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders.find import loader_for
-from stallmark.loaders.plan import LoadPlan
+from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema import size
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing, mssql_tempdb
+from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import Design, sized
 from stallmark.transactions import find_workload
@@ -70,7 +69,7 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
         tables = size.with_article_bytes(metadata, plan.article_bytes)
         mssql_placement.make_database(engine, sized(design, tables, plan.rows))
     if design.tempdb:  # that the scenario may change the server was asked when it was read
-        mssql_tempdb.place(engine, design.tempdb, change_server=True)
+        mssql_existing.place(engine, design.tempdb, change_server=True)
     mssql_existing.refuse_other(engine, design, metadata)
 
 

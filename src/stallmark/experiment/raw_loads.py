@@ -23,9 +23,8 @@ from stallmark.storage.probe.measurement import refuse_memory
 from stallmark.storage.probe.patterns import with_least_block
 from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import find_tool
-from stallmark.storage.raw_load.arrivals import Plan
+from stallmark.storage.raw_load.arrivals import Plan, Work
 from stallmark.storage.raw_load.process import RawProcess, command
-from stallmark.storage.raw_load.reports import Work
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing.folder import write_sizing
 from stallmark.record.sizing.manifest import Demand, Sizing, StandIn
 from stallmark.record.writer import experiment_folder
+from stallmark.scenarios.load import described
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
-from stallmark.scenarios.search import described
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.fitted_rates import corrected, fitted_rates
 from stallmark.stats.thresholds import MATCHED_WITHIN

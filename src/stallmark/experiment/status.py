@@ -20,7 +20,7 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing.folder import FILE as SIZING
 from stallmark.record.sizing.folder import is_sizing
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.run_order import PlannedRun
+from stallmark.scenarios.variant import PlannedRun
 
 SILENT_S = 60
 """A run that lives writes its record every second; longer pauses are a busy disk's, or a slow network folder's."""

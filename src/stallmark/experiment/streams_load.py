@@ -11,8 +11,8 @@ from stallmark.engines.base import Engine
 from stallmark.record.manifest.course import LeftWaiting
 from stallmark.record.manifest.loads import application
 from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamsLoad
-from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.transactions.warehouse.parameters import parameters
 from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, text
 

@@ -19,7 +19,7 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.load_specs import most_sessions
 from stallmark.experiment.others import refuse_others
 from stallmark.loaders import ledger
-from stallmark.loaders.find import loader_for
+from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.schema.deploy import schemas_of
 from stallmark.schema.several import are_apart, parts_of

@@ -16,8 +16,8 @@ from stallmark.record.manifest.workload import Follows, Queries, Step
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad
+from stallmark.scenarios.load import described as described_slo
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
-from stallmark.scenarios.search import described as described_slo
 from stallmark.scenarios.users import PlannedStep
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload

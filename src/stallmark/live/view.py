@@ -17,7 +17,7 @@ from stallmark.live.followed import FollowedRun
 from stallmark.record.manifest_file import FILE
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import AnyScenario
-from stallmark.scenarios.run_order import PlannedRun
+from stallmark.scenarios.variant import PlannedRun
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ TOPS_US = np.append(VALUES_US[1:], _EXACT << _DOUBLINGS) - 1
 BUCKETS = len(VALUES_US)
 
 GAP, COUNT = np.dtype("<i2"), np.dtype("<i4")
+_ROWS_AT_ONCE = 512
 _FEW = 400  # values, up to which sorting them is quicker than counting all buckets
 
 
@@ -116,27 +117,38 @@ def add_to(totals: np.ndarray, row: np.ndarray, gaps: "pa.ListArray", counts: "p
     np.add.at(totals.reshape(-1), places, counted.astype(totals.dtype))  # ten times as slow where types differ
 
 
-def without_service(rows: "pa.RecordBatch") -> "pa.RecordBatch":
+def without_service(rows: "pa.Table") -> "pa.Table":
     """Return transactions with `service_gaps` as the distance of each service time from the latency of its rank, in
     buckets, and no `service_counts`. Both differ little, so it takes half the space. Rows stay as they are if many
     times share a bucket, or if histograms do not fit together.
     """
+    import pyarrow as pa
+
+    pieces = []
+    for piece in rows.combine_chunks().to_batches(_ROWS_AT_ONCE):  # which fit into a processor's cache
+        if (distances := _distances(piece)) is None:
+            return rows
+        pieces.append(_replaced(piece, distances, pa.nulls(len(piece), piece.schema.field("service_counts").type)))
+    return pa.Table.from_batches(pieces, rows.schema)
+
+
+def _distances(rows: "pa.RecordBatch") -> "pa.ListArray | None":
+    """Return the distances of the service times from the latencies; None if rows are to stay as they are."""
     histograms = [rows.column(f"{name}_{part}") for name in ("latency", "service") for part in ("gaps", "counts")]
     try:
         lengths, latency, times = _flat(*histograms[:2])
         own_lengths, service, own_times = _flat(*histograms[2:])
     except ValueError:
-        return rows
-    begins = np.cumsum(own_lengths) - own_lengths
+        return None
     rising = np.diff(service, prepend=-1) > 0
-    rising[begins[own_lengths > 0]] = True
+    rising[(np.cumsum(own_lengths) - own_lengths)[own_lengths > 0]] = True
     if not rising.all() or min(times.min(initial=1), own_times.min(initial=1)) < 1:
-        return rows
+        return None
     totals = _sums(own_times, own_lengths)
     if totals.sum() > 2 * len(service) or not np.array_equal(totals, _sums(times, lengths)):
-        return rows
-    below = np.repeat(latency, times) - np.repeat(service, own_times)
-    return _replaced(rows, _lists(below.astype(GAP), totals, histograms[2].type), None)
+        return None
+    below = np.repeat(latency.astype(GAP), times) - np.repeat(service.astype(GAP), own_times)
+    return _lists(below, totals, histograms[2].type)
 
 
 def with_service(rows: "pa.RecordBatch") -> "pa.RecordBatch":
@@ -164,13 +176,10 @@ def with_service(rows: "pa.RecordBatch") -> "pa.RecordBatch":
     return _replaced(rows, _lists(gaps.astype(GAP), lengths, distances.type), counts)
 
 
-def _replaced(rows: "pa.RecordBatch", gaps: "pa.ListArray", counts: "pa.ListArray | None") -> "pa.RecordBatch":
-    import pyarrow as pa
-
-    at = rows.schema.get_field_index
-    counts = pa.nulls(len(rows), rows.schema.field("service_counts").type) if counts is None else counts
-    rows = rows.set_column(at("service_gaps"), rows.schema.field("service_gaps"), gaps)
-    return rows.set_column(at("service_counts"), rows.schema.field("service_counts"), counts)
+def _replaced(rows: "pa.RecordBatch", gaps: "pa.ListArray", counts: "pa.Array") -> "pa.RecordBatch":
+    for name, values in (("service_gaps", gaps), ("service_counts", counts)):
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), values)
+    return rows
 
 
 def _lists(values: np.ndarray, lengths: np.ndarray, kind: "pa.DataType") -> "pa.ListArray":

@@ -121,7 +121,7 @@ class ProbeResult:
         return {pattern: sorted(steps, key=lambda s: s.outstanding) for pattern, steps in by_pattern.items()}
 
 
-def coarser(histogram: Sequence[tuple[float, int]], digits: int = 2) -> tuple[tuple[float, int], ...]:
-    """Return the same counts in bins of `digits` significant digits: a tool's own bins are finer than needed."""
-    rounded = [(float(f"{ms:.{digits}g}"), count) for ms, count in sorted(histogram)]
+def coarser(histogram: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+    """Return the same counts in bins of two significant digits: a tool's own bins are finer than needed."""
+    rounded = [(float(f"{ms:.2g}"), count) for ms, count in sorted(histogram)]
     return tuple((ms, sum(count for _, count in bins)) for ms, bins in groupby(rounded, key=lambda bin: bin[0]))

@@ -144,7 +144,7 @@ def to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
     count = 0
     with writing(target, schema) as writer:
         for rows in read_stream(source):
-            for batch in rows.combine_chunks().to_batches() if rows.num_rows else ():
-                writer.write_batch(without_service(batch) if "service_gaps" in schema.names else batch)
+            if rows.num_rows:
+                writer.write_table(without_service(rows) if "service_gaps" in schema.names else rows)
             count += rows.num_rows
     return count

@@ -4,36 +4,38 @@ Each kind of run makes one, in a module of its own that lists the sections. `in_
 `slide` know documents alone.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import Question
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.report.figures import Figure
-from stallmark.report.style import KeyItem
+from stallmark.report.columns import Column, Mark
+from stallmark.report.figures import Block, Figure
+from stallmark.report.style import KeyItem, Look
 from stallmark.report.table import Cell, Table
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import sentence
 
 
 @dataclass(frozen=True)
-class Words:
-    """A paragraph. `kind` is a class of the style sheet, or a style of a terminal."""
+class Words(Block):
+    """A paragraph, which may begin with `strong` words. `kind` is a class of the style sheet or terminals."""
 
     text: str
     kind: str = ""
+    strong: str = ""
 
 
 @dataclass(frozen=True)
-class Title:
+class Title(Block):
     """The title of the blocks that follow it."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Shown:
+class Shown(Block):
     """A table, and the caption that a screen reader says. In a terminal `one_line` cuts names that are too long, else
     they are wrapped; `widths` are minimum widths, for tables below each other; without `header` it has rows alone."""
 
@@ -45,7 +47,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Block):
     """Charts side by side."""
 
     figures: Sequence[Figure]
@@ -53,14 +55,14 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Key:
+class Key(Block):
     """The key of several charts; nothing if it has no items."""
 
     items: Sequence[KeyItem]
 
 
 @dataclass(frozen=True)
-class Bullets:
+class Bullets(Block):
     """A list of sentences."""
 
     texts: Sequence[str]
@@ -80,12 +82,12 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Notes:
+class Notes(Block):
     items: Sequence[Note]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(Block):
     """Names and values, below a title if it has one."""
 
     pairs: Sequence[tuple[str, str]]
@@ -93,24 +95,24 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Block):
     """Names and values in groups side by side."""
 
     groups: Sequence[Pairs]
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Block):
     """Blocks that are seen once their summary is opened. Those `printed` are on paper too."""
 
     summary: str
-    blocks: "Sequence[Block]"
+    blocks: Sequence[Block]
     open: bool = False
     printed: bool = False
 
 
 @dataclass(frozen=True)
-class Codes:
+class Codes(Block):
     """Names of files and folders."""
 
     label: str
@@ -118,7 +120,7 @@ class Codes:
 
 
 @dataclass(frozen=True)
-class Heat:
+class Heat(Block):
     """Heat maps in the zone that times are shown in. `maps`: of every measure its days, and of every day 24 hours with
     their text and their weight from 0 to 1; an hour that was not seen has no text."""
 
@@ -127,7 +129,74 @@ class Heat:
     maps: list[tuple[str, list[tuple[str, list[tuple[str, float]]]]]]
 
 
-Block: TypeAlias = Words | Title | Shown | Figure | Grid | Key | Bullets | Notes | Facts | Pairs | Fold | Codes | Heat
+@dataclass(frozen=True)
+class StepRow:
+    """A step in the summary. A cell is its text, and whether a percentile is missing for want of samples."""
+
+    name: str
+    device: str
+    settings: str
+    emulated: bool
+    look: Look
+    cells: Sequence[tuple[str, bool]]
+    marks: Sequence[Mark]
+
+    @property
+    def words(self) -> list[tuple[str, bool]]:
+        return list(dict.fromkeys((mark.word, mark.serious) for mark in self.marks))
+
+
+@dataclass(frozen=True)
+class Steps(Block):
+    """The summary of every step, a column for each quantity; with `devices` it says which are emulated."""
+
+    columns: Sequence[Column]
+    rows: Sequence[StepRow]
+    devices: bool
+
+
+@dataclass(frozen=True)
+class Verdict(Block):
+    """The verdict on a pair: its value, its word, its sentence, and what must be known with it."""
+
+    value: str
+    word: str
+    text: str
+    notes: Sequence[str] = ()
+
+
+class Drawing(Protocol):
+    """A drawing of our own, in SVG."""
+
+    @property
+    def summary(self) -> str:
+        """Return the drawing in words, for readers who cannot see it."""
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of its numbers."""
+
+    def shapes(self, kind: str, top: int = 0) -> tuple[list[dict], int]:
+        """Return its shapes from `top` px on, and its height; `kind` is a key of WIDTHS."""
+
+
+WIDTHS = {"wide": 1240, "narrow": 388}
+"""Widths of a picture in px."""
+
+
+@dataclass(frozen=True)
+class Drawn(Block):
+    """A picture, and the method behind it."""
+
+    picture: Drawing
+    method: str
+
+
+@dataclass(frozen=True)
+class Links(Block):
+    """Links to the pages of a document beside its own."""
+
+    text: str
+    names: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -143,6 +212,9 @@ class Section:
     def folded(self) -> bool:
         return self.brief is not None
 
+    def figures(self) -> Iterator[Figure]:
+        yield from _figures(self.blocks)
+
 
 LINES, LINE = 3, 170
 """Lines of cautions in the first screen, and the characters in each of them at its usual width."""
@@ -151,7 +223,8 @@ LINES, LINE = 3, 170
 @dataclass(frozen=True)
 class Document:
     """A report. `brief` are the parts that a terminal shows, an empty line between them; `key` is that of all charts
-    which have none of their own."""
+    which have none of their own. `pages` stand beside it, by name. `no_slide` says why there is none without a picture.
+    """
 
     title: str
     kind: str
@@ -165,12 +238,18 @@ class Document:
     cautions: Sequence[Finding] = ()
     banner: str | None = None
     key: Sequence[KeyItem] = ()
+    pages: "Mapping[str, Document]" = field(default_factory=dict)
+    no_slide: str = ""
+
+    @property
+    def picture(self) -> Drawing | None:
+        return next((block.picture for block in self.lead if isinstance(block, Drawn)), None)
 
     def figures(self) -> Iterator[Figure]:
         """Yield every chart of the page."""
         yield from _figures(self.lead)
         for section in self.sections:
-            yield from _figures(section.blocks)
+            yield from section.figures()
 
     def first_cautions(self) -> tuple[list[str], list[str]]:
         """Return the cautions that fit the first screen, and the others. The banner says EMULATED already."""
@@ -217,6 +296,6 @@ def bullets(findings: Sequence[Finding], kind: str = "") -> list[Block]:
     return [Bullets([sentence(finding) for finding in findings], kind)] if findings else []
 
 
-def findings_section(findings: Sequence[Finding]) -> Section:
-    texts = [sentence(finding) for finding in findings]
-    return Section("findings", "Findings", [Bullets(texts, "findings", True) if texts else Words(reading.NO_FINDING)])
+def known(*sections: Section) -> list[Section]:
+    """Return the sections that have something to show."""
+    return [section for section in sections if section.blocks]

@@ -14,8 +14,12 @@ from stallmark.report.style import KeyItem, plain
 from stallmark.report.text.device import EMULATED
 
 
+class Block:
+    """A part of a document, which each renderer knows by its class."""
+
+
 @dataclass(frozen=True)
-class Figure:
+class Figure(Block):
     """A chart with its words and numbers. No text in the chart is mark-up."""
 
     id: str

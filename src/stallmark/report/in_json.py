@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -52,50 +50,6 @@ group has a longer key."""
 def dumped(found: Any) -> str:
     """Return JSON of what this module made, as every strict reader takes it."""
     return json.dumps(found, allow_nan=False, default=str)
-
-
-def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
-    """Return the summary of an experiment, without its series."""
-    result: dict[str, Any] = in_json(experiment)
-    if compared := experiment.queries:
-        for variant, said in zip(compared.variants, result["queries"]["variants"], strict=True):
-            said["emulated"] = variant.emulated
-    for run in result["runs"]:
-        del run["series"]
-        for step in run["steps"]:
-            step["emulated"] = bool(step["emulated_roles"])
-    return result
-
-
-def loads_in_json(found: LoadsSummary) -> dict[str, Any]:
-    """Return every load of users as an experiment of its own, and what belongs to all loads."""
-    points = [
-        in_json(point.first) | {"runs": [in_json(run) for run in point.runs], "rate": in_json(point.rate)}
-        for point in found.points
-    ]
-    return {
-        **{name: in_json(getattr(found.whole, name)) for name in _OF_ALL},
-        "loads": {name: experiment_in_json(view) for name, view in found.loads.items()},
-        "overview": {
-            "points": points,
-            "penalties": in_json(found.penalties),
-            "cells": [
-                {
-                    "variant": step.variant,
-                    "cells": step.cells,
-                    "met": step.met,
-                    "loads": [
-                        {"load": x.load, "rate": in_json(x.point.rate), "scaling": x.scaling} for x in step.loads
-                    ],
-                }
-                for step in found.cells
-            ],
-            "steps": [in_json(run) for point in found.steps for run in point.runs],
-        },
-    }
-
-
-_OF_ALL = ("scenario", "title", "answers", "emulated", "answer", "findings", "cautions")
 
 
 def in_json(value: Any) -> Any:

@@ -5,8 +5,16 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from stallmark.report.document import Block, Brief, Bullets, Note, Notes, Shown, Title, Words
+from stallmark.report.document import Block, Brief, Bullets, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.table import STYLES, Cell, InTerminal, listed
+
+_VERDICTS = {
+    "better": "bold green",
+    "worse": "bold red",
+    "no_difference_shown": "bold",
+    "indicative_only": "bold yellow",
+    "not_comparable": "bold yellow",
+}
 
 
 def in_terminal(brief: Brief) -> RenderableType:
@@ -20,7 +28,8 @@ def in_terminal(brief: Brief) -> RenderableType:
 def _drawn(block: Block) -> Iterator[RenderableType]:
     match block:
         case Words():
-            yield Text(block.text, STYLES.get(block.kind, ""))
+            style = STYLES.get(block.kind, "")
+            yield Text.assemble((block.strong, "bold"), (block.text, style))
         case Title():
             yield Text(block.text, "bold")
         case Shown():
@@ -30,6 +39,8 @@ def _drawn(block: Block) -> Iterator[RenderableType]:
             yield listed([(Cell("•", block.kind), Text(text, style)) for text in block.texts])
         case Notes():
             yield listed([(note.mark, _text(note)) for note in block.items])
+        case Verdict():
+            yield Text.assemble((block.word.upper(), _VERDICTS[block.value]), "  ", block.text)
         case _:
             raise TypeError(f"A terminal shows no {type(block).__name__}.")
 

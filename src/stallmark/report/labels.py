@@ -8,7 +8,7 @@ from typing import TypeVar
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.style import plain
+from stallmark.report.style import KeyItem, looks, plain
 from stallmark.report.table import Rows, named_rows
 from stallmark.report.text.charts import Panel
 from stallmark.report.text.device import EMULATED
@@ -108,3 +108,11 @@ class Axis:
             case "pool bytes":
                 return format.size(step.pool_held_bytes)
         return plain(self.labels[step.key], 22)
+
+
+def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
+    """Return the key for all charts against the axis; empty for a single variant."""
+    seen = looks([s.variant for s in experiment.steps])
+    if len(seen) < 2:
+        return []
+    return [KeyItem(name, look.colour, None, look.symbol) for name, look in seen.items()]

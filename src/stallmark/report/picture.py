@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from markupsafe import Markup
 
 from stallmark import format
 from stallmark.analysis.compare.summary import Verdict
@@ -16,7 +15,9 @@ from stallmark.analysis.marks import doubtful
 from stallmark.analysis.points import Point, labels, points
 from stallmark.format import plural
 from stallmark.report.columns import primary_of
-from stallmark.report.style import FONT, WAIT_COLOURS, looks
+from stallmark.report.document import WIDTHS
+from stallmark.report.style import WAIT_COLOURS, looks
+from stallmark.report.svg import INK, box, stamp, text
 from stallmark.report.text.charts import in_words
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.terms import term
@@ -90,6 +91,9 @@ class Picture:
             for row in self.rows
         ]
 
+    def shapes(self, kind: str, top: int = 0) -> tuple[list[dict], int]:
+        return _shapes(self, {"wide": WIDE, "narrow": NARROW}[kind], top)
+
 
 def picture_of(experiment: ExperimentSummary) -> Picture | None:
     """Return the picture; None where nothing was measured, or queries were."""
@@ -157,15 +161,15 @@ class Frame:
     wrapped: bool = False
 
 
-WIDE = Frame(1240, 230, (244, 420), (700, 540), 44, 24)
-NARROW = Frame(388, 388, (0, 388), (0, 388), 84, 18, wrapped=True)
+WIDE = Frame(WIDTHS["wide"], 230, (244, 420), (700, 540), 44, 24)
+NARROW = Frame(WIDTHS["narrow"], 388, (0, 388), (0, 388), 84, 18, wrapped=True)
 LABEL, UNEXPLAINED = 96, 210
 """px beside the longest bar, for its number, and for that of a response time whose cause is not known."""
 HEAD, LINE = 62, 18
 """px above the first row, and of each further line there."""
 
 
-def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]:
+def _shapes(made: Picture, frame: Frame, top: int) -> tuple[list[dict], int]:
     """Return the shapes of a drawing from `top` px on, and its height."""
     row_height = frame.row if frame.wrapped or len(made.rows) <= 8 else max(28, frame.row * 8 // len(made.rows))
     bar = frame.bar if row_height == frame.row else row_height - 10
@@ -183,54 +187,6 @@ def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]
         shapes += _rate(row, frame, first, bar, per_rate)
         shapes += _time(row, frame, first + (bar + 6 if frame.wrapped else 0), bar, per_ms)
     return shapes, begin - top + row_height * len(made.rows)
-
-
-def svg(made: Picture, frame: Frame, kind: str) -> Markup:
-    """Return the drawing as an element for a page."""
-    shapes, height = drawing(made, frame)
-    return Markup(
-        f'<svg class="picture {kind}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {height}" '
-        f'width="{frame.width}" height="{height}" font-family=\'{FONT}\' role="img" aria-label="{{}}">{{}}</svg>'
-    ).format(made.summary, elements(shapes))
-
-
-def elements(shapes: Sequence[dict]) -> Markup:
-    """Return shapes as SVG elements; whatever they hold is escaped."""
-    return Markup("\n").join(
-        Markup("<{} {}>{}</{}>").format(
-            Markup(shape["is"]),
-            Markup(" ").join(
-                Markup('{}="{}"').format(Markup(k), v) for k, v in shape.items() if k not in ("is", "says")
-            ),
-            shape.get("says", ""),
-            Markup(shape["is"]),
-        )
-        for shape in shapes
-    )
-
-
-INK, SOFT, WARN = "#1a1e22", "#535c65", "#8a4b00"
-
-
-def text(x: float, y: float, says: str, size: int = 13, ink: str = "ink", **more: str | int) -> dict:
-    """Return words. `ink` is a class of the page's style sheet, or its colour where there is none."""
-    fill = {"ink": INK, "soft": SOFT, "warn": WARN, "white": "#ffffff"}[ink]
-    place = {"is": "text", "x": round(x, 1), "y": round(y, 1), "font-size": size, "fill": fill, "class": ink}
-    return place | {name.replace("_", "-"): value for name, value in more.items()} | {"says": says}
-
-
-def box(x: float, y: float, width: float, height: float, fill: str, **more: str | float) -> dict:
-    place = {"x": round(x, 1), "y": round(y, 1), "width": round(max(width, 0), 1), "height": round(height, 1)}
-    return {"is": "rect", **place, "fill": fill} | {name.replace("_", "-"): value for name, value in more.items()}
-
-
-def stamp(right: float, y: float, says: str) -> list[dict]:
-    """Return a word in a frame, flush right."""
-    width = 10.4 * len(says) + 14
-    return [
-        box(right - width, y - 15, width, 21, "none", stroke=WARN, stroke_width=1.5, **{"class": "warn-line"}),
-        text(right - width / 2, y, says, 13, "warn", text_anchor="middle", font_weight=700, letter_spacing=1),
-    ]
 
 
 def _head(made: Picture, frame: Frame, top: int) -> list[dict]:

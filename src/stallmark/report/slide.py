@@ -1,22 +1,16 @@
 """The summary of an experiment on one page for a slide: answer, picture and cautions, as SVG or PNG."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 
 from markupsafe import Markup
 
-from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.errors import StallmarkError
 from stallmark.escape import visible
+from stallmark.report.document import Document
 from stallmark.report.file import refuse_target, write_whole
-from stallmark.report.loads.picture import drawing as loads_drawing
-from stallmark.report.loads.picture import picture_of_loads
-from stallmark.report.page import answer_of, banner, first_lines, headline
-from stallmark.report.picture import WIDE, box, drawing, elements, picture_of, text
 from stallmark.report.style import FONT
+from stallmark.report.svg import box, elements, text
 from stallmark.report.text import experiment as words
 from stallmark.report.text.device import EMULATED
 
@@ -35,34 +29,17 @@ def refuse_slide(target: Path) -> None:
         raise StallmarkError(f"{target}: a summary is written as {' or '.join(SUFFIXES)}: name the file so.")
 
 
-def write_slide(experiment: ExperimentSummary, target: Path) -> Path:
+def write_slide(document: Document, target: Path) -> Path:
     """Write the summary to `target`, by its suffix, and return it."""
-    return _write(slide(experiment), target)
-
-
-def write_loads_slide(found: LoadsSummary, target: Path) -> Path:
-    """Write the summary of several loads to `target`, by its suffix, and return it."""
-    made = picture_of_loads(found)
-    if made is None:
-        raise StallmarkError("There is no summary of these runs: no load was measured in any step.")
-    return _write(_slide(found.whole, partial(loads_drawing, made, WIDE.width)), target)
-
-
-def slide(experiment: ExperimentSummary) -> str:
-    """Return the summary as SVG. Raise StallmarkError where there is no picture: for queries, or nothing measured."""
-    made = picture_of(experiment)
-    if made is None:
-        raise StallmarkError("There is no summary of these runs: it shows the throughput and response time of users.")
-    return _slide(experiment, partial(drawing, made, WIDE))
-
-
-def _write(drawn: str, target: Path) -> Path:
     refuse_slide(target)
+    drawn = slide(document)
     return write_whole(drawn if target.suffix.lower() == ".svg" else _png(visible(drawn)), target)
 
 
-def _slide(experiment: ExperimentSummary, draw: Callable[[int], tuple[list[dict], int]]) -> str:
-    """Return a slide; `draw` returns the shapes of its picture from so many px on, and its height."""
+def slide(document: Document) -> str:
+    """Return the summary as SVG. Raise StallmarkError if the document has no picture."""
+    if document.picture is None:
+        raise StallmarkError(document.no_slide)
     shapes: list[dict] = []
     y = 0
 
@@ -73,26 +50,26 @@ def _slide(experiment: ExperimentSummary, draw: Callable[[int], tuple[list[dict]
             y += round(size * 1.35)
             shapes.append(text(0, y, line, size, ink, **more))
 
-    lines("title", experiment.title, font_weight=700)
-    asked = [f"{one.title}: {one.answers}" for one in experiment.questions] or [experiment.answers]
+    lines("title", document.title, font_weight=700)
+    asked = [f"{one.title}: {one.answers}" for one in document.questions] or [document.question]
     for question in filter(None, asked):
         lines("question", question, "soft")
     y += 14
-    lines("answer", answer_of(experiment), font_weight=700)
+    lines("answer", document.answer, font_weight=700)
     y += 24
-    picture, height = draw(y)
+    picture, height = document.picture.shapes("wide", y)
     shapes += picture
     y += height + 8
-    if said := banner(experiment):
-        lines("said", f"{EMULATED}: {said}", "warn", font_weight=600)
+    if document.banner:
+        lines("said", f"{EMULATED}: {document.banner}", "warn", font_weight=600)
         y += 6
-    shown, rest = first_lines(experiment.cautions)
+    shown, rest = document.first_cautions()
     for caution in shown:
         lines("said", f"– {caution}", "soft")
     if rest:
         lines("said", words.more_cautions(len(rest)), "soft")
     y = max(y + 40, HEIGHT - 2 * MARGIN)
-    shapes.append(text(0, y, " · ".join(["Stallmark", *headline(experiment)]), 13, "soft"))
+    shapes.append(text(0, y, " · ".join(["Stallmark", *document.headline]), 13, "soft"))
     height = y + 2 * MARGIN
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{} {} {} {}" width="{}" height="{}" font-family="{}">\n'

@@ -13,8 +13,6 @@ from rich.text import Text
 
 from stallmark import format
 from stallmark.escape import markdown
-from stallmark.record.devices import DeviceLabel
-from stallmark.report.text.device import EMULATED, described, injected
 from stallmark.report.text.reading import not_shown, percentile_missing
 
 GUTTER = 2
@@ -22,6 +20,10 @@ NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
 MARK_MAX = 18  # of the marks of a list
 FULL = 6
 """Number of columns above which columns leave before the first one gets narrower."""
+
+PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
+MISSING = f"{format.NONE}*"
+"""A percentile that too few samples leave unknown."""
 
 STYLES = {
     "bad": "bold red",
@@ -212,6 +214,8 @@ class InTerminal:
         yield made
         if left := [at for at in table.importance if at not in shown and _known(table.rows, at)]:
             yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
+        if any(str(row[at]) == MISSING for row in table.rows for at in shown):
+            yield Text(percentile_missing(), style="dim")
 
 
 def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
@@ -260,12 +264,6 @@ def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
     return grid
 
 
-def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Text]:
-    """Return the line that names the emulated arrays; empty where there are none."""
-    names = described(devices)
-    return [Text.assemble((EMULATED, "bold yellow"), f": {injected(names)}")] if names else []
-
-
 def in_markdown(table: Table) -> list[str]:
     """Return the lines of a table in Markdown that every tracker shows."""
     columns = range(len(table.header))
@@ -281,11 +279,8 @@ def _in_cell(cell: str | Cell) -> str:
     return f"**{text}**" if isinstance(cell, Cell) and cell.kind == "main" else text
 
 
-PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
-
-
 def percentile(value: float | None) -> Cell | str:
-    return format.number(value) if value is not None else Cell(f"{format.NONE}*", "none")
+    return format.number(value) if value is not None else Cell(MISSING, "none")
 
 
 def percentiles(latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> Columns[T]:

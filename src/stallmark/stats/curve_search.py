@@ -199,11 +199,10 @@ def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
     return answer or _bend(asked, sizes, seen, curves, but=enough)
 
 
-def smallest_enough(curve: MonotoneCurve, within: float = SAME) -> int:
-    """Return the smallest of the sizes seen from which no larger one gives more than this share more."""
-    return next(
-        size for size, one in zip(curve.sizes, curve.fitted, strict=True) if curve.fitted[-1] <= one * (1 + within)
-    )
+def smallest_enough(curve: MonotoneCurve) -> int:
+    """Return the smallest of the sizes seen from which no larger one gives more than SAME more."""
+    sizes = zip(curve.sizes, curve.fitted, strict=True)
+    return next(size for size, value in sizes if curve.fitted[-1] <= value * (1 + SAME))
 
 
 def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:

@@ -113,14 +113,14 @@ def power(shift: float | np.ndarray, df: float | np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=1000)
-def shift_for(df: float, wanted: float = POWER) -> float:
-    """Return the true difference, in standard errors of the estimate, that is shown with probability `wanted`."""
+def shift_for(df: float) -> float:
+    """Return the true difference, in standard errors of the estimate, that is shown with the power of POWER."""
     low, high = 0.0, 1.0
-    while float(power(high, df)) < wanted:
+    while float(power(high, df)) < POWER:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if float(power(middle, df)) < wanted else (low, middle)
+        low, high = (middle, high) if float(power(middle, df)) < POWER else (low, middle)
     return high
 
 

@@ -51,9 +51,9 @@ def direct_io(folder: Path) -> DirectIo | None:
     return DirectIo("unknown" if loop else "past", file_system, loop)
 
 
-def refuse_cached(folder: Path, tried: DirectIo | None = None) -> None:
+def refuse_cached(folder: Path) -> None:
     """Raise StallmarkError if direct I/O in `folder` goes through the page cache."""
-    tried = tried or direct_io(folder)
+    tried = direct_io(folder)
     if tried is not None and tried.goes == "through":
         raise StallmarkError(
             f"Direct I/O in {folder} goes through the system's page cache ({tried.file_system or 'unknown file system'}"

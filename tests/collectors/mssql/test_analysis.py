@@ -13,6 +13,7 @@ from support.findings import facts_of
 from support.html_page import Page
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
+from support.pages import render
 from support.synthetic import Truth, make_run
 from support.tables import get, put
 
@@ -25,8 +26,7 @@ from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.lab.selftest.record import deadlocks as selftest_deadlocks
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import blocking
 from stallmark.report.sections import server as tables
 from stallmark.report.sections.statements import statements as statements_table

@@ -11,14 +11,13 @@ from support.tds.answers import Error, Hold, Rows
 from support.tds.tokens import Column
 
 from stallmark.collectors import collectors_for
-from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector, ask
 from stallmark.collectors.mssql.counters import LoadIO, Procedures, Replicas, RowLocks, ServerIO, SessionWaits, TempDb
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
-from stallmark.collectors.mssql.waits import UserWaits
+from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 from stallmark.record.query_store import how_to_resume, why_stopped
 
 

@@ -14,6 +14,7 @@ from support.collecting import opened
 from support.manifests import a_manifest
 from support.mssql_records import SECONDS, run, summary
 from support.mssql_server import Server, rows
+from support.pages import render
 from support.scripted_views import ANSWERS, FILES, REQUESTS, answer_all, answered, everything, words_of
 from support.tds.answers import Error, Rows
 from support.waiting import eventually
@@ -23,14 +24,12 @@ from stallmark.collectors.base import Row
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import ServerIO, StatisticsUpdates
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import LogLatency
-from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.io_latency import LogLatency, Volumes
 from stallmark.collectors.sampler import Sampler
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
-from stallmark.report.page import render
 from stallmark.report.sections.server import volumes as table
 
 

@@ -11,7 +11,6 @@ from ruamel.yaml import YAML
 from sqlfluff.core import Linter
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, of_databases, statement
 from stallmark.collectors.mssql.counters import (
     _NAMED,
@@ -26,11 +25,10 @@ from stallmark.collectors.mssql.counters import (
     StatisticsUpdates,
 )
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency
+from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, LogLatency, Volumes
 from stallmark.collectors.mssql.moments import Cpu
 from stallmark.collectors.mssql.statements import QueryStoreState, Statements
-from stallmark.collectors.mssql.volumes import Volumes
-from stallmark.collectors.mssql.waits import UserWaits
+from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
 
 VERSIONS = (14, 15, 16, 17)  # SQL Server 2017 to 2025
 DOCUMENTED: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("documented_columns.yaml"))

@@ -16,7 +16,7 @@ from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql import error_log
 from stallmark.collectors.mssql.counters import ServerIO
 from stallmark.collectors.mssql.error_log import _SEARCHED, _WATCHED, ErrorLog, storage_error
-from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.odbc import failed
 from stallmark.errors import ErrorClass, StallmarkError
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
+from support.pages import render
 
 from stallmark.analysis.read.io_latency import _percentiles, _unit_ms
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as server_tables
 
 READS = {2: 480, 6: 240, 20: 76, 70: 4}  # 800 a second, as DATA has them; mean 6.25 ms but for 1 ms

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from support.findings import facts_of
 from support.mssql_records import SECONDS, run, step, summary
+from support.pages import render
 from support.terminal import show
 
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.report.in_json import experiment_in_json
-from stallmark.report.page import render
+from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as server_tables
 
 

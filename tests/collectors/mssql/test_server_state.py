@@ -8,13 +8,13 @@ import pytest
 from support import published_waits as published
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
+from support.pages import render
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.read.server_state import WANTED
 from stallmark.analysis.server_cautions import KEPT, ServerKind
 from stallmark.collectors.mssql.collector import statement
 from stallmark.record.manifest_file import read_manifest
-from stallmark.report.page import render
 from stallmark.report.sections import server as server_tables
 
 

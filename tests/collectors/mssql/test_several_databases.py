@@ -28,9 +28,8 @@ from stallmark.collectors.mssql.counters import (
     SessionWaits,
     StatisticsUpdates,
 )
-from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
+from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency, Volumes
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, Statements
-from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.collectors.mssql.waits import UserWaits
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import StallmarkError

@@ -12,14 +12,13 @@ from rich.console import Console
 from support.findings import facts_of
 from support.mssql_records import summary
 from support.mssql_server import Server
+from support.pages import render, table
 from support.programmed import READ_MS, READS_PER_S, WRITE_MS, WRITES_PER_S, Programme, recorded
 
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.report.columns import marks
-from stallmark.report.page import render
-from stallmark.report.terminal import table
 
 
 def found(server: Server, folder: Path, **programme: object) -> RunSummary:

@@ -28,8 +28,7 @@ from stallmark.engines.mssql import lock
 from stallmark.engines.mssql import odbc as module
 from stallmark.engines.mssql.address import Address
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import Driver, api
+from stallmark.engines.mssql.odbc import Driver, api, failed
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
 from .conftest import LEADS_TO, LOCK, PASSWORD

@@ -8,8 +8,8 @@ from support.tsql import parsers, texts
 # Strings that look like a statement and are none, by the name `texts` gives them.
 NO_STATEMENTS = {
     "src/stallmark/collectors/mssql/io_latency.py: ALTER ANY EVENT SESSION": "a permission",
-    "src/stallmark/engines/mssql/view_rights.py: ALTER ANY DATABASE": "a permission",
-    "src/stallmark/engines/mssql/view_rights.py: CREATE ANY DATABASE": "a permission",
+    "src/stallmark/engines/mssql/settings.py: ALTER ANY DATABASE": "a permission",
+    "src/stallmark/engines/mssql/settings.py: CREATE ANY DATABASE": "a permission",
     # tests/schema/test_tempdb.py and test_placement.py parse what these become.
     "schema/placement/mssql.py: WITH (x)": "the end of a statement",
 }

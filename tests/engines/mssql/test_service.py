@@ -16,8 +16,8 @@ from support.tds.tokens import Column
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
 from stallmark.engines.mssql import examine, settings, variant_settings
+from stallmark.engines.mssql.address import BOX, CLOUD_SQL, DATABASE, MANAGED, RDS, SERVICES, Service, recognise
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.service import BOX, CLOUD_SQL, DATABASE, MANAGED, RDS, SERVICES, Service, recognise
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 from stallmark.experiment.preflight import _refuse_what_the_engine_cannot
 from stallmark.scenarios.read import read_scenario

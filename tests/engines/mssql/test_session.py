@@ -16,7 +16,7 @@ from support.waiting import eventually
 
 from stallmark.engines.base import Isolation
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.errors import failed, sentence
+from stallmark.engines.mssql.odbc import failed, sentence
 from stallmark.engines.mssql.session import MssqlSession, as_exec
 from stallmark.errors import CallFailed, ErrorClass, NoConnection
 from stallmark.transactions import find_workload

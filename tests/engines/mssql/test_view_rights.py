@@ -8,7 +8,7 @@ from support.tds.answers import Error
 from support.tsql import texts
 
 from stallmark.engines.mssql.examine import _rights
-from stallmark.engines.mssql.view_rights import BY_VIEW, OPEN, refused_right, required_right, views
+from stallmark.engines.mssql.settings import BY_VIEW, OPEN, refused_right, required_right, views
 
 ROOMS = ("src/stallmark/engines/mssql/", "src/stallmark/collectors/mssql/", "src/stallmark/profile/mssql/")
 OLD_SERVER, NEW_SERVER = "VIEW SERVER STATE", "VIEW SERVER PERFORMANCE STATE"

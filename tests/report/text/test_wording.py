@@ -43,14 +43,21 @@ MAY = {
 """Texts outside the wording: one of an error, the question of a probe that has no scenario, titles of figures."""
 
 
+HEADED = ("Section", "Shown", "shown", "Title", "Fold")
+"""Blocks of a document, whose texts are headings and captions."""
+
+
 def sentences(source: str) -> list[str]:
-    """Return the texts that read like sentences and are neither docstrings nor of errors that are raised."""
+    """Return the texts that read like sentences and are neither docstrings, nor of errors that are raised, nor headings
+    and captions of a document."""
     tree, apart = ast.parse(source), set[ast.AST]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise | ast.Assert):
             apart.update(ast.walk(node))
         elif isinstance(node, ast.Expr):
             apart.add(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in HEADED:
+            apart.update(text for one in node.args for text in [one, *getattr(one, "values", [])])
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in apart]
     return [text for text in texts if isinstance(text, str) and _reads_like_one(text)]
 
@@ -72,8 +79,10 @@ def test_a_sentence_is_found_and_a_docstring_an_error_and_a_name_are_none():
     "Return a verdict on what was measured here."
     if not tps:
         raise ValueError("There is nothing at all to be judged here.")
+    section = Section("reads", f"How did {name} read it all?", [shown(table, "Reads of data files, by file and class")])
     return "Total Server Memory (KB)", r"^(a b|c d e f g h i)$"
 """
     assert sentences(source) == []
     assert sentences("verdict = 'The storage is too slow.'") == ["The storage is too slow."]
+    assert sentences("Section('a', 'b', [Words('The storage is too slow.')])") == ["The storage is too slow."]
     assert sentences("verdict = f'{a} waited for storage most of the time, and {b}'") != []

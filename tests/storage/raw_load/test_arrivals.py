@@ -17,8 +17,17 @@ from stallmark.record.histogram import TOPS_US, VALUES_US, count
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.patterns import WEB
 from stallmark.storage.raw_load import arrivals
-from stallmark.storage.raw_load.arrivals import Arrivals, Plan, Threads
-from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
+from stallmark.storage.raw_load.arrivals import (
+    NOTHING,
+    Arrivals,
+    Plan,
+    Report,
+    Seconds,
+    Threads,
+    Work,
+    documents,
+    parse,
+)
 
 SIZE = 2**26
 

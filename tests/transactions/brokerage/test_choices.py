@@ -18,7 +18,7 @@ from stallmark.schema.brokerage.population import (
     security_of,
     tier_of,
 )
-from stallmark.transactions.brokerage.choices import AT_ONCE, Choice, LocalUnits, choices
+from stallmark.transactions.brokerage.context import AT_ONCE, Choice, LocalUnits, choices
 
 DRAWS = 40_000
 

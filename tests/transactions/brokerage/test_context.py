@@ -17,8 +17,7 @@ from stallmark.transactions.brokerage.context import Context, dollars, open_cont
 from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
-from stallmark.transactions.clock import Clock
-from stallmark.transactions.workload import WorkloadContext
+from stallmark.transactions.workload import Clock, WorkloadContext
 
 
 @pytest.fixture

@@ -14,10 +14,8 @@ from scipy.optimize import brentq
 from stallmark.engines.base import Engine, Session
 from stallmark.schema.draw import Floats, Numbers, unit
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.brokerage.choices import Skew
-from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.context import ID_SKEW, TIME_SKEW, Context, Skew
 from stallmark.transactions.brokerage.market_watch import WEEK_SKEW
-from stallmark.transactions.brokerage.past_trades import ID_SKEW, TIME_SKEW
 from stallmark.transactions.workload import Outcome, Transaction
 
 KINDS = [*WORKLOAD.users.deck, *WORKLOAD.background.timers]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.simulation import Simulation
 from stallmark.schema.brokerage.population import DAY_S, Population, moment, trade_key
-from stallmark.transactions.brokerage.choices import LocalUnits, choices
-from stallmark.transactions.brokerage.past_trades import BEFORE_END_S, TRADES, ids, since
+from stallmark.transactions.brokerage.context import BEFORE_END_S, TRADES, LocalUnits, choices, ids, since
 
 DRAWS = 2_000
 OPENING = "2005-01-03T09:00:00.000"

@@ -9,8 +9,7 @@ from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.past_trades import TRADES, FrameCall
+from stallmark.transactions.brokerage.context import TRADES, Context, FrameCall
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL, HOLDINGS, TradeLookup
 from stallmark.transactions.workload import Outcome
 

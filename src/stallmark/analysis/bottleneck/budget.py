@@ -17,6 +17,7 @@ from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 
 _SERVED = ("read", "log", "other_io", "lock", "cpu", "rest")
+BATCHES = 10
 
 
 def make_budget(
@@ -50,16 +51,15 @@ def make_budget(
     return Budget(response_ms, done, parts, looks, io.data_device is not None, above_ms)
 
 
-def relative_spread(load: Load, interval: Interval, batches: int = 10) -> float:
-    """Return the standard error of the mean rate of transactions, relative, from means of `batches` equal batches of
-    seconds.
+def relative_spread(load: Load, interval: Interval) -> float:
+    """Return the standard error of the mean rate of transactions, relative, from means of equal batches of seconds.
 
     Batches of a few seconds and more hardly depend on one another where single seconds do (batch means: A. M. Law,
     Simulation Modeling and Analysis, 9.5.3). 0 with fewer seconds than batches.
     """
     done = interval.of(load.of_users("committed") + load.of_users("rolled_back"))
-    length = len(done) // batches
+    length = len(done) // BATCHES
     if not length or not done.any():
         return 0.0
-    means = done[: length * batches].reshape(batches, length).mean(axis=1)
-    return float(means.std(ddof=1) / np.sqrt(batches) / means.mean())
+    means = done[: length * BATCHES].reshape(BATCHES, length).mean(axis=1)
+    return float(means.std(ddof=1) / np.sqrt(BATCHES) / means.mean())

@@ -18,12 +18,11 @@ from stallmark.collectors.base import Collector, EachDatabase, Row, ServerConnec
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api, one_row, rows
+from stallmark.engines.mssql.odbc import api, failed, one_row, rows
 from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.odbc import text as constant
 from stallmark.engines.mssql.server import AZURE
-from stallmark.engines.mssql.view_rights import ALL_STATE, refused_right, required_right, sees_all_sessions
+from stallmark.engines.mssql.settings import ALL_STATE, refused_right, required_right, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError, as_reason
 from stallmark.record.rows import Rows
 

@@ -15,9 +15,9 @@ from stallmark.collectors.base import TEXT, Row
 from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
-from stallmark.engines.mssql.errors import STORAGE_ERRORS
-from stallmark.engines.mssql.service import BOX
-from stallmark.engines.mssql.view_rights import ERROR_LOG
+from stallmark.engines.mssql.address import BOX
+from stallmark.engines.mssql.odbc import STORAGE_ERRORS
+from stallmark.engines.mssql.settings import ERROR_LOG
 from stallmark.errors import CallFailed
 from stallmark.record.schema import column
 

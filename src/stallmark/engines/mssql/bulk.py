@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Examined
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.odbc import api, failed
 from stallmark.engines.mssql.odbc import rows as read_all
 from stallmark.engines.mssql.server import Server
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError

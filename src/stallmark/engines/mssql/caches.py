@@ -7,8 +7,7 @@ from typing import Any
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Caches, Maintenance, MaintenanceWork, Prefill
 from stallmark.engines.mssql import odbc, server
-from stallmark.engines.mssql.errors import failed, is_gone
-from stallmark.engines.mssql.odbc import api, rows
+from stallmark.engines.mssql.odbc import api, failed, is_gone, rows
 from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.server import AZURE, ENTERPRISE, SQL_SERVER_2022, Server
 from stallmark.errors import StallmarkError

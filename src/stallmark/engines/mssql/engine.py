@@ -14,10 +14,9 @@ from stallmark.engines.mssql import lock, server, settings
 from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
-from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
 from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
-from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.odbc import api, failed
 from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.server import SQL_SERVER_2019, Server
 from stallmark.engines.mssql.session import MssqlQueries, MssqlSession, ParameterTypes

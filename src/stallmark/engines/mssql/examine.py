@@ -6,6 +6,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import Examined
 from stallmark.engines.base import Isolation
 from stallmark.engines.mssql import bulk, variant_settings
+from stallmark.engines.mssql.address import BOX
 from stallmark.engines.mssql.server import (
     AZURE,
     EXPRESS,
@@ -15,8 +16,7 @@ from stallmark.engines.mssql.server import (
     auto_close_advice,
     why_level_too_low,
 )
-from stallmark.engines.mssql.service import BOX
-from stallmark.engines.mssql.view_rights import ERROR_LOG, FILES, IN_DATABASE, PERFORMANCE, SECURITY, Right
+from stallmark.engines.mssql.settings import ERROR_LOG, FILES, IN_DATABASE, PERFORMANCE, SECURITY, Right
 from stallmark.errors import CallFailed
 
 _WITHOUT = {

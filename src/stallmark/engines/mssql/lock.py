@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import ServerSession
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api, rows
+from stallmark.engines.mssql.odbc import api, failed, rows
 from stallmark.engines.mssql.server import Server
-from stallmark.engines.mssql.view_rights import ALL_STATE, sees_all_sessions
+from stallmark.engines.mssql.settings import ALL_STATE, sees_all_sessions
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, ServerLost, StallmarkError
 
 # The sessions of others: in a database, before ours at a lock, and with a lock of ours.

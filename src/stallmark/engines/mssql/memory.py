@@ -15,8 +15,8 @@ from typing import NamedTuple
 from stallmark.engines.abilities import Memory
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.settings import PERFORMANCE
 from stallmark.engines.mssql.variant_settings import Journal
-from stallmark.engines.mssql.view_rights import PERFORMANCE
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
 from stallmark.stopping import undisturbed
 

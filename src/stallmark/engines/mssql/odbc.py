@@ -1,7 +1,8 @@
-"""The ODBC driver, and T-SQL by it: names and texts quoted, statements run to their end, their one row taken."""
+"""The ODBC driver, T-SQL by it, and its errors as ours: names and texts quoted, statements run to their end."""
 
 import ctypes
 import platform
+import re
 import sys
 import time
 from collections.abc import Sequence, Sized
@@ -11,8 +12,223 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stallmark.engines.mssql.errors import failed
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.stopping import lost_in
+
+# SQL Server's errors as ours, by their number (sys.messages) or, where there is none, by SQLSTATE.
+
+_BY_NUMBER = {
+    1205: ErrorClass.DEADLOCK,
+    1222: ErrorClass.LOCK_TIMEOUT,
+    3960: ErrorClass.SERIALIZATION,
+    3961: ErrorClass.SERIALIZATION,
+    41301: ErrorClass.SERIALIZATION,  # memory-optimised tables: depends on a transaction that was aborted
+    41302: ErrorClass.SERIALIZATION,
+    41305: ErrorClass.SERIALIZATION,
+    41325: ErrorClass.SERIALIZATION,
+    41839: ErrorClass.SERIALIZATION,  # too many such dependencies
+    845: ErrorClass.TIMEOUT,  # waiting for a page's latch
+    8628: ErrorClass.TIMEOUT,  # waiting to be compiled
+    8645: ErrorClass.TIMEOUT,  # waiting for a memory grant
+    1101: ErrorClass.OUT_OF_SPACE,
+    1104: ErrorClass.OUT_OF_SPACE,  # tempdb, for what a query spills
+    1105: ErrorClass.OUT_OF_SPACE,
+    1121: ErrorClass.OUT_OF_SPACE,
+    1132: ErrorClass.OUT_OF_SPACE,  # Azure: the elastic pool
+    1133: ErrorClass.OUT_OF_SPACE,  # Azure: the managed instance
+    1136: ErrorClass.OUT_OF_SPACE,  # Azure: tempdb
+    1138: ErrorClass.OUT_OF_SPACE,  # the workload group may have no more of tempdb
+    3907: ErrorClass.OUT_OF_SPACE,  # row versions that are kept in the database, as the next
+    3911: ErrorClass.OUT_OF_SPACE,
+    3958: ErrorClass.OUT_OF_SPACE,  # row versions that are kept in tempdb, as the next
+    3966: ErrorClass.OUT_OF_SPACE,
+    9002: ErrorClass.OUT_OF_SPACE,
+    40544: ErrorClass.OUT_OF_SPACE,  # Azure: the size of the database
+    40551: ErrorClass.OUT_OF_SPACE,  # Azure: the session ends for what it has of tempdb
+    40552: ErrorClass.OUT_OF_SPACE,  # Azure: the session ends for what it has of the log
+    41822: ErrorClass.OUT_OF_SPACE,  # for the checkpoint of memory-optimised tables
+    823: ErrorClass.STORAGE,
+    824: ErrorClass.STORAGE,
+    211: ErrorClass.STORAGE,  # the catalogue does not fit itself
+    605: ErrorClass.STORAGE,  # a page of another object was read
+    610: ErrorClass.STORAGE,  # a page's header is not valid
+    822: ErrorClass.STORAGE,  # no read or write could be started
+    825: ErrorClass.STORAGE,
+    829: ErrorClass.STORAGE,  # a page that a restore is to bring
+    832: ErrorClass.STORAGE,  # a page changed in memory
+    926: ErrorClass.STORAGE,  # the database is suspect
+    1102: ErrorClass.STORAGE,  # an allocation map is wrong
+    3313: ErrorClass.STORAGE,  # a record of the log could not be applied, as the next
+    3314: ErrorClass.STORAGE,
+    3864: ErrorClass.STORAGE,  # no entry of an index in the catalogue
+    3908: ErrorClass.STORAGE,  # the database is damaged
+    5159: ErrorClass.STORAGE,  # an error of the operating system on a file
+    5180: ErrorClass.STORAGE,  # a page points to a file that is not there
+    5242: ErrorClass.STORAGE,  # an inconsistency, as the next
+    5243: ErrorClass.STORAGE,
+    7105: ErrorClass.STORAGE,  # a part of a long value is lost; dirty reads, which we do not do, meet it too
+    8646: ErrorClass.STORAGE,  # an index does not fit its table, as 9100
+    9001: ErrorClass.STORAGE,
+    9003: ErrorClass.STORAGE,  # a number in the log that is beyond its end
+    9004: ErrorClass.STORAGE,  # a record of the log
+    9100: ErrorClass.STORAGE,
+    701: ErrorClass.OUT_OF_MEMORY,
+    802: ErrorClass.OUT_OF_MEMORY,  # no page of the buffer pool
+    1204: ErrorClass.OUT_OF_MEMORY,  # for another lock
+    8651: ErrorClass.OUT_OF_MEMORY,  # no grant, as the next
+    8657: ErrorClass.OUT_OF_MEMORY,
+    8902: ErrorClass.OUT_OF_MEMORY,  # in DBCC
+    17803: ErrorClass.OUT_OF_MEMORY,  # for another session
+    40553: ErrorClass.OUT_OF_MEMORY,  # Azure: the session ends for its memory
+    41805: ErrorClass.OUT_OF_MEMORY,  # for memory-optimised tables, as the next
+    41823: ErrorClass.OUT_OF_MEMORY,
+    41840: ErrorClass.OUT_OF_MEMORY,
+    8642: ErrorClass.RESOURCE_LIMIT,  # no threads for a parallel query
+    10928: ErrorClass.RESOURCE_LIMIT,  # Azure: workers or sessions of the database, as the next
+    10929: ErrorClass.RESOURCE_LIMIT,
+    10936: ErrorClass.RESOURCE_LIMIT,  # of the elastic pool
+    40550: ErrorClass.RESOURCE_LIMIT,  # Azure: the session ends for its locks
+    49918: ErrorClass.RESOURCE_LIMIT,  # Azure: too few resources for the request, as the next
+    49919: ErrorClass.RESOURCE_LIMIT,
+    49920: ErrorClass.RESOURCE_LIMIT,
+    64: ErrorClass.CONNECTION_LOST,  # Windows: the network name is gone
+    121: ErrorClass.CONNECTION_LOST,  # Windows: the semaphore timeout
+    233: ErrorClass.CONNECTION_LOST,
+    596: ErrorClass.CONNECTION_LOST,  # the session was killed
+    1219: ErrorClass.CONNECTION_LOST,  # the session had to give way to a DDL statement
+    6005: ErrorClass.CONNECTION_LOST,  # shutdown in progress
+    10053: ErrorClass.CONNECTION_LOST,
+    10054: ErrorClass.CONNECTION_LOST,
+    10060: ErrorClass.CONNECTION_LOST,
+    40197: ErrorClass.CONNECTION_LOST,  # Azure: reconfigured under way
+    # Azure: too busy. "Error Messages (Azure SQL Database)" has it of severity 20, which ends a session, and among the
+    # errors of connection loss.
+    40501: ErrorClass.CONNECTION_LOST,
+    40549: ErrorClass.CONNECTION_LOST,  # Azure: the session ends for its long transaction
+    40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
+}
+STORAGE_ERRORS = frozenset(number for number, kind in _BY_NUMBER.items() if kind is ErrorClass.STORAGE)
+# Refused before anything was done, as by a replica that is not the primary any more: another login finds the primary.
+_REFUSED_HERE = {
+    921: ErrorClass.CONNECTION_LOST,  # not recovered yet, as the next
+    922: ErrorClass.CONNECTION_LOST,
+    952: ErrorClass.CONNECTION_LOST,  # between two states
+    954: ErrorClass.CONNECTION_LOST,  # a mirror
+    976: ErrorClass.CONNECTION_LOST,  # a secondary that nobody may read
+    978: ErrorClass.CONNECTION_LOST,  # a secondary for those alone who only read
+    983: ErrorClass.CONNECTION_LOST,  # neither primary nor secondary: it is failing over
+    988: ErrorClass.CONNECTION_LOST,  # no quorum
+    3906: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary
+    4221: ErrorClass.CONNECTION_LOST,  # a secondary that has no row versions yet
+}
+_BY_NUMBER |= _REFUSED_HERE
+_BY_STATE = {
+    "40001": ErrorClass.DEADLOCK,
+    "HYT00": ErrorClass.TIMEOUT,
+    "HYT01": ErrorClass.CONNECTION_LOST,
+    "HY008": ErrorClass.TIMEOUT,  # cancelled
+    "08004": ErrorClass.OTHER,  # refused, as the way into another database is (916): this connection is there
+    "08": ErrorClass.CONNECTION_LOST,
+    "01002": ErrorClass.CONNECTION_LOST,
+}
+# A general error or warning of the driver: it does not say whether the server got the call.
+_DRIVERS_OWN = ("HY000", "01000")
+_BY_SERVER = "[SQL Server]"  # stands in front of each message of a server
+# Babelfish has one number for all that it has no number of SQL Server's for.
+_BABELFISH_ANY = 33557097
+# pyodbc's own, with neither number nor state: the connection was closed before the call, which was not sent.
+_CLOSED_HERE = "connection has been closed"
+_BY_WORDS = {"could not serialize access": ErrorClass.SERIALIZATION, "due to lock timeout": ErrorClass.LOCK_TIMEOUT}
+# "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]text (1205) (SQLExecDirectW)", several joined by "; [".
+_NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
+
+
+class _Lost:
+    connections = 0
+
+
+def lost_connections() -> int:
+    """Return the number of errors of this process that meant a lost connection."""
+    return _Lost.connections
+
+
+def failed(error: Exception, *, commits: bool = False) -> CallFailed:
+    """Return a `pyodbc.Error` as ours.
+
+    Of a call that `commits` the outcome is unknown when the connection was lost under way; when the driver gives only a
+    general error of its own; and when it gave the call up (HYT00 after the timeout, HY008 after a cancel): what it then
+    sends to the server may come when the commit is on disk already. An error with a number is the server's own word
+    that the statement failed. Raise StopSignal if one came under the call.
+    """
+    if stop := lost_in(error):
+        raise stop
+    state, text = (*map(str, error.args), "", "")[:2]
+    numbers = [int(number) for number in _NUMBERED.findall(text)]
+    known = next((number for number in numbers if number in _BY_NUMBER), None)
+    number = known if known is not None else next((n for n in numbers if n > 0), 0)
+    kind = _BY_NUMBER.get(number) or _BY_STATE.get(state) or _BY_STATE.get(state[:2]) or ErrorClass.OTHER
+    if number == _BABELFISH_ANY:
+        kind = next((known for words, known in _BY_WORDS.items() if words in text), kind)
+    if _CLOSED_HERE in state:
+        return CallFailed(ErrorClass.CONNECTION_LOST, "", sentence(state))
+    unanswered = kind is ErrorClass.OTHER and state in _DRIVERS_OWN and _BY_SERVER not in text
+    given_up = kind is ErrorClass.TIMEOUT and not number
+    lost = kind is ErrorClass.CONNECTION_LOST and number not in _REFUSED_HERE
+    if lost:
+        _Lost.connections += 1
+    if commits and (lost or given_up or unanswered):
+        kind = ErrorClass.UNKNOWN_OUTCOME
+    return CallFailed(kind, str(number or state), sentence(text))
+
+
+def is_gone(failure: CallFailed) -> bool:
+    """Tell whether the connection itself is lost, and not only the way into a database."""
+    return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
+
+
+def sentence(text: str) -> str:
+    """Return the server's message without the names of driver and server in front."""
+    first = _NUMBERED.split(text, maxsplit=1)[0].splitlines()
+    words = re.sub(r"^(\[[^]]*\]\s*)+", "", first[0] if first else "").strip()
+    return words.rstrip(". ") or "no reason given"
+
+
+_CERTIFICATE = {
+    *(-2146893022, -2146893019, -2146893017, -2146893016),  # SEC_E_WRONG_PRINCIPAL, _UNTRUSTED_ROOT, _CERT_UNKNOWN …
+    *(-2146762495, -2146762487, -2146762481),  # CERT_E_EXPIRED, _UNTRUSTEDROOT, _CN_NO_MATCH
+}
+_NO_COMMON_TLS = {-2146893054, -2146893018, -2146893007}  # SEC_E_UNSUPPORTED_FUNCTION, _ILLEGAL_MESSAGE, _ALGORITHM_…
+_OPENSSL_NO_COMMON_TLS = ("unsupported protocol", "protocol version", "no protocols available")
+_RESET = 10054
+_TLS_1_2 = (
+    "the server may offer TLS 1.0 and 1.1 alone, which this machine no longer takes: enable TLS 1.2 on the server, or "
+    "if you trust this network, add ?Encrypt=no to the URL"
+)
+
+
+def handshake_remedy(error: Exception) -> str | None:
+    """Return what to do about a server that was reached and with which no encrypted connection could be made.
+
+    None for every other error. The driver names its layer ("SSL Provider", "SSL-Anbieter") and gives a number; its
+    words are in the language of Windows.
+    """
+    text = str(error.args[-1]) if error.args else ""
+    numbers, words = {int(number) for number in _NUMBERED.findall(text)}, text.lower()
+    encrypts = "ssl" in words
+    if (numbers & _CERTIFICATE and "sspi" not in words) or "certificate" in words:  # OpenSSL's texts are English
+        return "If you trust this network, add ?TrustServerCertificate=yes to the URL"
+    if "encryption not supported" in words:
+        return "If you trust this network, add ?Encrypt=no to the URL"
+    if numbers & _NO_COMMON_TLS or (encrypts and any(part in words for part in _OPENSSL_NO_COMMON_TLS)):
+        return f"The server answers, but {_TLS_1_2}"
+    if _RESET in numbers:
+        return f"Something answers at this port and ends the connection while it is being made: {_TLS_1_2}"
+    if encrypts:
+        return "The server answers, but no encrypted connection could be made"
+    return None
+
+
+# The ODBC driver, and T-SQL by it: names and texts quoted, statements run to their end, their one row taken.
 
 # The ODBC driver: the one of this machine, and what is missing when it has none.
 #

@@ -10,11 +10,29 @@ from typing import Any, Self
 
 from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.base import Login, ServerIdentity
-from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
-from stallmark.engines.mssql.errors import failed, handshake_remedy, lost_connections
-from stallmark.engines.mssql.odbc import api, execute, find_driver, loaded_driver, name, one_row, rows, stay_open
+from stallmark.engines.mssql.address import (
+    AZURE_DATABASE,
+    BOX,
+    LOGIN_TIMEOUT_S,
+    MANAGED_INSTANCE,
+    Address,
+    Service,
+    recognise,
+)
+from stallmark.engines.mssql.odbc import (
+    api,
+    execute,
+    failed,
+    find_driver,
+    handshake_remedy,
+    loaded_driver,
+    lost_connections,
+    name,
+    one_row,
+    rows,
+    stay_open,
+)
 from stallmark.engines.mssql.odbc import name as quoted
-from stallmark.engines.mssql.service import AZURE_DATABASE, BOX, MANAGED_INSTANCE, Service, recognise
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 from stallmark.stopping import hearing
 

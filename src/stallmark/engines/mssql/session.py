@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import PAGE_BYTES, Answer, Measures
 from stallmark.engines.base import Isolation, Session
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api, rows
+from stallmark.engines.mssql.odbc import api, failed, rows
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 # The types that parameters are sent as: those that the procedure declares, the same at every call.

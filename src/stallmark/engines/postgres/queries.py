@@ -67,10 +67,6 @@ class PostgresQueries(PostgresSession):
     def execute(self, text: str) -> Answer:
         return Answer(None, self._value(self._explain + text))
 
-    def execute_plainly(self, text: str) -> Answer:
-        """Execute as a client would, for the answer alone: to measure what EXPLAIN costs."""
-        return Answer(self._result(text).ntuples, None)
-
     def with_notes(self, answer: Answer) -> Answer:
         return answer
 

@@ -15,7 +15,8 @@ from stallmark.lab.selftest import record as of_record
 from stallmark.lab.selftest.check import SelftestResult, Wrong, attempt
 from stallmark.lab.selftest.database import drop
 from stallmark.record.reader import Record, find_records
-from stallmark.report.page import write_report
+from stallmark.report.experiment import experiment_document
+from stallmark.report.in_html import write_pages
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import find_workload
 
@@ -58,7 +59,8 @@ class Trial:
         yield attempt("report", self._report)
 
     def _report(self) -> str:
-        page = write_report(summarise(self.records), self.records[-1].folder.parent / "report.html")
+        document = experiment_document(summarise(self.records))
+        [page] = write_pages(document, self.records[-1].folder.parent / "report.html")
         return format.size(page.stat().st_size)
 
     def keeps_its_memory(self) -> str | None:

@@ -8,9 +8,8 @@ from stallmark.collectors.mssql.counters import name_instance
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.odbc import api, one_row
-from stallmark.engines.mssql.view_rights import refused_right
+from stallmark.engines.mssql.odbc import api, failed, one_row
+from stallmark.engines.mssql.settings import refused_right
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
 from stallmark.record.profile.intervals import STATES

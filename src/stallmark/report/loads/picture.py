@@ -4,14 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from markupsafe import Markup
-
 from stallmark import format
 from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.analysis.points import group
+from stallmark.report.document import WIDTHS
 from stallmark.report.loads.tables import step_of, unit
-from stallmark.report.picture import box, elements, stamp, text
-from stallmark.report.style import FONT, NEUTRAL, looks
+from stallmark.report.style import NEUTRAL, looks
+from stallmark.report.svg import box, stamp, text
 from stallmark.report.text.charts import in_words
 from stallmark.report.text.device import EMULATED
 
@@ -66,6 +65,9 @@ class LoadsPicture:
         """Return the header and the rows of its numbers."""
         rows = [[panel.title, *row] for panel in self.panels for row in self._rows(panel)]
         return ["load", "of", "at", "value", "unit", "mean ms"], rows
+
+    def shapes(self, kind: str, top: int = 0) -> tuple[list[dict], int]:
+        return _shapes(self, WIDTHS[kind], top)
 
     def _rows(self, panel: Panel) -> list[list[str]]:
         bars = [[b.name, "", format.number(b.rate), panel.unit, format.number(b.latency_ms)] for b in panel.bars]
@@ -160,7 +162,7 @@ def _row(row: Sequence[str]) -> list[str]:
 # The drawing. ------------------------------------------------------------------------------------------------
 
 
-def drawing(made: LoadsPicture, width: int, top: int = 0) -> tuple[list[dict], int]:
+def _shapes(made: LoadsPicture, width: int, top: int) -> tuple[list[dict], int]:
     """Return the shapes of a drawing of `width` px from `top` px on, and its height."""
     shapes = stamp(width - 1, top + 16, EMULATED) if made.emulated else []
     y = top + HEAD * made.emulated
@@ -177,15 +179,6 @@ def drawing(made: LoadsPicture, width: int, top: int = 0) -> tuple[list[dict], i
         shapes += some
         y += height + GAP
     return shapes, y - top - GAP
-
-
-def svg(made: LoadsPicture, width: int, kind: str) -> Markup:
-    """Return the drawing as an element for a page."""
-    shapes, height = drawing(made, width)
-    return Markup(
-        f'<svg class="picture {kind}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family=\'{FONT}\' role="img" aria-label="{{}}">{{}}</svg>'
-    ).format(made.summary, elements(shapes))
 
 
 def _panel(panel: Panel, width: int, top: float) -> tuple[list[dict], int]:

@@ -21,11 +21,11 @@ from stallmark.report.document import (
     Title,
     Words,
     bullets,
-    findings_section,
 )
 from stallmark.report.figures import Figure
 from stallmark.report.in_json import in_json
 from stallmark.report.probe import figures, tables
+from stallmark.report.sections import findings
 from stallmark.report.text import probe as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED
@@ -47,11 +47,12 @@ def probe_document(experiment: ProbeExperiment) -> Document:
         banner=_banner(experiment),
         answer=sentence(experiment.findings[0]) if experiment.findings else "",
         lead=[Key(key), *first] if first else [],
+        no_slide=words.NO_SLIDE,
         key=key,
         cautions=experiment.cautions,
         sections=[
             Section("summary", "Storage", [Shown(tables.storage(experiment), "What was probed")]),
-            findings_section(experiment.findings),
+            findings.section(experiment.findings),
             _curves(experiment, {title: charts[title][title == next(iter(charts)) :] for title in charts}),
             _every_figure(experiment),
             _environment(experiment),
@@ -111,7 +112,7 @@ def _steps(run: ProbeRun) -> Iterator[Block]:
     """Yield the figures of a probe, by pattern. A pattern has a line: a column would take a third of the width."""
     about = f"{run.result.device or 'device not known'}, {format.size(run.result.file_bytes)}"
     emulated = f"  {EMULATED}" if run.result.emulated else ""
-    yield Words(f"{run.variant}  {about}, {run.result.tool} {run.result.how}{emulated}", "main")
+    yield Words(f"  {about}, {run.result.tool} {run.result.how}{emulated}", "quiet", run.variant)
     sentences = {found.pattern: sentence(found.finding) for found in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         yield Title(pattern.title)

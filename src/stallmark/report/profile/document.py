@@ -19,12 +19,12 @@ from stallmark.report.document import (
     Shown,
     Words,
     bullets,
-    findings_section,
     shown,
 )
 from stallmark.report.in_json import in_json
 from stallmark.report.profile import tables
 from stallmark.report.profile.figures import figures
+from stallmark.report.sections import findings
 from stallmark.report.table import Table
 from stallmark.report.text import profile as words
 from stallmark.report.text import sentence
@@ -48,8 +48,9 @@ def profile_document(found: ProfileSummary) -> Document:
         ],
         answer=sentence(found.findings[0]),
         lead=[tables.heat(found)],
+        no_slide=words.NO_SLIDE,
         cautions=serious,
-        sections=[findings_section(found.findings), *_sections(found), _environment(found, notes)],
+        sections=[findings.section(found.findings), *_sections(found), _environment(found, notes)],
         brief=[
             [Words(title, "main"), Words(", ".join(filter(None, [product, seen])), "quiet")],
             bullets([*found.findings, *found.memory]),

@@ -7,8 +7,10 @@ from stallmark.analysis.agreement import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.report.columns import counted
+from stallmark.report.document import Block, Section, Words, shown
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Columns, Table, group, named_rows, number, word
+from stallmark.report.text import reading
 
 
 def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
@@ -59,3 +61,24 @@ def _rates(title: str, amount: Callable[[IoSummary], float | None]) -> Columns[P
 
 def _apart(rates: Rates) -> Cell:
     return Cell(format.signed(rates.apart), "" if rates.agree else "apart")
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    reads, writes = agreement(experiment, writes=False), agreement(experiment, writes=True)
+    blocks: list[Block] = [Words(reading.NO_AGREEMENT)]
+    if reads:
+        blocks = [
+            Words(reading.AGREEMENT, "lead"),
+            *shown(reads, "Reads, server and device", "Reads"),
+            *shown(writes, "Writes and syncs, server and device", "Writes and syncs"),
+            Words(reading.RATES, "footnote"),
+        ]
+    return Section("agreement", _TITLE, blocks, "")
+
+
+def reads_section(experiment: ExperimentSummary) -> Section:
+    reads = agreement(experiment, writes=False)
+    return Section("agreement", _TITLE, shown(reads, "Reads, server and device", lead=reading.AGREEMENT_OF_QUERIES), "")
+
+
+_TITLE = "Server’s counters beside the device’s own"

@@ -10,8 +10,11 @@ from stallmark.analysis.read.active_set_summary import ActiveSet
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import HookResult
+from stallmark.report.document import Block, Note, Notes, Section, Shown, Title, Words, shown
 from stallmark.report.labels import step_labels, step_rows
+from stallmark.report.sections.active_set import active_figures
 from stallmark.report.sections.environment import flatten
+from stallmark.report.sections.probes import against_probe, drift_of_runs
 from stallmark.report.table import Cell, Table, number, word
 from stallmark.report.text import device as device_words
 from stallmark.report.text import sentence
@@ -38,8 +41,8 @@ def described(experiment: ExperimentSummary) -> Table | None:
     return Table(["", *variants], rows, frozenset(range(len(variants) + 1)), [note])
 
 
-def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
-    """Return the hooks and preconditioning before runs: (runs, action, output of a command).
+def done(experiment: ExperimentSummary) -> list[Note]:
+    """Return the hooks and preconditioning before runs.
 
     An action before several repeats of a variant is listed once, though each of their records holds it.
     """
@@ -48,9 +51,9 @@ def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
         first, *more = alike
         title = f"{first.title} to {more[-1].title.removeprefix(variant(first)).strip(', ')}" if more else first.title
         if hook := first.manifest.hook:
-            found.append((title, *_in_words(hook)))
+            found.append(_in_words(title, hook))
         if conditioned := first.manifest.precondition:
-            found.append((title, preconditioned(conditioned), ""))
+            found.append(Note(title, preconditioned(conditioned)))
     return found
 
 
@@ -96,11 +99,11 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     return [(", ".join(names), text) for text, names in found.items()]
 
 
-def _in_words(hook: HookResult) -> tuple[str, str]:
+def _in_words(runs: str, hook: HookResult) -> Note:
     after = f" ({format.seconds(hook.seconds)})"
     if hook.ask:
-        return device_words.asked(hook.ask, hook.answer, after), ""
-    return f"{' '.join(hook.command or ())}{after}", hook.output
+        return Note(runs, device_words.asked(hook.ask, hook.answer, after))
+    return Note(runs, f"{' '.join(hook.command or ())}{after}", output=hook.output)
 
 
 def _worth(one: ActiveSet) -> bool:
@@ -116,3 +119,36 @@ def _counted(one: ActiveSet) -> str:
 def _device(manifest: Manifest) -> str:
     device = data_device_label(manifest)
     return f"{device.name} ({EMULATED})" if device.emulated else device.name
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    """Return what is known of the storage itself, and what was done to it."""
+    blocks = [
+        *shown(described(experiment), "The array of every variant"),
+        *shown(flash(experiment), "Flash cache or tier, by step", "What its flash did"),
+        *_active_blocks(experiment),
+        *shown(
+            against_probe(experiment),
+            "The database’s reads beside those of the raw storage",
+            "What the database had of it",
+        ),
+        *shown(drift_of_runs(experiment), "Probes of the raw storage, before and after", "Did it stay the same?"),
+        *_done_blocks(experiment),
+    ]
+    return Section("array", "The storage itself", blocks, "array, flash, active set, probes")
+
+
+def _done_blocks(experiment: ExperimentSummary) -> list[Block]:
+    notes = done(experiment)
+    return [Title("What was done to it"), Notes(notes)] if notes else []
+
+
+def _active_blocks(experiment: ExperimentSummary) -> list[Block]:
+    if (table := active(experiment)) is None:
+        return []
+    return [
+        Title("How much of the data was active"),
+        *active_figures(experiment),
+        Shown(table, "Active set beside DRAM and flash, by step"),
+        *(Words(f"{steps}: {text}", "footnote bad") for steps, text in warnings(experiment)),
+    ]

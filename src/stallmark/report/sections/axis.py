@@ -15,10 +15,12 @@ from stallmark.analysis.marks import doubtful
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural, spoken
 from stallmark.report.columns import primary_of, rate
+from stallmark.report.document import Grid, Key, Section, Words
 from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
-from stallmark.report.labels import Axis, panels, step_labels
+from stallmark.report.labels import Axis, panels, step_labels, variant_key
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import charts as words
+from stallmark.report.text import reading
 from stallmark.report.text.charts import ChartLine, Panel, known, reading_of, summary_of
 from stallmark.report.text.device import labelled
 
@@ -298,3 +300,10 @@ def _widths(parts: Sequence[Panel]) -> list[float]:
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
     low, high = write(min(values, default=0)), write(max(values, default=0))
     return low if low == high else f"{low} to {high}"
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    titles = {"buffer_pool": "Against the buffer pool", "users": "Against the users", "device": "By device"}
+    footnote = [Words(reading.DOUBTFUL, "footnote")] if doubtful(experiment) else []
+    blocks = [Key(variant_key(experiment)), *footnote, Grid(axis_figures(experiment))]
+    return Section("axis", titles.get(experiment.axis, "By variant"), blocks)

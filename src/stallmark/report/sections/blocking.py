@@ -2,8 +2,10 @@
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.report.document import Block, Section, Words, shown
 from stallmark.report.labels import step_rows
 from stallmark.report.table import Table, named_rows, number, word
+from stallmark.report.text import reading
 from stallmark.report.text import server as words
 
 
@@ -48,3 +50,14 @@ def deadlocks(experiment: ExperimentSummary) -> Table | None:
         word("graph of the first", lambda deadlock: deadlock.graph or ""),
         notes=[words.DEADLOCKS],
     )
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    """Return whose rows were waited for, and who blocked whom."""
+    waits = row_waits(experiment)
+    by_table: list[Block] = shown(waits, "Sessions waiting for rows, by table")
+    if waits and not waits.rows:
+        by_table = [Words(reading.NO_ROW_WAITS)]
+    pairs = shown(blocked(experiment), "Sessions that waited for another one", "Blocked sessions and their blockers")
+    blocks = [*by_table, *pairs]
+    return Section("rows", "Waiting for rows", blocks, "")

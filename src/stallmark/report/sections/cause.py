@@ -1,14 +1,16 @@
 """The tables of causes: the division of response time, laws, associations with throughput, predictions, and how two
 sides differ."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
 from stallmark.analysis.cause.summary import Cause, Evidence
+from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.format import percent
+from stallmark.report.document import Block, Fold, Section, Title, Words, shown
 from stallmark.report.labels import step_labels, step_rows
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
@@ -180,3 +182,35 @@ def _signed(value: float | None) -> str:
         return format.NONE
     text = format.number(abs(value))
     return text if value == 0 or text == "0" else f"{'+' if value > 0 else '−'}{text}"
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    """Return where the response time of every step went, and what would change it."""
+    moved = shown(associations(experiment), "Strength, lag and elasticity against throughput")
+    obeyed = shown(laws(experiment), "Little’s law and the utilisation law")
+    blocks: list[Block] = [
+        *shown(where(experiment), "Response time by part, ms per transaction"),
+        *(Words(f"{steps}: {sentence(note)}", "footnote") for steps, note in notes(experiment)),
+        *shown(what_if(experiment), "Predicted throughput by read time", "What if reads took …"),
+        *([Fold("What moved with throughput", moved)] if moved else []),
+        *([Fold("Laws that the figures must obey", obeyed)] if obeyed else []),
+    ]
+    title = "Where the response time went"
+    return Section("causes", title, blocks, "by part; what faster reads would give")
+
+
+def why_section(pairs: Sequence[PairComparison]) -> Section:
+    """Return the causes of the differences between two sides."""
+    blocks = [block for pair in pairs if pair.cause for block in _why(pair, pair.cause)]
+    return Section("why", "Why", blocks)
+
+
+def _why(pair: PairComparison, cause: Cause) -> Iterator[Block]:
+    yield Title(f"{pair.b} (B) against {pair.a} (A)")
+    yield Words(sentence(cause.finding), "lead")
+    yield from (Words(sentence(caution), "footnote") for caution in cause.cautions)
+    yield from shown(parts(cause), "Response time by part, A and B, ms per transaction")
+    if checked := shown(evidence(cause), "I/O and CPU of A and B"):
+        yield Fold("I/O, CPU and what else was checked", checked)
+    if tested := shown(tests(cause), "Predictions beside what was run"):
+        yield Fold("Models put to the test", tested)

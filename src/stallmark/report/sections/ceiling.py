@@ -9,10 +9,12 @@ from stallmark.analysis.ceiling.summary import Ceiling, Level
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.search import LimitSeen
+from stallmark.report.document import Section, Words, shown
 from stallmark.report.figures import Figure, from_zero, highest, note, rounded, side_by_side
 from stallmark.report.style import COLOURS, NEUTRAL, KeyItem
 from stallmark.report.table import Cell, Rows, Table, number, numbers, word
 from stallmark.report.text import ceiling as words
+from stallmark.report.text import reading
 
 HELD, BROKE = COLOURS[0], COLOURS[1]
 _MARKS = {"held": ("circle", HELD), "broke": ("x", BROKE), "undecided": ("diamond", NEUTRAL)}
@@ -148,3 +150,11 @@ def _seen(level: Level, place: int) -> str:
     if limit.of == "reads":
         return f"{format.number(limit.value)} ({format.number(limit.low)} to {format.number(limit.high)})"
     return f"{format.share(limit.value)} ({format.share(limit.low)} to {format.share(limit.high)})"
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    charts = ceiling_figures(experiment)
+    levels = [
+        block for name, table in level_tables(experiment) for block in shown(table, "Levels that were tried", name)
+    ]
+    return Section("ceiling", "The ceiling", [Words(reading.CEILING, "lead"), *charts, *levels] if charts else [])

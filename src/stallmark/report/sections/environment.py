@@ -10,7 +10,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.server import Server
 from stallmark.record.manifest.storage import Role
 from stallmark.redact import names_secret
-from stallmark.report.document import Pairs, Words
+from stallmark.report.document import Block, Bullets, Facts, Fold, Pairs, Section, Shown, Title, Words, shown
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import read as read_words
 from stallmark.report.text import sentence
@@ -169,3 +169,18 @@ def merge(maps: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
     """Return every name once, with all its values in the order they appear."""
     names = dict.fromkeys(name for one in maps for name in one)
     return [(n, " · ".join(dict.fromkeys(m[n] for m in maps if n in m))) for n in names]
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    everything = settings(experiment)
+    blocks: list[Block] = [
+        Title("Runs"),
+        Shown(runs(experiment), "Runs"),
+        *ends(experiment),
+        Facts([*facts(experiment), *devices(experiment)]),
+        *shown(collectors(experiment), "Collectors", "Collectors"),
+        *([Fold(f"Server settings ({len(everything)})", [Pairs(everything)])] if everything else []),
+    ]
+    if said := notes(experiment):
+        blocks += [Title("Notes of the runs"), Bullets(said)]
+    return Section("environment", "Environment", blocks, "server, machine, devices, runs")

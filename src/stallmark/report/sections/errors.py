@@ -6,7 +6,9 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.format import spoken
+from stallmark.report.document import Block, Section, Title, Words, shown
 from stallmark.report.labels import step_rows
+from stallmark.report.sections.blocking import deadlocks
 from stallmark.report.table import Cell, Table, number, word
 from stallmark.report.text import read as read_words
 from stallmark.report.text import reading, sentence
@@ -69,3 +71,20 @@ def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
     if len(runs) == len(experiment.runs):
         return f"all {len(runs)}" if len(runs) > 1 else "the only one"
     return ", ".join(r.title for r in runs)
+
+
+def section(experiment: ExperimentSummary, failed: Sequence[Block]) -> Section:
+    """Return what `failed`, and whether the data stayed consistent."""
+    blocks = [*failed, Title("Consistency of the data after the runs"), *consistency_blocks(experiment)]
+    return Section("errors", "Errors and consistency", blocks, brief(experiment))
+
+
+def failed_calls(experiment: ExperimentSummary) -> list[Block]:
+    calls = shown(errors(experiment), "Failed calls") or [Words(reading.NO_CALL_FAILED)]
+    return [*calls, *shown(deadlocks(experiment), "Deadlocks, by their shape", "Deadlocks")]
+
+
+def consistency_blocks(experiment: ExperimentSummary) -> list[Block]:
+    names = held(experiment)
+    broken = shown(consistency(experiment), "Consistency conditions that do not hold")
+    return [*([Words(names)] if names else []), *broken] or [Words(reading.NOT_CHECKED)]

@@ -12,10 +12,12 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Mean, PoolCurve
 from stallmark.format import plural
+from stallmark.report.document import Block, Section, Shown, Title, Words
 from stallmark.report.figures import Figure, note, places, rounded, side_by_side, values_axis
 from stallmark.report.style import COLOURS, NEUTRAL, KeyItem, plain
 from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import pool_curve as words
+from stallmark.report.text import reading
 from stallmark.report.text.device import labelled
 
 POINT, LEFT_OUT, FLASH = COLOURS[:3]
@@ -165,3 +167,11 @@ def _mean(found: Mean | None) -> str:
     if found.low is None or found.high is None:
         return format.number(found.value)
     return f"{format.number(found.value)} ({format.number(found.low)} to {format.number(found.high)})"
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    charts = curve_figures(experiment)
+    blocks: list[Block] = [Words(reading.MEMORY_CURVE, "lead")]
+    for chart, (device, table) in zip(charts, curve_tables(experiment), strict=True):
+        blocks += [*([Title(device)] if len(charts) > 1 else []), chart, Shown(table, "Sizes of the curve of memory")]
+    return Section("memory-curve", "The curve of memory", blocks if charts else [])

@@ -18,7 +18,9 @@ from stallmark.analysis.read.server_summary import (
 )
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import counted
+from stallmark.report.document import Section, shown
 from stallmark.report.labels import step_rows
+from stallmark.report.sections.statements import statements
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import (
     PERCENTILES,
@@ -317,3 +319,27 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
         ),
         notes=[words.QUERY_STORE],
     )
+
+
+def section(experiment: ExperimentSummary, beyond: str) -> Section:
+    """Return all that the server counts beyond what the page shows elsewhere."""
+    blocks = [
+        *shown(processes(experiment), "Reads and writes of data files, by process", "Processes"),
+        *shown(files(experiment), "Reads, writes and their mean times, by file", "Files"),
+        *shown(volumes(experiment), "Queue, rates and times by volume", "Volumes, as Windows counts them"),
+        *shown(
+            io_latency(experiment), "Percentiles of the durations of reads and log writes", "How long single I/Os took"
+        ),
+        *shown(memory(experiment), "Buffer pool and memory", "Buffer pool and memory"),
+        *shown(
+            pool_contents(experiment), "Pages in the buffer pool, by database and kind", "What the buffer pool held"
+        ),
+        *shown(log_and_tempdb(experiment), "Log, tempdb and what was pending", "Log, tempdb and what was pending"),
+        *shown(logs(experiment), "Flushes, waits and use of each log", "The log of each database"),
+        *shown(replicas(experiment), "Other replicas of the database", "Replicas"),
+        *shown(server_waits(experiment), "Waits of all tasks, by type", "Longest waits of the server"),
+        *shown(procedures(experiment), "Reads, writes and time, by procedure", "Procedures"),
+        *shown(statements(experiment), "Statements by reads, CPU and waiting", "Top statements"),
+        *shown(query_store(experiment), "Statements by procedure, as Query Store counted them", "Query Store"),
+    ]
+    return Section("server", f"What the server counts beyond {beyond}", blocks, "")

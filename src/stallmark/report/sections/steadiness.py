@@ -8,9 +8,10 @@ from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
+from stallmark.report.document import Block, Note, Notes, Section, Words, shown
 from stallmark.report.labels import step_labels, step_rows
 from stallmark.report.table import Cell, Table, number, word
-from stallmark.report.text import sentence
+from stallmark.report.text import reading, sentence
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text.steady import method
 from stallmark.report.text.terms import term
@@ -97,17 +98,18 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
     )
 
 
-def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
+def outcomes(experiment: ExperimentSummary) -> list[Block]:
     """Return the outcome of every step's service level and its sentence, for a terminal; none where none is set."""
     labels = step_labels(experiment)
-    return [
-        (
+    items = [
+        Note(
             Cell(f"SLO {term(level.outcome)}", OUTCOMES[level.outcome] or "good"),
             f"{labels[step.key]}: {sentence(level.finding)}",
         )
         for step in experiment.steps
         if (level := step.validity.slo)
     ]
+    return [Notes(items)] if items else []
 
 
 def _per_hour(found: Steadiness) -> str:
@@ -157,3 +159,23 @@ def _ideal(level: ServiceLevel) -> str:
     if level.ideal_ms is None:
         return format.NONE
     return f"{level.ideal_ms:g} ms" + {True: ", met", False: ", not met", None: ""}[level.ideal_met]
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    verdicts = brief(experiment)
+    over = shown(
+        seconds(experiment),
+        "Seconds measured, checkpoint cycles and waiting, by step",
+        "Which seconds the figures are over",
+    )
+    blocks = [
+        Words(reading.STEADINESS, "lead"),
+        *(Words(f"{steps}: {text}") for steps, text in untold(experiment)),
+        *shown(steadiness(experiment), "Steadiness of every step"),
+        *over,
+    ]
+    return Section("steadiness", "Was it steady?", blocks if verdicts else [], verdicts)
+
+
+def service_level_section(experiment: ExperimentSummary, lead: str) -> Section:
+    return Section("slo", "Service level", shown(service_levels(experiment), "Service level", lead=lead))

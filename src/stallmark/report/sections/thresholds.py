@@ -5,8 +5,10 @@ import math
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.thresholds import UNITS, Threshold, over_steps
+from stallmark.report.document import Section, shown
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Rows, Table, word
+from stallmark.report.text import reading
 from stallmark.report.text.rules import GIVEN_UP, missed, not_known, why_not_judged
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -46,3 +48,8 @@ def _value(threshold: Threshold) -> str:
         return GIVEN_UP
     unit, written = UNITS[threshold.metric], format.number(threshold.value)
     return format.share(threshold.value) if unit == "share" else f"{written} ms" if unit == "ms" else written
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    blocks = shown(thresholds(experiment), "Thresholds", lead=reading.THRESHOLDS)
+    return Section("thresholds", "Thresholds", blocks)

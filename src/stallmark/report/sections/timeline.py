@@ -14,6 +14,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.format import plural
+from stallmark.report.document import Section
 from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
 from stallmark.report.labels import panels
 from stallmark.report.over_time import bucket_width, coarse, drawn, measuring_began, scale, shade
@@ -207,3 +208,7 @@ def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
             measured += " per second" if steps[0].throughput.primary else ""
         parts.append(f"{run.title}, {seconds}, {measured}")
     return where + "; ".join(parts) + "."
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    return Section("time", "Over time", time_figures(experiment))

@@ -10,7 +10,9 @@ from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
+from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown
 from stallmark.report.labels import step_labels, step_rows
+from stallmark.report.sections.axis import transaction_figures
 from stallmark.report.table import (
     PERCENTILES,
     Cell,
@@ -28,6 +30,7 @@ from stallmark.report.table import (
 from stallmark.report.text import gates as gate_words
 from stallmark.report.text import queries as query_words
 from stallmark.report.text import read as read_words
+from stallmark.report.text import reading
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 OfStep = tuple[TransactionSummary, StepSummary]
@@ -208,3 +211,37 @@ def streams(experiment: ExperimentSummary) -> Table | None:
         found = [next((one for one in streams.queries if one.name == name), None) for _, streams in steps]
         rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
     return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=[query_words.CONCURRENT_STREAMS])
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    several = len(experiment.steps) > 1
+    tables = by_step(experiment)
+    blocks: list[Block] = [Words(reading.TRANSACTIONS, "lead")]
+    if several:
+        blocks += shown(
+            limits(experiment), "90th percentile per transaction type, ms", "90th percentile against its limit, ms"
+        )
+    for name, table in tables:
+        if name:
+            every = [Shown(table, f"Transactions of {name}")]
+            blocks.append(Fold(f"Every figure: {name}", every, open=len(tables) <= 3))
+        else:
+            blocks.append(Shown(table, "Transactions"))
+    blocks += _reads_blocks(experiment, several)
+    if latencies := transaction_figures(experiment):
+        blocks += [Title("Latency by transaction"), Grid(latencies, small=True)]
+    beside = "Streams of queries beside the users"
+    service = Shown(service_times(experiment), "Service time per transaction type, ms")
+    blocks += [*shown(streams(experiment), beside, beside), Fold("Service times (started to ended)", [service])]
+    return Section("transactions", "Transactions", blocks, "counts, latency and errors of every type")
+
+
+def _reads_blocks(experiment: ExperimentSummary, several: bool) -> list[Block]:
+    if (table := reads(experiment)) is None:
+        return []
+    by_step = reads_by_step(experiment)
+    return [
+        Title("Reads by transaction"),
+        *([Shown(table, "Physical reads per transaction, by type")] if several else []),
+        *(Fold(f"Reads: {name}", [Shown(one, f"Reads in {name}")], open=len(by_step) <= 3) for name, one in by_step),
+    ]

@@ -6,9 +6,11 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.marks import gate_verdicts
 from stallmark.analysis.validity.gates import Gate
+from stallmark.report.document import Fold, Section, Shown, shown
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import gates as gate_words
+from stallmark.report.text import reading
 from stallmark.report.text.gates import allowed, asks, figure
 from stallmark.report.text.terms import term
 
@@ -73,3 +75,10 @@ def _cell(gate: Gate | None) -> Cell | str:
     if gate is None:
         return format.NONE
     return Cell(f"{figure(gate)}; {allowed(gate)}", {True: "", False: "bad", None: "none"}[gate.passed])
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    blocks = shown(gates(experiment), "Validity gates", lead=reading.GATES)
+    if blocks and len(experiment.steps) > 1:
+        blocks.append(Fold("Every step", [Shown(by_step(experiment), "Validity gates by step")]))
+    return Section("validity", "Validity", blocks, brief(experiment))

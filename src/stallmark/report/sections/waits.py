@@ -12,10 +12,12 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import coefficient
+from stallmark.report.document import Grid, Section, Words
 from stallmark.report.figures import Figure, note, places, rounded, stacked
 from stallmark.report.labels import panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
 from stallmark.report.text import charts as words
+from stallmark.report.text import reading
 from stallmark.report.text.charts import Panel
 from stallmark.stats.dependence import Correlation
 
@@ -170,3 +172,16 @@ def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
             f"{WAIT_NAMES[second]} {format.share(share[second])}"
         )
     return "; ".join(parts) + "."
+
+
+def section(experiment: ExperimentSummary) -> Section:
+    waits, moved = wait_figure(experiment), correlation_figures(experiment)
+    correlations = [Words(reading.CORRELATION, "lead"), Grid(moved)] if moved else []
+    blocks = [*([waits] if waits else []), *correlations]
+    return Section("waiting", "What the users waited for", blocks)
+
+
+def streams_section(experiment: ExperimentSummary) -> Section:
+    waits = wait_figure(experiment)
+    blocks = [Words(reading.STREAM_WAITS, "lead"), waits] if waits else []
+    return Section("waiting", "What the streams waited for", blocks)

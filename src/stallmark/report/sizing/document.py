@@ -8,21 +8,9 @@ from stallmark import format
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.summary import SizingSummary
-from stallmark.report.document import (
-    Document,
-    Facts,
-    Note,
-    Notes,
-    Pairs,
-    Section,
-    Shown,
-    Title,
-    Words,
-    bullets,
-    findings_section,
-    shown,
-)
+from stallmark.report.document import Document, Facts, Note, Notes, Pairs, Section, Shown, Title, Words, bullets, shown
 from stallmark.report.in_json import in_json
+from stallmark.report.sections import findings
 from stallmark.report.sizing import tables
 from stallmark.report.sizing.figures import latency_figure
 from stallmark.report.table import Cell
@@ -62,6 +50,7 @@ def sizing_document(found: SizingSummary) -> Document:
             *([chart] if chart else []),
             Words(words.CANDIDATES, "footnote"),
         ],
+        no_slide=words.NO_SLIDE,
         cautions=found.cautions,
         sections=list(_sections(found)),
         brief=[
@@ -87,7 +76,7 @@ def _mark(finding: Finding) -> str:
 def _sections(found: SizingSummary) -> Iterator[Section]:
     yield Section("untested", words.NOT_TESTED, [Words(words.UNTESTED, "lead"), *bullets(found.untested)])
     if found.findings:
-        yield findings_section(found.findings)
+        yield findings.section(found.findings)
     matched = tables.matched(found)
     reached = shown(matched if matched.rows else None, "Wanted and reached", "Wanted and reached", words.MATCHED)
     windows = Shown(tables.windows(found), "The demand")

@@ -265,6 +265,7 @@ def _of(variant: str | None) -> str:
 _users = format.users  # "30 users", where a fact has that name
 
 
+NO_SLIDE = "There is no summary of these runs: it shows the throughput and response time of users."
 NO_FINDING = "No finding: the record does not support one."
 
 

@@ -9,6 +9,7 @@ from stallmark.format import factor, listed, number, per_second, percent, plural
 from stallmark.report.text import says
 from stallmark.report.text.terms import UNSURE, indicative, term
 
+NO_SLIDE = "There is no summary of these runs: no load was measured in any step."
 LOADS = (
     "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
     "of raw loads from issuing an I/O to its end, of streams the mean time of a query; at a rate of I/Os or queries "

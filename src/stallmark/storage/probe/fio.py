@@ -18,6 +18,15 @@ WINDOW_MS = 250
 SKIP_BYTES = 2**20
 """Bytes at the beginning of the file that hold our own mark."""
 _LOG = "windows"
+ALWAYS = (
+    "--direct=1", "--thread=1", "--group_reporting=1", "--time_based=1", "--norandommap=1", "--randrepeat=1",
+    "--lat_percentiles=1",  # with bins: from issuing to the end, as in the mean
+    # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
+    "--overwrite=1", "--fallocate=none", "--allow_file_create=0", "--invalidate=0", "--output-format=json+",
+)  # fmt: skip
+"""The options of all our I/O."""
+WRITING = ("--refill_buffers=1", "--buffer_compress_percentage=50", "--buffer_compress_chunk=4096")
+"""Those of writes, whose data half compress."""
 
 
 def command(
@@ -38,9 +47,6 @@ def command(
         if pattern.random or threads == 1
         else [f"--offset_increment={part_bytes(size_bytes, threads, pattern.block_bytes)}"]
     )
-    writes = [] if pattern.reads else [
-        "--refill_buffers=1", "--buffer_compress_percentage=50", "--buffer_compress_chunk=4096",
-    ]  # fmt: skip
     return [
         program,
         "--name=probe",
@@ -51,27 +57,15 @@ def command(
         f"--rw={'rand' * pattern.random}{pattern.operation}",
         f"--bs={pattern.block_bytes}",
         f"--ioengine={how}",
-        "--direct=1",
-        "--thread=1",
         f"--numjobs={threads}",
         f"--iodepth={asked.outstanding // threads}",
-        "--group_reporting=1",
-        "--lat_percentiles=1",  # with bins: from issuing to the end, as in the mean
-        "--time_based=1",
         f"--runtime={round(seconds * 1000)}ms",
-        "--norandommap=1",
-        "--randrepeat=1",
         f"--randseed={seed}",
-        # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
-        "--overwrite=1",
-        "--fallocate=none",
-        "--allow_file_create=0",
-        "--invalidate=0",
-        *writes,
+        *ALWAYS,
+        *(() if pattern.reads else WRITING),
         f"--write_iops_log={scratch / _LOG}",
         f"--log_avg_msec={WINDOW_MS}",
         "--per_job_logs=0",
-        "--output-format=json+",
         f"--output={scratch / 'fio.json'}",
     ]
 

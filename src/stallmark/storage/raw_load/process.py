@@ -18,10 +18,9 @@ from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_guarded
 from stallmark.record.manifest.loads import RawPlan
 from stallmark.redact import environment as environment_without_secrets
-from stallmark.storage.probe.fio import SKIP_BYTES, escaped, part_bytes
+from stallmark.storage.probe.fio import ALWAYS, SKIP_BYTES, WRITING, escaped, part_bytes
 from stallmark.storage.probe.tool import clean, reason_in
-from stallmark.storage.raw_load.arrivals import GRACE_S
-from stallmark.storage.raw_load.reports import NOTHING, Report, Seconds, Work, documents, parse
+from stallmark.storage.raw_load.arrivals import GRACE_S, NOTHING, Report, Seconds, Work, documents, parse
 
 # The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop.
 #
@@ -48,27 +47,14 @@ def command(program: str, how: str, file: Path, plan: RawPlan, blocks: Mapping[i
         f"--rw={'rand' * random}{plan.operation}",
         f"--bs={next(iter(blocks))}" if len(blocks) == 1 else f"--bssplit={_split(blocks)}",
         f"--ioengine={how}",
-        "--direct=1",
-        "--thread=1",
         f"--iodepth={max(1, plan.outstanding // threads)}",
-        "--group_reporting=1",
-        "--lat_percentiles=1",
         "--clat_percentiles=0",
-        "--time_based=1",
         f"--runtime={_FOR_EVER}",
-        "--norandommap=1",
-        "--randrepeat=1",
         f"--randseed={seed}",
-        # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
-        "--overwrite=1",
-        "--fallocate=none",
-        "--allow_file_create=0",
-        "--invalidate=0",
-        *(["--refill_buffers=1", "--buffer_compress_percentage=50", "--buffer_compress_chunk=4096"]
-          if plan.operation == "write" else []),
+        *ALWAYS,
+        *(WRITING if plan.operation == "write" else ()),
         f"--status-interval={REPORT_EVERY_S}",
         "--eta=never",
-        "--output-format=json+",
         "--name=raw",
         f"--numjobs={threads}",
         *([f"--rate={round(plan.rate_bytes / threads)}"] if plan.rate_bytes else []),

@@ -1,0 +1,105 @@
+"""The report of an experiment: of transactions here, of queries in `queries`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stallmark import capabilities
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, known
+from stallmark.report.in_json import in_json
+from stallmark.report.labels import variant_key
+from stallmark.report.picture import picture_of
+from stallmark.report.queries.document import query_document
+from stallmark.report.sections import (
+    agreement,
+    array,
+    axis,
+    blocking,
+    cause,
+    ceiling,
+    environment,
+    errors,
+    findings,
+    pool_curve,
+    server,
+    steadiness,
+    summary,
+    thresholds,
+    timeline,
+    transactions,
+    validity,
+    waits,
+)
+from stallmark.report.sections.head import answer_of, banner, emulated_devices, headline
+from stallmark.report.text import experiment as words
+from stallmark.report.text import reading
+
+
+def experiment_document(experiment: ExperimentSummary) -> Document:
+    if experiment.queries:
+        return query_document(experiment)
+    picture, emulated = picture_of(experiment), banner(experiment)
+    verdicts = [findings.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
+    return Document(
+        title=experiment.title,
+        kind=experiment.scenario,
+        question=experiment.answers,
+        questions=experiment.questions,
+        headline=headline(experiment),
+        banner=emulated,
+        answer=answer_of(experiment),
+        lead=[Drawn(picture, reading.PICTURE)] if picture else [],
+        no_slide=words.NO_SLIDE,
+        key=variant_key(experiment),
+        cautions=experiment.cautions,
+        sections=known(
+            summary.section(experiment, devices=emulated is not None),
+            thresholds.section(experiment),
+            steadiness.service_level_section(experiment, reading.SERVICE_LEVEL),
+            findings.section(experiment.findings, *verdicts),
+            ceiling.section(experiment),
+            pool_curve.section(experiment),
+            axis.section(experiment),
+            timeline.section(experiment),
+            array.section(experiment),
+            waits.section(experiment),
+            validity.section(experiment),
+            steadiness.section(experiment),
+            cause.section(experiment),
+            blocking.section(experiment),
+            *(section(experiment) for section in capabilities.parts("section")),
+            transactions.section(experiment),
+            agreement.section(experiment),
+            server.section(experiment, "sums"),
+            errors.section(experiment, errors.failed_calls(experiment)),
+            environment.section(experiment),
+        ),
+        brief=_brief(experiment, verdicts),
+    )
+
+
+def _brief(experiment: ExperimentSummary, verdicts: Sequence[Block]) -> Brief:
+    steps, marks = summary.in_brief(experiment)
+    kept = validity.gates_in_brief(experiment), thresholds.thresholds(experiment)
+    return [
+        [Words(experiment.title, "main"), Words(experiment.answers, "quiet"), *verdicts],
+        [steps],
+        bullets(experiment.findings),
+        *([Shown(table, header=False)] for table in kept if table),
+        steadiness.outcomes(experiment),
+        marks,
+        emulated_devices([step.device for step in experiment.steps if step.emulated]),
+    ]
+
+
+def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
+    """Return the summary of an experiment, without its series."""
+    result: dict[str, Any] = in_json(experiment)
+    if compared := experiment.queries:
+        for variant, said in zip(compared.variants, result["queries"]["variants"], strict=True):
+            said["emulated"] = variant.emulated
+    for run in result["runs"]:
+        del run["series"]
+        for step in run["steps"]:
+            step["emulated"] = bool(step["emulated_roles"])
+    return result

@@ -1,0 +1,117 @@
+"""The summary of every step: its figures, and the marks that a reader must know before believing them."""
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from stallmark import format
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.report.columns import Mark, marks, primary_of
+from stallmark.report.columns import summary as summary_columns
+from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, StepRow, Steps, Words
+from stallmark.report.labels import step_labels
+from stallmark.report.style import looks
+from stallmark.report.table import Cell, Table
+from stallmark.report.text import reading
+from stallmark.report.text.device import EMULATED
+
+
+def section(experiment: ExperimentSummary, *, devices: bool) -> Section:
+    """Return the figures of every step, with `devices` that say which are emulated."""
+    columns, rows = summary_columns(experiment), summary_rows(experiment)
+    main = next(column.title for column in columns if column.main) if primary_of(experiment) else None
+    missing = any(is_missing for row in rows for _, is_missing in row.cells)
+    blocks = [Steps(columns, rows, devices), Words(reading.columns(main, missing), "footnote"), *explained(rows)]
+    return Section("summary", "Figures by step", blocks)
+
+
+def summary_rows(experiment: ExperimentSummary) -> list[StepRow]:
+    names, seen = step_labels(experiment), looks([s.variant for s in experiment.steps])
+    shown = summary_columns(experiment)
+
+    def row(step: StepSummary) -> StepRow:
+        return StepRow(
+            names[step.key],
+            step.device.name,
+            _settings(step),
+            step.emulated,
+            seen[step.variant],
+            [(c.write(step), c.missing_percentile(step)) for c in shown],
+            marks(experiment, step),
+        )
+
+    return [row(step) for step in experiment.steps]
+
+
+def _settings(step: StepSummary) -> str:
+    """Return users and pool in one text, for windows too narrow for their columns."""
+    users = f"{step.users} user{'s' * (step.users != 1)}"
+    if step.pool_held_bytes is None:
+        return users
+    return f"{users}, {format.size(step.pool_held_bytes)} ({format.portion(step.pool_held_share)})"
+
+
+def explained(rows: Sequence[StepRow]) -> list[Block]:
+    """Return every mark once, with the steps it holds for: serious ones first, the others folded."""
+    marked: dict[Mark, list[StepRow]] = {}
+    for row in rows:
+        for mark in row.marks:
+            marked.setdefault(mark, []).append(row)
+    serious: list[Note] = []
+    others: list[Note] = []
+    for mark, of in marked.items():
+        steps = "all steps" if 1 < len(of) == len(rows) else ", ".join(row.name for row in of)
+        if mark.serious:
+            serious.append(Note(steps, mark.sentence, mark.word, serious=True))
+        else:
+            others.append(Note(steps, mark.sentence))
+    folded = Fold("Marks explained", [Notes(others)], printed=True)
+    return [*([Notes(serious)] if serious else []), *([folded] if others else [])]
+
+
+def in_brief(experiment: ExperimentSummary) -> tuple[Shown, list[Block]]:
+    """Return the table of steps for a terminal, with footnote letters in its last column, and what these stand for."""
+    notes: dict[Hashable, list[Mark]] = {}
+    for step in experiment.steps:
+        for mark in marks(experiment, step):
+            notes.setdefault(_alike(mark, step), []).append(mark)
+    letters = {alike: _letter(number) for number, alike in enumerate(notes)}
+    items = list(_explained(letters, notes))
+    return Shown(_table(experiment, letters), one_line=True), [Notes(items)] if items else []
+
+
+def _table(experiment: ExperimentSummary, letters: dict[Hashable, str]) -> Table:
+    names, shown, steps = step_labels(experiment), summary_columns(experiment), experiment.steps
+    marked = [dict.fromkeys(letters[_alike(m, s)] for m in marks(experiment, s)) for s in steps]
+    before = ["step", *(["device"] if any(s.emulated for s in steps) else [])]
+    rows: list[Sequence[str | Cell]] = [
+        [
+            names[s.key],
+            *([Cell(EMULATED if s.emulated else "bare", "emulated")] if len(before) > 1 else []),
+            *(c.write(s) + "*" * c.missing_percentile(s) for c in shown),
+            *([Cell("".join(found), "quiet")] if any(marked) else []),
+        ]
+        for s, found in zip(steps, marked, strict=True)
+    ]
+    last = len(before) + len(shown)
+    header = [*before, *(f"{c.title}\n{c.unit}".strip() for c in shown), *([""] if any(marked) else [])]
+    importance = {at: column.importance for at, column in enumerate(shown, len(before)) if column.importance}
+    return Table(header, rows, frozenset({*range(len(before)), last}), importance=importance)
+
+
+def _explained(letters: dict[Hashable, str], notes: dict[Hashable, list[Mark]]) -> Iterator[Note]:
+    for alike, same in notes.items():
+        others = len(set(same)) - 1
+        more = f" {reading.much_the_same(others)}" if others else ""
+        yield Note(letters[alike], f"{same[0].sentence}{more}", same[0].word)
+
+
+def _alike(mark: Mark, step: StepSummary) -> Hashable:
+    """Return the key of the note that explains a mark: a serious one by its figures, others alike in all repeats."""
+    if mark.serious:
+        return mark.finding
+    names = [fact for fact in mark.finding.facts.values() if isinstance(fact, str)]
+    return mark.finding.kind, *names, step.variant, step.step
+
+
+def _letter(number: int) -> str:
+    return chr(ord("a") + number) if number < 26 else f"({number})"
