@@ -58,7 +58,8 @@ THOROUGH = (
     "test_active_set", "test_golden", "mssql/test_answers", "mssql/test_view_rights", "cli/test_characterise",
     "cli/test_readers", "test_false_sizing", "test_false_reading", "test_false_locality", "test_data_versions",
     "test_locality", "test_claims", "test_any_cpu", "test_brokerage_split", "test_codecs", "test_totals",
-    "test_ceiling_search", "test_student",
+    "test_ceiling_search", "test_student", "analysis/test_loads", "analysis/test_summary", "test_resume",
+    "cli/test_runs", "cli/test_compare", "test_untested", "sizing/test_sizing",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 

@@ -390,6 +390,7 @@ def test_mistakes_in_arguments_import_nothing_heavy():
     assert "stallmark.cli.whatif" in loaded and not HEAVY & loaded
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["list", "status"])
 def test_what_only_reads_files_loads_no_driver_and_no_database(command):
     loaded = modules_after(f"stallmark {command}")

@@ -19,7 +19,6 @@ from stallmark.record.profile.manifest import read_profile
 
 OUTAGES = [(2.2 * HOUR, 2.9 * HOUR), (5.5 * HOUR, 5.5 * HOUR + 180), (11 * HOUR, 11 * HOUR + 40)]
 KILLED, RESUMED = 22 * HOUR, 22 * HOUR + 600
-pytestmark = pytest.mark.thorough
 NOT_SEEN = [*OUTAGES, (KILLED, RESUMED)]
 DAY_OF_TROUBLE = {
     "outages": OUTAGES,
@@ -30,8 +29,7 @@ DAY_OF_TROUBLE = {
     "server_clock_set": [(21 * HOUR, -30.0)],
 }
 
-
-pytestmark = needs_odbc
+pytestmark = [pytest.mark.thorough, needs_odbc]
 
 
 @pytest.fixture(scope="module")
