@@ -246,7 +246,7 @@ AUTOVACUUM = "autovacuum worker"
 DATA, TEMP = "relation", "temp relation"
 
 
-def by_process(record: Record, server: ServerIo, *targets: str) -> dict[str, Counters]:
+def by_process(record: Record, server: ServerIo, *targets: str, columns: Sequence[str] = COUNTS) -> dict[str, Counters]:
     """Return the counters of I/O on `targets` (DATA, TEMP) by kind of process, at the samples of all data files; empty
     if the server does not tell them apart."""
     data = server.kinds.get("data")
@@ -260,7 +260,7 @@ def by_process(record: Record, server: ServerIo, *targets: str) -> dict[str, Cou
         # A row of zeros is left out after the first sample: until an entity is seen again, it had counted nothing.
         last = np.searchsorted(counters.t, data.t, side="right") - 1
         of_process = totals.setdefault(process, {})
-        for name in COUNTS:
+        for name in columns:
             if (total := counters.totals.get(name)) is not None:
                 of_process[name] = of_process.get(name, 0.0) + np.where(last >= 0, total[last], 0.0)
     return {name: Counters(data.t, of_process, data.breaks, data.gaps) for name, of_process in totals.items()}

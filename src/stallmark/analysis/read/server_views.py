@@ -259,7 +259,7 @@ def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequ
         waits=read_counters(record, "server_waits", _WAIT, group="wait_type", entity="wait_type", within=intervals),
         wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
         procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan", within=intervals),
-        processes=by_process(record, io.server, DATA),
+        processes=by_process(record, io.server, DATA, columns=("reads", "writes", "extends")),
         io_latency=read_io_latency(record, intervals),
         query_store=read_query_store(record, intervals),
         statements=read_statements(record, intervals),
