@@ -30,7 +30,7 @@ from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload

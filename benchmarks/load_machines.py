@@ -34,7 +34,7 @@ from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 

@@ -72,8 +72,7 @@ from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import GateKind, ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
-from stallmark.record.manifest.workload import Waited
-from stallmark.record.trade_history import TradeHistory
+from stallmark.record.manifest.workload import TradeHistory, Waited
 
 TESTS = Path(__file__).parents[1]
 

@@ -20,8 +20,7 @@ from stallmark.analysis.sizing.need import Need
 from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
 from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.errors import StallmarkError
-from stallmark.record.sizing.folder import read_sizing, write_sizing
-from stallmark.record.sizing.manifest import Beyond, Peak, Replay, WindowSeen
+from stallmark.record.sizing import Beyond, Peak, Replay, WindowSeen, read_sizing, write_sizing
 
 READS_10MS = OLTP.changed(read_ms=10)
 

@@ -21,8 +21,8 @@ from stallmark.analysis.read.load_io import RawFigures
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.manifest.workload import Load
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
 from stallmark.report.loads.picture import picture_of_loads

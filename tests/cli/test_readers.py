@@ -25,9 +25,9 @@ from stallmark.cli.main import main
 from stallmark.cli.show import ShowInSentences
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
+from stallmark.record.manifest.workload import trade_history
 from stallmark.record.profile.manifest import read_profile
 from stallmark.record.reader import find_records
-from stallmark.record.trade_history import trade_history
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, ConditionResult
 

@@ -24,7 +24,7 @@ from stallmark.driver.searched_load import (
 )
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest.search import LevelSeen
+from stallmark.record.manifest.workload import LevelSeen
 from stallmark.stats.ceiling_search import Asked, Ceiling, Outcome, Verdict
 from stallmark.transactions import find_workload
 

@@ -11,7 +11,7 @@ from support.manifests import a_manifest
 from stallmark.experiment import rates
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.pace import pace
-from stallmark.record.machine import facts
+from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import takes
@@ -142,13 +142,13 @@ def made(folder: Path, beside: float, machine: Machine, **fields: Any) -> None:
 
 def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
     assert pace(tmp_path) == 1
-    made(tmp_path / "20260101-a", 3, facts())
+    made(tmp_path / "20260101-a", 3, machine_facts())
     assert pace(tmp_path) == pytest.approx(3)
-    made(tmp_path / "20260102-b", 5, facts())
+    made(tmp_path / "20260102-b", 5, machine_facts())
     assert pace(tmp_path) == pytest.approx(4)
     assert pace(tmp_path, Machine(cpu="another")) == 1
     for number in range(3, 6):
-        made(tmp_path / f"2026010{number}-c", 2, facts())
+        made(tmp_path / f"2026010{number}-c", 2, machine_facts())
     assert pace(tmp_path) == pytest.approx(2), "only the newest count"
 
 
@@ -164,7 +164,7 @@ def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
     ],
 )
 def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields):
-    made(tmp_path / "20260101-a", **{"beside": 9, "machine": facts()} | fields)
+    made(tmp_path / "20260101-a", **{"beside": 9, "machine": machine_facts()} | fields)
     assert pace(tmp_path) == 1
 
 

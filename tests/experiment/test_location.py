@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from stallmark.experiment.location import locations
-from stallmark.record.direct_io import DirectIo
+from stallmark.record.probe import DirectIo
 from stallmark.scenarios.variant import PlaceChoice, Variant
 from stallmark.storage import block_devices
 

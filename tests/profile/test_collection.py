@@ -17,7 +17,7 @@ from stallmark.analysis.profile.rates import Measure
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
-from stallmark.record.folder_lock import alone
+from stallmark.record.files import alone
 from stallmark.record.profile.manifest import read_profile, write_profile
 from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
 

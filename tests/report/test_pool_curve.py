@@ -5,7 +5,7 @@ from support.pages import render
 from support.synthetic import make_experiment
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.record.manifest.server import ChosenSize
+from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.in_json import dumped

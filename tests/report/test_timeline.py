@@ -9,7 +9,7 @@ from support.pages import render
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.run import summarise_run
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.figures import WIDE, rate_axis
 from stallmark.report.over_time import POINTS, bucket_means, bucket_width, extremes

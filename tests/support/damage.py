@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from stallmark.cli.main import main
-from stallmark.record.json_file import CHECKSUM, checksum
+from stallmark.record.files import CHECKSUM, checksum
 from stallmark.record.table_file import written
 
 FOUND_OUT = 3

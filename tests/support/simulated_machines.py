@@ -43,7 +43,7 @@ from stallmark.driver.row_merger import RowMerger
 from stallmark.driver.rows import DeferredRow, Row, Rows
 from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
 from stallmark.machines.join import STALLMARK
-from stallmark.record.growing import GrowingStream
+from stallmark.record.reader import GrowingStream
 from stallmark.transactions import find_workload
 
 EXECUTORS, USERS, PER_S = 16, 30, 200

@@ -16,8 +16,7 @@ from stallmark.analysis.shallow_history import shallow_histories
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import FILLED_BY
-from stallmark.record.manifest.course import Collector
-from stallmark.record.manifest.server import POSTGRESQL
+from stallmark.record.manifest.course import POSTGRESQL, Collector
 from stallmark.stats.thresholds import (
     AHEAD,
     CHECKPOINTS,

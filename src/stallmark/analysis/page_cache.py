@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.record.devices import is_data_emulated
-from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest import Manifest
+from stallmark.record.probe import DirectIo
 
 
 class PageCacheKind(Kind):

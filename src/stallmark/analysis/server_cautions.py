@@ -9,7 +9,7 @@ from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import LogState, ServerState
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest.server import Server
+from stallmark.record.manifest.course import Server
 from stallmark.stats.thresholds import AUTOVACUUM_READS, AUTOVACUUM_WRITES, FOREIGN_FLOOR_PER_S, NODES_APART
 
 RECOVERY = "database recovery model"

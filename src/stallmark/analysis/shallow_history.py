@@ -8,7 +8,7 @@ from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group
 from stallmark.record.devices import flash_of
 from stallmark.record.manifest import Manifest
-from stallmark.record.trade_history import TradeHistory, trade_history
+from stallmark.record.manifest.workload import TradeHistory, trade_history
 from stallmark.stats.thresholds import DEEP_BYTES, DEEP_CUSTOMERS, SHALLOW_DAYS
 
 Varied = Literal["memory", "flash"]

@@ -17,9 +17,8 @@ from stallmark.attach.measurements import Wanted, notes_on, open_file, samples
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.open import detect_format
 from stallmark.record.formats.sample import Counter, Recorded
-from stallmark.record.manifest.course import External
-from stallmark.record.manifest.part import moment_at, seconds_at
-from stallmark.record.manifest_file import write_manifest
+from stallmark.record.manifest import write_manifest
+from stallmark.record.manifest.course import External, moment_at, seconds_at
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import EXTERNAL
 from stallmark.record.table_file import writing, written

@@ -55,7 +55,7 @@ def probe(
     --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, told
-    from stallmark.record.manifest.scenario import Scenario, Variant
+    from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.probe import find_patterns, steps_of

@@ -39,7 +39,7 @@ def report(
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.analysis.fail_if import fail_rule
     from stallmark.record.profile.manifest import is_profile
-    from stallmark.record.sizing.folder import is_sizing
+    from stallmark.record.sizing import is_sizing
     from stallmark.report.file import refuse_target
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)

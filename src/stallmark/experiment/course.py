@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stallmark.analysis.run import summarise_run
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.server import ChosenSize
-from stallmark.record.manifest_file import write_manifest
+from stallmark.record.manifest import Manifest, write_manifest
+from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.variant import PlannedRun

@@ -4,9 +4,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.record.files import Reserve
+from stallmark.record.manifest import read_manifest, write_manifest
 from stallmark.record.manifest.course import Ended
-from stallmark.record.manifest_file import read_manifest, write_manifest
-from stallmark.record.reserve import Reserve
 from stallmark.stopping import StopSignal
 
 

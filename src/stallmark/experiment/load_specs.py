@@ -9,7 +9,7 @@ from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.load import LoadSpec, background_sessions, executors
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
-from stallmark.record.manifest.loads import application
+from stallmark.record.manifest.workload import application
 from stallmark.scenarios.load import StreamsLoad, UsersLoad, described, transactions_of
 from stallmark.scenarios.model import Scenario, TimedScenario, Variant
 

@@ -9,13 +9,12 @@ from stallmark.engines import several
 from stallmark.engines.base import Engine
 from stallmark.experiment.work import Work
 from stallmark.loaders.ledger import Entry
-from stallmark.record import machine
+from stallmark.record import devices
 from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import ChosenSize, Database, Memory, Server, now
 from stallmark.record.manifest.course import Collector as RecordedCollector
-from stallmark.record.manifest.part import now
-from stallmark.record.manifest.scenario import Scenario as RecordedScenario
-from stallmark.record.manifest.scenario import Variant as RecordedVariant
-from stallmark.record.manifest.server import ChosenSize, Database, Memory, Server
+from stallmark.record.manifest.course import Scenario as RecordedScenario
+from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.load import described as described_slo
 from stallmark.scenarios.model import AnyScenario, Variant
@@ -78,7 +77,7 @@ def manifest(
             placement=settings.placement,
             momentary=settings.momentary,
             unreadable=settings.unreadable,
-            at_own_address=machine.has_address(engine.login().host),
+            at_own_address=devices.has_address(engine.login().host),
             shared=engine.is_shared,
         ),
         memory=memory,
@@ -88,7 +87,7 @@ def manifest(
         service_level=described_slo(scenario.slo) if scenario.slo else None,
         devices=devices_of(engine),
         collectors={collector.name: _describe(collector) for collector in collectors},
-        machine=machine.facts(),
+        machine=devices.machine_facts(),
         workload=work.workload,
         steps=work.steps,
         queries=work.queries,

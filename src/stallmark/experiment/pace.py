@@ -8,10 +8,9 @@ from pathlib import Path
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.resume import scenario_of
-from stallmark.record.machine import facts
-from stallmark.record.manifest import Manifest
+from stallmark.record.devices import machine_facts
+from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import Machine
-from stallmark.record.manifest_file import FILE, read_manifest
 from stallmark.scenarios.model import AnyScenario
 
 NEWEST = 3
@@ -28,7 +27,7 @@ def estimate_for(scenario: AnyScenario, out: Path, made: Manifest) -> Estimate:
 def pace(out: Path, machine: Machine | None = None) -> float:
     """Return how many times as long as by the rates everything took that is not planned by time, in the newest
     experiments that a machine (by default this one) has made in `out`; 1.0 where there are none."""
-    found = islice(_experiments(out, machine or facts()), NEWEST)
+    found = islice(_experiments(out, machine or machine_facts()), NEWEST)
     took_s, expected_s = (sum(one) for one in zip((0.0, 0.0), *found, strict=True))
     return took_s / expected_s if expected_s else 1.0
 

@@ -19,7 +19,7 @@ from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
-from stallmark.record.trade_history import trade_history
+from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
 from stallmark.scenarios.variant import Variant

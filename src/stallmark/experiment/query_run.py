@@ -12,7 +12,7 @@ from stallmark.experiment import progress
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.streams_load import drawn_query
 from stallmark.experiment.work import Work, of_queries, phase_step
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.queries import Phase

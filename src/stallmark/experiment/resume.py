@@ -16,8 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.course import order_of
 from stallmark.experiment.target import Target
 from stallmark.record.files import sweep
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest_file import FILE, write_manifest
+from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, WorkloadChoice, model_for
 from stallmark.transactions import find_workload

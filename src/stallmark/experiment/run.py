@@ -27,8 +27,7 @@ from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Condition, Outage, Took
-from stallmark.record.manifest.server import Memory
+from stallmark.record.manifest.course import Condition, Memory, Outage, Took
 from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter

@@ -41,7 +41,7 @@ from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
-from stallmark.record.folder_lock import alone
+from stallmark.record.files import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario

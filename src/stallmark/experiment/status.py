@@ -17,8 +17,8 @@ from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.resume import command, refuse_run, scenario_of, with_records
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record, find_records
-from stallmark.record.sizing.folder import FILE as SIZING
-from stallmark.record.sizing.folder import is_sizing
+from stallmark.record.sizing import FILE as SIZING
+from stallmark.record.sizing import is_sizing
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.variant import PlannedRun
 

@@ -9,7 +9,7 @@ from stallmark.driver.due_queries import DueQueries, QueryQueue
 from stallmark.driver.query_streams import Query, QueryDrive, Taken
 from stallmark.engines.base import Engine
 from stallmark.record.manifest.course import LeftWaiting
-from stallmark.record.manifest.loads import application
+from stallmark.record.manifest.workload import application
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamsLoad

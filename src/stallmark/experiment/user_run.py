@@ -16,8 +16,8 @@ from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.work import Work, of_load, on_machines
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
-from stallmark.record.manifest.loads import cut_short, ended_early
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
+from stallmark.record.manifest.workload import cut_short, ended_early
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import TimedScenario
 from stallmark.scenarios.users import PlannedStep

@@ -10,9 +10,8 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline
 from stallmark.experiment.load_specs import load_specs
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.loads import Load as RecordedLoad
-from stallmark.record.manifest.search import Search
-from stallmark.record.manifest.workload import Follows, Queries, Step
+from stallmark.record.manifest.workload import Follows, Queries, Search, Step
+from stallmark.record.manifest.workload import Load as RecordedLoad
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.driver_tables import Latencies
 from stallmark.live.lines import Sums, sums
-from stallmark.record.growing import GrowingStream, RecentRecord
-from stallmark.record.reader import Record, recorded_seconds
+from stallmark.record.reader import GrowingStream, RecentRecord, Record, recorded_seconds
 
 COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us")
 _TABLES = ("transactions", "users", "errors", "server_io", "wal", "database", "performance", "waits")

@@ -14,7 +14,7 @@ from stallmark.experiment.progress import Doing, Show
 from stallmark.experiment.resume import refuse_run, scenario_of, with_records
 from stallmark.experiment.status import State, Status, status_of
 from stallmark.live.followed import FollowedRun
-from stallmark.record.manifest_file import FILE
+from stallmark.record.manifest import FILE
 from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import AnyScenario
 from stallmark.scenarios.variant import PlannedRun

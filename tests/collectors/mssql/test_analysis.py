@@ -24,7 +24,7 @@ from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.lab.selftest.record import deadlocks as selftest_deadlocks
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import blocking

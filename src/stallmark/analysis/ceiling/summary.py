@@ -11,7 +11,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.points import group
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest.search import LevelSeen
+from stallmark.record.manifest.workload import LevelSeen
 from stallmark.stats import student
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from stallmark.analysis.finding import Finding, Kind, info, invalid
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.scenario import Scenario
+from stallmark.record.manifest.course import Scenario
 from stallmark.record.manifest.storage import Role
 from stallmark.record.manifest.workload import Step, Workload
 from stallmark.stats.thresholds import POOL_REACHED

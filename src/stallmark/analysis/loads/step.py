@@ -12,7 +12,7 @@ from stallmark.analysis.read.queries import Execution, LeftQuery
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of
-from stallmark.record.manifest.loads import Load
+from stallmark.record.manifest.workload import Load
 from stallmark.stats.thresholds import LEAST_DONE, QUERY_WAITED_S
 
 Kind = Literal["users", "streams", "raw"]

@@ -18,8 +18,8 @@ from stallmark.analysis.shallow_history import shallow_history
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.workload import trade_history
 from stallmark.record.reader import Record
-from stallmark.record.trade_history import trade_history
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 WIDE_BAND = 0.05

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stallmark.record.devices import DeviceLabel
-from stallmark.record.manifest.server import ChosenSize
+from stallmark.record.manifest.course import ChosenSize
 from stallmark.stats.curve_search import LeftOut, Way
 
 

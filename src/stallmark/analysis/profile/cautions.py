@@ -9,7 +9,7 @@ from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.profile.intervals import Samples
 from stallmark.analysis.profile.kinds import ProfileKind
 from stallmark.analysis.profile.rates import MINUTE_S, Rates
-from stallmark.record.manifest.part import seconds_at
+from stallmark.record.manifest.course import seconds_at
 from stallmark.record.profile.intervals import Intervals, is_known
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 

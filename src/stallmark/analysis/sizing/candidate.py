@@ -10,7 +10,7 @@ from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.need import Need
 from stallmark.analysis.sizing.reach import Method, Reach, replay_reach, stand_in_reach
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing.manifest import Demand, Peak, Sizing
+from stallmark.record.sizing import Demand, Peak, Sizing
 
 Standing = Literal["carries", "carries_not", "open", "unknown"]
 

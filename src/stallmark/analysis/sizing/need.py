@@ -7,7 +7,7 @@ import numpy as np
 from stallmark.analysis.profile.demand import ios_of_minutes
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
 from stallmark.errors import StallmarkError
-from stallmark.record.sizing.manifest import Demand
+from stallmark.record.sizing import Demand
 
 
 @dataclass(frozen=True)

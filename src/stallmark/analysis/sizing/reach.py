@@ -14,9 +14,9 @@ from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.run import summarise_run
 from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.search import LevelSeen, LimitSeen, Verdict
+from stallmark.record.manifest.workload import LevelSeen, LimitSeen, Verdict
 from stallmark.record.reader import find_records
-from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream, StreamName
+from stallmark.record.sizing import Decides, Demand, Outcome, Replay, ReplayLevel, Stream, StreamName
 from stallmark.stats import ceiling_search as search
 
 Method = Literal["replay", "stand_in"]

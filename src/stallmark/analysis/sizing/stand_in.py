@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from stallmark.analysis.loads.step import LoadStep
 from stallmark.analysis.loads.summary import LoadsSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.sizing.manifest import Demand, Matched
+from stallmark.record.sizing import Demand, Matched
 
 Quantity = Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)

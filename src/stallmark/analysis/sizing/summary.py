@@ -18,8 +18,7 @@ from stallmark.analysis.sizing.today import against_today
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.reader import find_records
-from stallmark.record.sizing.folder import read_sizing
-from stallmark.record.sizing.manifest import Demand, Sizing
+from stallmark.record.sizing import Demand, Sizing, read_sizing
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from stallmark.lab.selftest.database import (
     remove,
 )
 from stallmark.lab.selftest.trial import Trial
-from stallmark.record import machine
+from stallmark.record import devices
 from stallmark.redact import Redactor
 from stallmark.stopping import later
 
@@ -115,7 +115,7 @@ def _redactor(engine: Engine, user: str) -> Redactor:
 
 def _facts(engine: Engine) -> dict[str, str]:
     [(banner,)] = engine.query(_BANNER[engine.dialect])
-    here = machine.facts()
+    here = devices.machine_facts()
     memory = format.size(here.memory_bytes or 0)
     return {
         "stallmark": stallmark.__version__,

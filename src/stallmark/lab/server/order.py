@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.target import home
 from stallmark.lab.server import container
 from stallmark.lab.server.container import DeviceLimits
-from stallmark.record.folder_lock import alone
+from stallmark.record.files import alone
 
 EDITIONS = {
     "2017": "Developer", "2019": "Developer", "2022": "Developer", "2025": "EnterpriseDeveloper",

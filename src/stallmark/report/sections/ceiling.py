@@ -8,7 +8,7 @@ from stallmark import format
 from stallmark.analysis.ceiling.summary import Ceiling, Level
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.record.manifest.search import LimitSeen
+from stallmark.record.manifest.workload import LimitSeen
 from stallmark.report.document import Section, Words, shown
 from stallmark.report.figures import Figure, from_zero, highest, note, rounded, side_by_side
 from stallmark.report.style import COLOURS, NEUTRAL, KeyItem

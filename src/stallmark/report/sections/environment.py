@@ -7,7 +7,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.server import Server
+from stallmark.record.manifest.course import Server
 from stallmark.record.manifest.storage import Role
 from stallmark.redact import names_secret
 from stallmark.report.document import Block, Bullets, Facts, Fold, Pairs, Section, Shown, Title, Words, shown

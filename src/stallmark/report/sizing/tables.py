@@ -8,7 +8,7 @@ from stallmark.analysis.sizing.reach import Reach
 from stallmark.analysis.sizing.summary import SizingSummary
 from stallmark.record.devices import array_name
 from stallmark.record.manifest.storage import Device
-from stallmark.record.sizing.manifest import Matched, Replay, ReplayLevel, Stream, Window
+from stallmark.record.sizing import Matched, Replay, ReplayLevel, Stream, Window
 from stallmark.report.table import Cell, Columns, Rows, Table, group, if_known, number, word
 from stallmark.report.text import ceiling
 from stallmark.report.text import sizing as words

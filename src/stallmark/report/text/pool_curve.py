@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Kind
 from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.pool_curve.flash import FlashKind
 from stallmark.format import number, per_second, percent, quoted, size
-from stallmark.record.manifest.server import ChosenSize
+from stallmark.record.manifest.course import ChosenSize
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import indicative, pool, rate

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.format import NONE, listed, number, percent, size, spoken
-from stallmark.record.query_store import how_to_resume, why_stopped
+from stallmark.record.schema import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import first_three

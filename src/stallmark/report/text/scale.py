@@ -1,7 +1,7 @@
 """The words for the scale of a database."""
 
 from stallmark.format import exact, number
-from stallmark.record.trade_history import TradeHistory
+from stallmark.record.manifest.workload import TradeHistory
 
 
 def depth(days: float, trades_per_account: float) -> str:

@@ -10,7 +10,7 @@ from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
 from stallmark.format import exact, listed, moment, number, percent, plural, quoted, roughly, short, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing.manifest import Measured, Sizing
+from stallmark.record.sizing import Measured, Sizing
 from stallmark.report.text import says
 from stallmark.report.text.ceiling import limit_of
 from stallmark.report.text.templates import Format

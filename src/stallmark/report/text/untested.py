@@ -8,7 +8,7 @@ from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.analysis.sizing.reach import Method
 from stallmark.errors import as_reason
 from stallmark.format import listed, moment, quoted, roughly, short, size
-from stallmark.record.sizing.manifest import Measured
+from stallmark.record.sizing import Measured
 from stallmark.report.text import says
 from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second
 from stallmark.report.text.templates import Format

@@ -4,15 +4,19 @@ A level is a multiple of the demand: at 1 the candidate gets the I/O of the prof
 much again. The records of the stand-in lie in folders beside it.
 """
 
+from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field
 
-from stallmark.record.direct_io import DirectIo
-from stallmark.record.manifest.course import Machine
-from stallmark.record.manifest.part import ManifestPart, Moment
-from stallmark.record.manifest.search import LevelSeen, LimitSeen
+from stallmark.record.files import read_model, write_whole
+from stallmark.record.manifest.course import Machine, ManifestPart, Moment
 from stallmark.record.manifest.storage import Devices, ServiceLevelObjective
+from stallmark.record.manifest.workload import LevelSeen, LimitSeen
+from stallmark.record.probe import DirectIo
+
+# The folder of a sizing: what a profile asks for, and what one candidate, a server with its storage, carried of it.
+
 
 FORMAT: Final = 1
 StreamName = Literal["reads", "writes", "log"]
@@ -219,3 +223,23 @@ class Sizing(ManifestPart):
     engine: str
     replay: Replay | None = None
     stand_in: StandIn | None = None
+
+
+# Read and write `sizing.json`, the one file that holds the manifest of a sizing.
+
+FILE = "sizing.json"
+_REMEDY = "restore it, or run the sizing again"
+
+
+def is_sizing(folder: Path) -> bool:
+    return (folder / FILE).is_file()
+
+
+def read_sizing(folder: Path) -> Sizing:
+    """Read the manifest of a sizing's folder; raise StallmarkError, which names the file and the key at fault."""
+    return read_model(Sizing, folder, FILE, "sizing", FORMAT, _REMEDY)
+
+
+def write_sizing(folder: Path, manifest: Sizing) -> None:
+    """Replace the manifest whole or not at all: it may be read at any moment."""
+    write_whole(folder / FILE, manifest)
