@@ -2,7 +2,7 @@
 
 Some stay apart. The guard of a data generator (loaders/warehouse/guard.py) imports nothing of ours, and holds its
 generator up. A hook's family
-(experiment/hooks.py) is killed as a group, whose number must not be freed by waiting first. The emulated array's
+(experiment/storage_work.py) is killed as a group, whose number must not be freed by waiting first. The emulated array's
 processes (lab/block_device/parts.py) belong to no parent: they are found again by their command lines.
 """
 

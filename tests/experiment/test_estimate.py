@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.experiment import rates
-from stallmark.experiment.estimate import Estimate, estimate
-from stallmark.experiment.pace import pace
+from stallmark.experiment.estimate import MIB, WRITE_BYTES_PER_S, Estimate, estimate
+from stallmark.experiment.status import pace
 from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
@@ -171,8 +170,8 @@ def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields)
 def test_the_files_of_raw_loads_are_written_before_every_run():
     cells = read_any_scenario("cells-emulated")
     small = read_any_scenario("cells-emulated", ["loads.web.size=64MiB"])
-    written = 4 * (256 - 64) * rates.MIB
-    assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / rates.WRITE_BYTES_PER_S)
+    written = 4 * (256 - 64) * MIB
+    assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / WRITE_BYTES_PER_S)
 
 
 @given(st.integers(1, 9))

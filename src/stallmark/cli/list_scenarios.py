@@ -17,7 +17,7 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 
     The time is an estimate for the embedded PostgreSQL, with what earlier runs in stallmark-runs took.
     """
-    from stallmark.experiment.pace import pace
+    from stallmark.experiment.status import pace
     from stallmark.scenarios.read import read_any_scenario, shipped
 
     here = pace(Path("stallmark-runs"))

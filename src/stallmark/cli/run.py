@@ -22,8 +22,8 @@ from stallmark.cli.common import (
 )
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.companions import Follower, LoadMachines
 from stallmark.experiment.progress import Phase, Show
+from stallmark.experiment.runner import Follower, LoadMachines
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
@@ -55,10 +55,9 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
-    from stallmark.experiment.course import order_of
-    from stallmark.experiment.hooks import carry_out_at_end
-    from stallmark.experiment.resume import EarlierExperiment
+    from stallmark.experiment.course import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
+    from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, SizingScenario, on_devices
     from stallmark.scenarios.read import read_any_scenario
 
@@ -152,7 +151,7 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
 
 
 def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
-    from stallmark.experiment.resume import command, with_records
+    from stallmark.experiment.course import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import status
 

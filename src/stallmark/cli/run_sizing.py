@@ -11,7 +11,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
-    from stallmark.experiment.companions import LoadMachines
+    from stallmark.experiment.runner import LoadMachines
     from stallmark.experiment.target import Target
     from stallmark.scenarios.model import SizingScenario
 

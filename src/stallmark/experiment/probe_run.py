@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.end_note import EndNote
+from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
 from stallmark.leftovers import SHARED_MEMORY, own_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.experiment.companions import Follower
+from stallmark.experiment.runner import Follower
 from stallmark.stopping import ask
 
 if TYPE_CHECKING:

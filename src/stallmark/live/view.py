@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.course import order_of
+from stallmark.experiment.course import order_of, refuse_run, scenario_of, with_records
 from stallmark.experiment.estimate import Estimate
-from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.progress import Doing, Show
-from stallmark.experiment.resume import refuse_run, scenario_of, with_records
-from stallmark.experiment.status import State, Status, status_of
+from stallmark.experiment.status import State, Status, estimate_for, status_of
 from stallmark.live.followed import FollowedRun
 from stallmark.record.manifest import FILE
 from stallmark.record.reader import Record, find_records

@@ -7,7 +7,7 @@ import click
 
 from stallmark.driver.machines import MASTER_PORT, ExpectedMachines
 from stallmark.errors import StallmarkError
-from stallmark.experiment.companions import LoadMachines
+from stallmark.experiment.runner import LoadMachines
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine

@@ -4,9 +4,8 @@ import shutil
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.experiment.others import things_in
 from stallmark.experiment.progress import Show
-from stallmark.experiment.target import Target
+from stallmark.experiment.target import Target, things_in
 from stallmark.lab.selftest.check import SelftestResult, attempt
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
