@@ -23,8 +23,7 @@ from psycopg import pq
 
 from stallmark.driver.controller import Drive
 from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
-from stallmark.driver.load import LoadSpec
-from stallmark.driver.timeline import Timeline, consecutive_steps
+from stallmark.driver.load import LoadSpec, Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer

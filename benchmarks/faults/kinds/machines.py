@@ -11,7 +11,7 @@ from benchmarks.faults.strikes import DRIVEN, START, Strike, draw
 from support.remote import free_port
 from support.tool import Command
 
-from stallmark.driver.machines import MASTER_SILENT_S
+from stallmark.driver.load import MASTER_SILENT_S
 
 VICTIMS = {
     "command": "KILL INT STOP TERM", "conductor": "KILL STOP", "executor": "KILL STOP", "worker": "KILL INT STOP TERM",

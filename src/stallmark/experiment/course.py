@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import stallmark
 from stallmark.analysis.run import summarise_run
-from stallmark.driver.machines import MASTER_PORT
+from stallmark.driver.load import MASTER_PORT
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target

@@ -8,7 +8,7 @@ from typing import Any
 from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.due_queries import DueQueries, QueryQueue
+from stallmark.driver.pacing import DueQueries, QueryQueue
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep, Taken
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress

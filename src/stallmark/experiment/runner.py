@@ -46,7 +46,7 @@ from stallmark.stopping import later
 from stallmark.transactions import find_workload
 
 if TYPE_CHECKING:
-    from stallmark.driver.machines import ExpectedMachines
+    from stallmark.driver.load import ExpectedMachines
 
 
 # The loss of the server as the reason of what failed by it.

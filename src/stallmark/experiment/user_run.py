@@ -11,8 +11,8 @@ from typing import Any
 from stallmark.collectors.base import Row, Sink
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
-from stallmark.driver.due_queries import QueryQueue
-from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.load import ExpectedMachines
+from stallmark.driver.pacing import QueryQueue
 from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine

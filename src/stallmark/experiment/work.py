@@ -9,10 +9,9 @@ import msgspec
 from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.thresholds import parse_threshold
-from stallmark.driver.load import LoadSpec, background_sessions, executors
+from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executors
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
-from stallmark.driver.timeline import Timeline
 from stallmark.engines.base import Engine
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Follows, Queries, Search, Step, application

@@ -4,7 +4,7 @@ import click
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, server_option
-from stallmark.driver.machines import MASTER_PORT
+from stallmark.driver.load import MASTER_PORT
 from stallmark.experiment.progress import Show
 
 

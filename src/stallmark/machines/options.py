@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.driver.machines import MASTER_PORT, ExpectedMachines
+from stallmark.driver.load import MASTER_PORT, ExpectedMachines
 from stallmark.errors import StallmarkError
 from stallmark.experiment.runner import LoadMachines
 

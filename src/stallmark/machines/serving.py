@@ -7,7 +7,8 @@ import msgspec
 
 import stallmark
 from stallmark.driver.channel import Channel, Closed, start_child
-from stallmark.driver.machines import RunFacts
+from stallmark.driver.course import not_understood
+from stallmark.driver.load import RunFacts
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -22,7 +23,6 @@ from stallmark.driver.messages import (
     Refused,
     WorkerOrder,
 )
-from stallmark.driver.reasons import not_understood
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.reach import why_unreachable
