@@ -7,7 +7,7 @@ from benchmarks.published.chart import lines
 from benchmarks.published.claims import Claim, Run, about
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.queries.summary import QueryComparison, QueryVariant
+from stallmark.analysis.queries import QueryComparison, QueryVariant
 from stallmark.record.reader import Record
 
 RUNS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.validity.dealing import deviation, variance
+from stallmark.analysis.validity.gates import deviation, variance
 from stallmark.driver.pacing import Dealer
 
 

@@ -25,7 +25,7 @@ from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind
 from stallmark.engines import several
 from stallmark.engines.abilities import Maintenance, MaintenanceWork
 from stallmark.engines.mssql.engine import MssqlEngine

@@ -22,8 +22,7 @@ from support.wording import findings_in, golden
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.analysis.finding import Kind
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind, Kind
 from stallmark.attach.attach import Request, attach
 from stallmark.attach.measurements import Wanted
 from stallmark.errors import StallmarkError

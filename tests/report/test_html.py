@@ -15,7 +15,7 @@ from stallmark import format
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.transactions import ErrorSummary
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report.columns import marks

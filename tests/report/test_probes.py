@@ -13,7 +13,7 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.probe.against_database import Achieved, against
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
-from stallmark.analysis.probe.kinds import ProbeKind
+from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records

@@ -49,7 +49,7 @@ def compare(
     RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
     """
     from stallmark.analysis.compare.verdicts import compare_runs
-    from stallmark.analysis.fail_if import fail_rule
+    from stallmark.analysis.thresholds import fail_rule
     from stallmark.cli.document import say_where
     from stallmark.cli.summaries import of_each, summarise_each
     from stallmark.report.comparison.document import comparison_document

@@ -37,7 +37,7 @@ def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
 ) -> None:  # fmt: skip
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
-    from stallmark.analysis.fail_if import fail_rule
+    from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.profile.manifest import is_profile
     from stallmark.record.sizing import is_sizing
     from stallmark.report.file import refuse_target

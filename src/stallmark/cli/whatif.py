@@ -22,7 +22,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     RUN is a run's folder or an experiment's. Where variants with other read times were run, it says how far such
     predictions were off.
     """
-    from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS
+    from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
     from stallmark.analysis.what_if import what_if
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.in_json import dumped, in_json

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.shallow_history import Varied, shallow_history
+from stallmark.analysis.storage_cautions import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine

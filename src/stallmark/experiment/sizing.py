@@ -11,7 +11,7 @@ from typing import Any
 
 import stallmark
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.sizing.stand_in import (
+from stallmark.analysis.sizing.summary import (
     costs_of,
     fitted,
     matched,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.experiment import marks as marks_of
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.marks import marks as marks_of
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import NBSP, percent, plural

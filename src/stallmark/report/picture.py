@@ -10,8 +10,7 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.marks import doubtful
+from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.points import Point, labels, points
 from stallmark.format import plural
 from stallmark.report.columns import primary_of

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.analysis.read.waits import read_deadlocks
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.invalid import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED
 from stallmark.lab.selftest.check import SelftestResult
 from stallmark.record.reader import Record

@@ -10,8 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.compare.metrics import mean_of_runs
-from stallmark.analysis.compare.sides import name_of
+from stallmark.analysis.compare.sides import mean_of_runs, name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary

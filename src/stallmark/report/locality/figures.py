@@ -9,9 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.locality.pools import PoolReads, reads_at
-from stallmark.analysis.locality.published import Quantity
-from stallmark.analysis.locality.summary import Locality
+from stallmark.analysis.locality.summary import Locality, PoolReads, Quantity, reads_at
 from stallmark.analysis.locality.traced import Traced
 from stallmark.report.figures import Figure, chart, from_zero, note, rounded
 from stallmark.report.locality import tables

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.locality.pools import reads_at
-from stallmark.analysis.locality.published import Published, Quantity
-from stallmark.analysis.locality.summary import Locality
+from stallmark.analysis.locality.summary import Locality, Published, Quantity, reads_at
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import locality as words
 from stallmark.report.text.locality import share_band

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.queries.summary import QueryCell, QueryComparison
+from stallmark.analysis.queries import QueryCell, QueryComparison
 from stallmark.analysis.read.queries import PHASES
 from stallmark.report.columns import marks
 from stallmark.report.document import (

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES
 from stallmark.report.figures import Figure, chart, from_zero, highest, note, rounded
 from stallmark.report.queries.tables import compared, dop, times

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from stallmark import format
-from stallmark.analysis.agreement import Pair, Rates, pairs
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.server_cautions import Pair, Rates, pairs
 from stallmark.report.columns import counted
 from stallmark.report.document import Block, Section, Words, shown
 from stallmark.report.labels import step_labels

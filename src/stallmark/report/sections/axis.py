@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.marks import doubtful
+from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural, spoken
 from stallmark.report.columns import primary_of, rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.ceiling.summary import Ceiling, Level
+from stallmark.analysis.ceiling import Ceiling, Level
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest.workload import LimitSeen

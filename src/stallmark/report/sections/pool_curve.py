@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.pool_curve.flash import FlashKind
-from stallmark.analysis.pool_curve.summary import CurveSize, Fit, Mean, PoolCurve
+from stallmark.analysis.pool_curve.curve import CurveSize, Fit, Mean, PoolCurve
+from stallmark.analysis.pool_curve.findings import FlashKind
 from stallmark.format import plural
 from stallmark.report.document import Block, Section, Shown, Title, Words
 from stallmark.report.figures import Figure, note, places, rounded, side_by_side, values_axis

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed

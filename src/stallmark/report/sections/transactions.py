@@ -8,7 +8,7 @@ from stallmark.analysis.read.queries import in_order
 from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.invalid import GateKind
 from stallmark.format import spoken
 from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown
 from stallmark.report.labels import step_labels, step_rows

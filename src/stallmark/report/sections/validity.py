@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.marks import gate_verdicts
+from stallmark.analysis.experiment import ExperimentSummary, gate_verdicts
 from stallmark.analysis.validity.gates import Gate
 from stallmark.report.document import Fold, Section, Shown, shown
 from stallmark.report.labels import step_labels

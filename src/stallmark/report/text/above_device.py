@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stallmark.analysis.above_device import AboveKind
+from stallmark.analysis.storage_cautions import AboveKind
 from stallmark.format import count, listed, percent, size
 from stallmark.report.text import says
 from stallmark.report.text.terms import named

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
-from stallmark.analysis.compare.storage import StorageKind
-from stallmark.analysis.ends import EndKind
-from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.shallow_history import HistoryKind
+from stallmark.analysis.compare.settings import StorageKind
+from stallmark.analysis.finding import EndKind, Finding, Kind
+from stallmark.analysis.storage_cautions import ArrayKind, HistoryKind
 from stallmark.errors import as_reason
 from stallmark.format import factor, listed, quoted, size
 from stallmark.report.text import clause, says, sentence

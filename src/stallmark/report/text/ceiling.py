@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
-from stallmark.analysis.ceiling.findings import CeilingKind
+from stallmark.analysis.ceiling import CeilingKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import factor, listed, number, plural, quoted, short, spoken

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
+from stallmark.analysis.compare.sides import METRICS
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import listed, per_transaction, percent, size

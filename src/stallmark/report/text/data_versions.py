@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stallmark.analysis.data_versions import DataKind
+from stallmark.analysis.finding import DataKind
 from stallmark.format import listed
 from stallmark.report.text import says
 

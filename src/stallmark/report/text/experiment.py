@@ -6,8 +6,7 @@ from typing import Any
 from stallmark import format
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.terms import UNSURE, indicative, pool, rate, times

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.invalid import GateKind
 from stallmark.format import listed, number, percent, plural, short, spoken
 from stallmark.report.text import NameFirst, says
 from stallmark.report.text.templates import Format, Template

@@ -1,6 +1,6 @@
 """The wording of a mail store's I/Os as mailboxes."""
 
-from stallmark.analysis.mail_io import MailIoKind
+from stallmark.analysis.ceiling import MailIoKind
 from stallmark.format import count, number, quoted
 from stallmark.report.text import says
 

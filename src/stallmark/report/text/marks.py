@@ -3,9 +3,8 @@
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.read.interval import ReadKind
-from stallmark.analysis.steady.cycles import CycleKind
-from stallmark.analysis.steady.steadiness import SteadyKind
-from stallmark.analysis.validity.kinds import GateKind, ValidityKind
+from stallmark.analysis.steady import CycleKind, SteadyKind
+from stallmark.analysis.validity.invalid import GateKind, ValidityKind
 from stallmark.report.text.terms import term
 
 _WORDS: dict[Kind, str] = {

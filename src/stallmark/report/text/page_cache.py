@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.page_cache import PageCacheKind
+from stallmark.analysis.probe.saturation import PageCacheKind
 
 SENTENCES: Mapping[Kind, str] = {
     PageCacheKind.IN_CACHE: (

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.pool_curve.findings import CurveKind
-from stallmark.analysis.pool_curve.flash import FlashKind
+from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
 from stallmark.format import number, per_second, percent, quoted, size
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.report.text import says

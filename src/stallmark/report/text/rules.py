@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from stallmark.analysis.ceiling.findings import CeilingKind
+from stallmark.analysis.ceiling import CeilingKind
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
-from stallmark.analysis.fail_if import applies, ceilings, enough_bytes
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.thresholds import applies, ceilings, enough_bytes
 from stallmark.format import short, size
 from stallmark.report.text import clause
 from stallmark.report.text.ceiling import level

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy
-from stallmark.analysis.steady.cycles import CycleKind
-from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
+from stallmark.analysis.steady import CycleKind, Rate, Steadiness, SteadyKind
 from stallmark.format import percent, short, signed
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.sizing.kinds import SizingKind
-from stallmark.analysis.sizing.reach import Method
+from stallmark.analysis.sizing.reach import Method, SizingKind
 from stallmark.errors import as_reason
 from stallmark.format import listed, moment, quoted, roughly, short, size
 from stallmark.record.sizing import Measured

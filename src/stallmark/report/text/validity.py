@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.validity.kinds import CounterSource, ServiceLevelKind, ValidityKind
+from stallmark.analysis.validity.invalid import CounterSource, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
 from stallmark.format import number, percent, spoken
