@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.compare.sides import variant
+from stallmark.analysis.compare import sides
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, Kind, caution, info
@@ -130,7 +130,7 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
     executed = [one for one in executed if one.phase == phase]
     by_variant: dict[str, list[RunSummary]] = defaultdict(list)
     for run in chosen:
-        by_variant[variant(run)].append(run)
+        by_variant[sides.variant(run)].append(run)
     baseline, *_ = by_variant
     cells = {name: _cells(same, phase) for name, same in by_variant.items()}
     variants = []
