@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import floor, log10
 
-from stallmark.report.style import COLOURS, FONT
+from stallmark.report.figures import COLOURS, FONT
 
 WIDTH, PLOT, LEFT, RIGHT, LINE = 520, 220, 62, 12, 20
 """px. The text is large enough to be read on a telephone, where the picture is a third narrower."""

@@ -25,7 +25,7 @@ from stallmark.analysis.validity.invalid import CounterSource, GateKind, Validit
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped, in_json
+from stallmark.report.renderers import dumped, in_json
 
 
 def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):

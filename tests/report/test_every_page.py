@@ -28,9 +28,9 @@ from stallmark.attach.measurements import Wanted
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import TABLES
-from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.document import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped, in_json
+from stallmark.report.renderers import dumped, in_json
 
 REAL = {"emulated": False, "device": {"name": "sdb", "model": "MSA 2040", "rotational": True}}
 

@@ -19,8 +19,8 @@ from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report.columns import marks
-from stallmark.report.in_html import TEMPLATES
-from stallmark.report.sections.agreement import agreement
+from stallmark.report.renderers import TEMPLATES
+from stallmark.report.sections.server import agreement
 from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""

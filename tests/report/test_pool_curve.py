@@ -8,8 +8,8 @@ from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped
-from stallmark.report.sections.pool_curve import curve_figures, curve_tables
+from stallmark.report.renderers import dumped
+from stallmark.report.sections.ceiling import curve_figures, curve_tables
 from stallmark.report.text.pool_curve import why
 from stallmark.stats.curve_search import MIB, Why
 

@@ -18,11 +18,10 @@ from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
-from stallmark.report.in_html import render
-from stallmark.report.in_terminal import in_terminal
-from stallmark.report.probe import figures as probe_charts
+from stallmark.report.probe import tables as probe_charts
 from stallmark.report.probe.document import probe_document
-from stallmark.report.sections.probes import against_database_table, drift_table
+from stallmark.report.renderers import in_terminal, render
+from stallmark.report.sections.environment import against_database_table, drift_table
 from stallmark.report.text import sentence
 
 

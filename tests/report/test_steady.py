@@ -20,7 +20,7 @@ from stallmark.analysis.validity.service_level import declared, judge_reads
 from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.sections import steadiness as steady
+from stallmark.report.sections import validity as steady
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
 STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)

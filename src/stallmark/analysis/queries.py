@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare import sides
+from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, Kind, caution, info

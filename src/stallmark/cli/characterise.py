@@ -61,7 +61,7 @@ def characterise(
     were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it. A folder
     of runs that is named as a workload is ./bank.
     """
-    from stallmark.report.file import refuse_target
+    from stallmark.report.renderers import refuse_target
     from stallmark.scenarios.read import shipped
     from stallmark.transactions import WORKLOADS
 

@@ -8,9 +8,7 @@ import click
 
 from stallmark.cli.common import out
 from stallmark.report.document import Document
-from stallmark.report.in_html import write_pages
-from stallmark.report.in_json import dumped
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import dumped, in_terminal, write_pages
 from stallmark.report.slide import write_slide
 
 T = TypeVar("T")

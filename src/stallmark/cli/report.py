@@ -40,7 +40,7 @@ def report(
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.profile.manifest import is_profile
     from stallmark.record.sizing import is_sizing
-    from stallmark.report.file import refuse_target
+    from stallmark.report.renderers import refuse_target
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
     if target:
@@ -84,7 +84,7 @@ def show_report(
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
     from stallmark.report.loads.document import loads_document, loads_in_json
-    from stallmark.report.sections.thresholds import failures
+    from stallmark.report.sections.validity import failures
 
     records = find_records(runs)
     searched = any(record.manifest.search for record in records)
@@ -126,6 +126,6 @@ def show_profile(folder: Path, target: Path | None, as_json: bool, slide: Path |
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
     from stallmark.cli.document import show
-    from stallmark.report.profile.document import profile_document, profile_in_json
+    from stallmark.report.profile import profile_document, profile_in_json
 
     show(summarise_profile(folder), profile_document, profile_in_json, target, as_json, slide)

@@ -54,7 +54,7 @@ def size(
     that none carries it.
     """
     from stallmark.analysis.sizing import summary
-    from stallmark.report.file import refuse_target
+    from stallmark.report.renderers import refuse_target
     from stallmark.report.text import sentence
 
     target = target or page_file(candidates[0], "sizing.html", for_machines=as_json)

@@ -15,7 +15,7 @@ from stallmark.live.followed import FollowedRun, LiveTally
 from stallmark.live.lines import MEANS, WAITS, mean, means
 from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
-from stallmark.report.style import dash_of, looks
+from stallmark.report.figures import dash_of, looks
 from stallmark.report.text import status as status_text
 from stallmark.report.text import takes
 from stallmark.scenarios.model import QueryScenario

@@ -14,8 +14,7 @@ from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.sizing.reach import SizingKind
 from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.format import NBSP
-from stallmark.report.in_html import render
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sizing import tables
 from stallmark.report.sizing.document import sizing_document, sizing_in_json
 from stallmark.report.text import sentence

@@ -16,7 +16,7 @@ from stallmark.lab.selftest.check import SelftestResult, Wrong, attempt
 from stallmark.lab.selftest.database import drop
 from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_document
-from stallmark.report.in_html import write_pages
+from stallmark.report.renderers import write_pages
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import find_workload
 

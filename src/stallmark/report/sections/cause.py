@@ -10,8 +10,8 @@ from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.format import percent
+from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Section, Title, Words, shown
-from stallmark.report.labels import step_labels, step_rows
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence

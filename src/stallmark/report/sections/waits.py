@@ -12,10 +12,20 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import coefficient
+from stallmark.report.columns import panels, step_labels
 from stallmark.report.document import Grid, Section, Words
-from stallmark.report.figures import Figure, note, places, rounded, stacked
-from stallmark.report.labels import panels, step_labels
-from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
+from stallmark.report.figures import (
+    NEUTRAL,
+    WAIT_COLOURS,
+    Figure,
+    KeyItem,
+    looks,
+    note,
+    places,
+    plain,
+    rounded,
+    stacked,
+)
 from stallmark.report.text import charts as words
 from stallmark.report.text import reading
 from stallmark.report.text.charts import Panel
