@@ -15,8 +15,7 @@ from stallmark.analysis.steady import SteadyKind
 from stallmark.analysis.thresholds import UNITS
 from stallmark.analysis.validity.invalid import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
-from stallmark.report.text.marks import word
-from stallmark.report.text.terms import term
+from stallmark.report.text.terms import term, word
 from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25

@@ -18,7 +18,7 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
-from stallmark.report.text.rules import run_failure
+from stallmark.report.text.steady import run_failure
 
 
 def found(*runs: RunSummary) -> list[Finding]:

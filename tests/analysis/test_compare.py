@@ -18,7 +18,7 @@ from stallmark.analysis.thresholds import fail_rule
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
-from stallmark.report.text.rules import comparison_failures
+from stallmark.report.text.steady import comparison_failures
 
 
 def failed(pair):

@@ -13,7 +13,7 @@ from stallmark.experiment.status import pace
 from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
-from stallmark.report.text import takes
+from stallmark.report.text import experiment
 from stallmark.scenarios.model import ProbeScenario, QueryScenario, SizingScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
 
@@ -94,7 +94,9 @@ def test_runs_that_were_steady_early_make_the_others_shorter():
 
 
 def test_a_run_that_takes_longer_than_expected_has_no_seconds_left_to_tell():
-    assert "by now" in takes.left(0.0, refined=True) and "about" not in takes.left(0.0, refined=False)
+    assert "by now" in experiment.time_left(0.0, refined=True) and "about" not in experiment.time_left(
+        0.0, refined=False
+    )
 
 
 def test_queries_take_longer_with_less_memory_and_never_beyond_their_time():
@@ -109,9 +111,9 @@ def test_queries_take_longer_with_less_memory_and_never_beyond_their_time():
 def test_what_nobody_knows_beforehand_is_said():
     found = estimate(read_any_scenario("flash-cache-vs-tiering"))
     assert found.at_most and found.asks
-    said = takes.takes(found.total_s, found.build_s, at_most=found.at_most, asks=found.asks)
+    said = experiment.takes(found.total_s, found.build_s, at_most=found.at_most, asks=found.asks)
     assert said.startswith("at most about") and "days" in said and "operator" in said
-    assert takes.takes(200, 0) == "about 3 minutes"
+    assert experiment.takes(200, 0) == "about 3 minutes"
 
 
 def test_probes_and_preconditioning_are_counted():

@@ -30,7 +30,7 @@ from stallmark.report.experiment import experiment_in_json
 from stallmark.report.picture import picture_of
 from stallmark.report.renderers import dumped, in_json
 from stallmark.report.text import sentence
-from stallmark.report.text.rules import comparison_failures
+from stallmark.report.text.steady import comparison_failures
 
 NAMES = ["Alpha", "Bravo", "Carol", "Delta", "Echos", "Fokus", "Gamma", "Hotel"]
 MIB = 1 << 20

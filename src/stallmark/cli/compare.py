@@ -54,7 +54,7 @@ def compare(
     from stallmark.cli.summaries import of_each, summarise_each
     from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, refuse_target, write_pages
-    from stallmark.report.text.rules import comparison_doubts, comparison_failures
+    from stallmark.report.text.steady import comparison_doubts, comparison_failures
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")

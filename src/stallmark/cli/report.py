@@ -107,7 +107,7 @@ def show_report(
 
 def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
     """Exit where the rule says so."""
-    from stallmark.report.text.rules import run_failure
+    from stallmark.report.text.steady import run_failure
 
     if failing and (why := run_failure(failing, findings)):
         tell(err, f"[bold red]Failed:[/] {escape(why)}.")

@@ -153,9 +153,9 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
 def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     from stallmark.experiment.course import command, with_records
     from stallmark.record.reader import find_records
-    from stallmark.report.text import status
+    from stallmark.report.text import experiment
 
     if not (places := with_records(folder)):  # somebody has removed them
         return
     made = [record.manifest for record in find_records(places)]
-    tell(err, escape(status.go_on(command(folder, model.contents, made))))
+    tell(err, escape(experiment.go_on(command(folder, model.contents, made))))

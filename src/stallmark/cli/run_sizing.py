@@ -30,7 +30,7 @@ def run_sizing(
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.sizing import SizingRunner
     from stallmark.loaders.warehouse import command
-    from stallmark.report.text import takes
+    from stallmark.report.text import experiment
     from stallmark.storage.probe.tool import find_tool
 
     [variant] = scenario.variants
@@ -41,7 +41,7 @@ def run_sizing(
     show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
     absent = float(target.is_absent(scenario.contents))
     expects = estimate(scenario, to_build=absent, windows=len(demand.windows))
-    show.say(f"It takes {takes.takes(expects.total_s, expects.build_s, at_most=True)}.")
+    show.say(f"It takes {experiment.takes(expects.total_s, expects.build_s, at_most=True)}.")
     runner = None
     try:
         with target.engine(scenario.contents, scenario) as engine:

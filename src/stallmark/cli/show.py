@@ -3,7 +3,7 @@
 from stallmark.analysis.finding import Finding
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Show
-from stallmark.report.text import sentence, takes
+from stallmark.report.text import experiment, sentence
 
 
 class ShowInSentences(Show):
@@ -16,7 +16,7 @@ class ShowInSentences(Show):
         super().expect(expected)
         runs, sooner = len(expected.runs_s), expected.ends_sooner
         many = f"{'at most ' * expected.chooses}{runs} run{'s' * (runs > 1)}"
-        whole = takes.takes(
+        whole = experiment.takes(
             expected.total_s, expected.build_s, at_most=sooner, asks=expected.asks, longest_s=expected.longest_s
         )
-        self.say(takes.before_the_load(many, runs * expected.load_s, whole, at_most=sooner))
+        self.say(experiment.before_the_load(many, runs * expected.load_s, whole, at_most=sooner))

@@ -48,8 +48,8 @@ def _of_sizing(found: "Sizing", folder: Path) -> Iterator[str]:
 
 def _sentences(found: "Status"):
     from stallmark.experiment.status import State
-    from stallmark.report.text import status as text
-    from stallmark.report.text import takes
+    from stallmark.report.text import experiment
+    from stallmark.report.text import experiment as text
 
     yield f"{found.title} ({found.folder}), begun {format.moment(found.started)}"
     because = f": {found.because}" if found.because else ""
@@ -73,4 +73,4 @@ def _sentences(found: "Status"):
         if lately := ", ".join(filter(None, (tps, read))):
             yield f"in the last seconds {lately}"
     if found.left_s is not None:
-        yield takes.left(found.left_s, refined=found.refined)
+        yield experiment.time_left(found.left_s, refined=found.refined)

@@ -16,8 +16,8 @@ from stallmark.live.lines import MEANS, WAITS, mean, means
 from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
 from stallmark.report.figures import dash_of, looks
-from stallmark.report.text import status as status_text
-from stallmark.report.text import takes
+from stallmark.report.text import experiment
+from stallmark.report.text import experiment as status_text
 from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
@@ -51,7 +51,7 @@ def state(seen: Seen) -> Json:
         "phase": seen.phase,
         "place": place,
         "step": _step(loaded),
-        "left": None if status.left_s is None else takes.left(status.left_s, refined=status.refined),
+        "left": None if status.left_s is None else experiment.time_left(status.left_s, refined=status.refined),
         "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
         "said": _said(seen),

@@ -15,9 +15,9 @@ from stallmark.format import NBSP, percent, plural
 from stallmark.report.figures import KeyItem, looks, plain
 from stallmark.report.table import Rows, named_rows
 from stallmark.report.text import sentence
-from stallmark.report.text.charts import Panel
 from stallmark.report.text.device import EMULATED
-from stallmark.report.text.marks import word
+from stallmark.report.text.reading import Panel
+from stallmark.report.text.terms import word
 
 # Names of steps, and their places on the axis of the experiment.
 

@@ -17,8 +17,8 @@ from stallmark.format import plural
 from stallmark.report.columns import primary_of
 from stallmark.report.document import WIDTHS, Drawing
 from stallmark.report.figures import FONT, WAIT_COLOURS, looks
-from stallmark.report.text.charts import in_words
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.reading import in_words
 from stallmark.report.text.terms import term
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import REPLICATES

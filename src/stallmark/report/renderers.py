@@ -40,7 +40,7 @@ from stallmark.report.document import Block, Brief, Bullets, Document, Note, Not
 from stallmark.report.figures import plain
 from stallmark.report.picture import svg
 from stallmark.report.table import STYLES, Cell, InTerminal, listed
-from stallmark.report.text import gates, reading, sentence
+from stallmark.report.text import reading, sentence, validity
 from stallmark.report.text.device import EMULATED, labelled
 
 # Reports as files: an impossible target is refused before the work, and an existing file is replaced whole.
@@ -107,8 +107,8 @@ def in_json(value: Any) -> Any:
         facts = in_json(value.facts)
         return {"kind": value.kind, "severity": value.severity, "facts": facts, "sentence": sentence(value)}
     if isinstance(value, Gate):
-        words: dict[str, Any] = {"name": value.name, "asks": gates.asks(value), "figure": gates.figure(value)}
-        words |= {"allowed": gates.allowed(value), "sentence": sentence(value.failure) if value.failure else None}
+        words: dict[str, Any] = {"name": value.name, "asks": validity.asks(value), "figure": validity.figure(value)}
+        words |= {"allowed": validity.allowed(value), "sentence": sentence(value.failure) if value.failure else None}
         return words | _of_fields(value)
     if is_dataclass(value) and not isinstance(value, type):
         return _of_fields(value)

@@ -14,7 +14,7 @@ from stallmark.cli.common import CONDITION_BROKEN, FAILED
 from stallmark.lab.selftest.check import SelftestResult
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
-from stallmark.report.text.gates import figure
+from stallmark.report.text.validity import figure
 
 CONSISTENCY = "consistency after the load"
 

@@ -39,8 +39,8 @@ from stallmark.report.sections.validity import thresholds
 from stallmark.report.table import Cell
 from stallmark.report.text import loads as words
 from stallmark.report.text import sentence
-from stallmark.report.text.charts import in_words
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.reading import in_words
 
 # The first picture of several loads: bars alone and together, or lines over cells or users, in SVG.
 

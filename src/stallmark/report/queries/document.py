@@ -385,9 +385,9 @@ def _run_times(found: QueryComparison) -> Table:
     rows: list[Sequence[str | Cell]] = []
     for query in found.names:
         asked = dict.fromkeys(cell.dop for one in found.variants for cell in one.cells if cell.query == query)
-        for dop in asked:
-            cells = [_seconds(variant.cell(query, dop), number) for number, variant in enumerate(found.variants)]
-            rows.append([query if dop is None else f"{query}, DOP {dop}", *cells])
+        for degree in asked:
+            cells = [_seconds(variant.cell(query, degree), number) for number, variant in enumerate(found.variants)]
+            rows.append([query if degree is None else f"{query}, DOP {degree}", *cells])
     return Table(["query", *([f"{letter}\ns" for letter in letters] if len(letters) > 1 else ["s"])], rows)
 
 

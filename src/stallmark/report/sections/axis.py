@@ -29,10 +29,10 @@ from stallmark.report.figures import (
     rounded,
     side_by_side,
 )
-from stallmark.report.text import charts as words
 from stallmark.report.text import reading
-from stallmark.report.text.charts import ChartLine, Panel, known, reading_of, summary_of
+from stallmark.report.text import reading as words
 from stallmark.report.text.device import labelled
+from stallmark.report.text.reading import ChartLine, Panel, known, reading_of, summary_of
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}

@@ -15,7 +15,7 @@ from stallmark.report.document import Block, Fold, Section, Title, Words, shown
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
-from stallmark.report.text.laws import law_words
+from stallmark.report.text.device import law_words
 from stallmark.report.text.terms import PART_NAMES
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 

@@ -41,9 +41,9 @@ from stallmark.report.figures import (
     stacked,
     values_axis,
 )
-from stallmark.report.text import charts as chart_words
 from stallmark.report.text import device as device_words
-from stallmark.report.text.charts import Panel
+from stallmark.report.text import reading as chart_words
+from stallmark.report.text.reading import Panel
 
 # Throughput and stall over time: one figure for emulated arrays, one for real devices.
 

@@ -29,11 +29,11 @@ from stallmark.report.table import (
     percentiles,
     word,
 )
-from stallmark.report.text import gates as gate_words
 from stallmark.report.text import queries as query_words
-from stallmark.report.text import read as read_words
 from stallmark.report.text import reading, sentence
+from stallmark.report.text import server as read_words
 from stallmark.report.text import server as words
+from stallmark.report.text import validity as gate_words
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
 # The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps.

@@ -14,13 +14,12 @@ from stallmark.format import signed
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, shown
 from stallmark.report.table import Cell, Rows, Table, number, word
-from stallmark.report.text import gates as gate_words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text import steady as steady_words
-from stallmark.report.text.gates import allowed, asks, figure
-from stallmark.report.text.rules import GIVEN_UP, missed, not_known, why_not_judged
-from stallmark.report.text.steady import method
+from stallmark.report.text import validity as gate_words
+from stallmark.report.text.steady import GIVEN_UP, method, missed, not_known, why_not_judged
 from stallmark.report.text.terms import term
+from stallmark.report.text.validity import allowed, asks, figure
 
 # The validity gates as a table: the requirement of each, and its figures in each step.
 

@@ -26,9 +26,9 @@ from stallmark.report.figures import (
     rounded,
     stacked,
 )
-from stallmark.report.text import charts as words
 from stallmark.report.text import reading
-from stallmark.report.text.charts import Panel
+from stallmark.report.text import reading as words
+from stallmark.report.text.reading import Panel
 from stallmark.stats.dependence import Correlation
 
 WAIT_NAMES = {
