@@ -18,11 +18,9 @@ from support.synthetic import Truth, make_run
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.status import SILENT_S, State
-from stallmark.live.followed import FollowedRun
-from stallmark.live.lines import MEANS, WAITS, mean, means, sums
 from stallmark.live.metrics import exposition
 from stallmark.live.state import POINTS, lines, state
-from stallmark.live.view import View
+from stallmark.live.view import MEANS, WAITS, FollowedRun, View, mean, means, sums
 from stallmark.record.manifest import read_manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import GrowingStream, Record

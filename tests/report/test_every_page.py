@@ -23,8 +23,7 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import ExperimentKind, Kind
-from stallmark.attach.attach import Request, attach
-from stallmark.attach.measurements import Wanted
+from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import TABLES

@@ -12,7 +12,7 @@ from benchmarks.faults.strikes import START, Phase, Strike, draw
 from support.tool import Command, Tool
 
 from stallmark.cli.common import FAILED, INCOMPLETE
-from stallmark.lab.block_device import needs
+from stallmark.lab.block_device import parts
 
 ARRAY = {"data": {"spindles": 8, "read_ms": 1, "write_ms": 1, "sync_ms": 0.5, "mb_per_s": 300}}
 TAKES_S = 2.0
@@ -29,7 +29,7 @@ def emulated(round: Round) -> None:
 
 def block_device(round: Round) -> None:
     """Disturb the creation of an array that is a block device; none of it is left when it is destroyed."""
-    if why := needs.missing():
+    if why := parts.missing_needs():
         raise Skipped(f"no array as a block device: {why}")
     create = ("array", "create", "one", "--size", "64MiB")
     strike = draw(round.rng, {"command": "KILL INT STOP TERM", "group": "INT"}, (START,))

@@ -11,9 +11,7 @@ from stallmark import format
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live import wording as text
-from stallmark.live.followed import FollowedRun, LiveTally
-from stallmark.live.lines import MEANS, WAITS, mean, means
-from stallmark.live.view import Seen
+from stallmark.live.view import MEANS, WAITS, FollowedRun, LiveTally, Seen, mean, means
 from stallmark.record.devices import is_emulated
 from stallmark.report.figures import dash_of, looks
 from stallmark.report.text import experiment

@@ -54,8 +54,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import RowMerger, Rows
-from stallmark.machines.incoming import from_master
-from stallmark.machines.join import STALLMARK
+from stallmark.machines.join import STALLMARK, from_master
 
 RELEASED_WITHIN_S = 5
 LOOK_EVERY_S = 0.1  # for what is to be reported

@@ -1,7 +1,11 @@
-"""The checks that the records of a selftest's runs allow: of each transaction and collector, and of the data."""
+"""The things that a selftest tries, on its databases and on the records of its runs, and what came of each."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import shutil
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,11 +14,121 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.analysis.read.waits import read_deadlocks
 from stallmark.analysis.validity.invalid import GateKind
-from stallmark.cli.common import CONDITION_BROKEN, FAILED
-from stallmark.lab.selftest.check import SelftestResult
+from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, in_words
+from stallmark.experiment.progress import Show
+from stallmark.experiment.target import Target, things_in
+from stallmark.loaders import load
 from stallmark.record.reader import Record
-from stallmark.report.text import sentence
+from stallmark.report.text import sentence as finding_sentence
 from stallmark.report.text.validity import figure
+from stallmark.scenarios.model import WorkloadChoice
+from stallmark.schema.deploy import telling_blockers
+from stallmark.schema.own import drop_schemas, in_short
+from stallmark.transactions import find_workload
+
+# One thing that a selftest tries, and what came of it.
+
+
+@dataclass(frozen=True)
+class SelftestResult:
+    """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
+
+    what: str
+    state: Literal["works", "off", "failed"]
+    said: str
+    exit_code: int = 0
+
+
+class Wrong(Exception):
+    """Something is not as it must be; carries its exit code."""
+
+    def __init__(self, said: str, exit_code: int = FAILED):
+        super().__init__(said)
+        self.exit_code = exit_code
+
+
+def attempt(what: str, check: Callable[[], str]) -> SelftestResult:
+    try:
+        return SelftestResult(what, "works", check())
+    except Wrong as wrong:
+        return SelftestResult(what, "failed", sentence(wrong), wrong.exit_code)
+    except ServerLost as lost:
+        return SelftestResult(what, "failed", sentence(lost), INCOMPLETE)
+    except (StallmarkError, CallFailed, OSError) as error:
+        return SelftestResult(what, "failed", sentence(error), FAILED)
+    except Exception as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
+        return SelftestResult(what, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
+
+
+def sentence(error: Exception) -> str:
+    return " ".join(in_words(error).split()) or type(error).__name__
+
+
+# The databases of a selftest: which they are, by what they are known as its own, and how they are removed.
+
+# A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
+SEED = 7_357_437
+BANK = WorkloadChoice(name="bank", scale={"branches": 1}, seed=SEED)
+BROKERAGE = WorkloadChoice(name="brokerage", scale={"customers": 1_000, "days": 0.02}, seed=SEED)
+# One after the other in the same database. What is the server's own matter is tried on the first, the smaller one.
+CHOICES = (BANK, BROKERAGE)
+
+
+def refuse_what_is_not_ours(engine: Engine) -> None:
+    """Raise StallmarkError unless the database holds a selftest's data alone, or nothing."""
+    others = things_in(engine)  # whatever their schemas are called: what a selftest finds there it drops
+    reasons = [in_short(others)] if others else [_other_build(engine, choice) for choice in CHOICES]
+    if all(reasons):
+        raise StallmarkError(
+            f"The database is not empty ({reasons[0]}): a selftest builds its own, and removes it again, so name an "
+            "empty database."
+        )
+
+
+def refuse_sessions_of_others(engine: Engine) -> None:
+    if sessions := engine.other_sessions():
+        raise StallmarkError(
+            f"Others are in the database ({in_short(list(map(str, sessions)))}): a selftest drives load there, so name "
+            "a database that nobody uses, or add --shared."
+        )
+
+
+def _other_build(engine: Engine, choice: WorkloadChoice) -> str | None:
+    """Return how what Stallmark has built in the database differs from a selftest's, or None."""
+    try:
+        load.recognise(engine, find_workload(choice.name), choice.scale, choice.seed)
+    except StallmarkError as error:
+        return as_reason(error)
+    return None
+
+
+def remove(engine: Engine, target: Target, show: Show) -> SelftestResult:
+    remove = (lambda: drop(engine, show)) if target.url else (lambda: _delete(target, engine))
+    return attempt("removed what it made", remove)
+
+
+def drop(engine: Engine, show: Show) -> str:
+    """Drop what selftests build. Raise RunLockTaken if another run, or selftest, is under way."""
+    with engine.hold(), telling_blockers(engine, show.say):
+        drop_schemas(engine, [find_workload(choice.name) for choice in CHOICES])
+    return "the database is empty again"
+
+
+def _delete(target: Target, engine: Engine) -> str:
+    engine.close()
+    shutil.rmtree(target.folder(BROKERAGE))
+    if target.wal_dir:
+        for path in target.wal_dir.iterdir():
+            if path.name != "lost+found":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return "the embedded database is gone"
+
+
+# The checks that the records of a selftest's runs allow: of each transaction and collector, and of the data.
 
 CONSISTENCY = "consistency after the load"
 
@@ -68,7 +182,7 @@ def collectors(record: Record) -> Iterator[SelftestResult]:
             off.setdefault(known.unavailable, []).append(name)
         elif known.outages:
             said = " ".join(
-                sentence(note)
+                finding_sentence(note)
                 for note in run_notes(record)
                 if note.kind is RunKind.COLLECTOR_OUTAGE and note.facts["collector"] == known.title
             )
@@ -109,6 +223,6 @@ def counted(summary: ExperimentSummary) -> Iterator[SelftestResult]:
         for gate in (one for step in run.steps for one in step.validity.gates if one.kind is GateKind.COMPLETED):
             what = f"counted as committed, run {run.manifest.sequence}"
             if gate.failure:
-                yield SelftestResult(what, "failed", sentence(gate.failure), CONDITION_BROKEN)
+                yield SelftestResult(what, "failed", finding_sentence(gate.failure), CONDITION_BROKEN)
             else:
                 yield SelftestResult(what, "off" if gate.passed is None else "works", figure(gate))
