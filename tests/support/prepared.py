@@ -13,7 +13,7 @@ _processes.set_forkserver_preload(
     [
         "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.storage_work",
         "stallmark.experiment.course", "stallmark.experiment.runner", "stallmark.live.server",
-        "stallmark.machines.serving", "stallmark.cli.document", "stallmark.report.experiment",
+        "stallmark.machines.serving", "stallmark.cli.show", "stallmark.report.experiment",
     ]
 )  # fmt: skip
 
