@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.run import RunSummary
-from stallmark.escape import visible
+from stallmark.redact import visible
 from stallmark.report.text.device import EMULATED
 
 # The style of variants and charts: one colour, mark and dash per variant, and one template for all charts.

@@ -32,9 +32,9 @@ from stallmark.analysis.step_summary import (
 )
 from stallmark.analysis.validity.gates import Gate
 from stallmark.errors import StallmarkError
-from stallmark.escape import visible
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.files import replacing
+from stallmark.redact import visible
 from stallmark.report import figures
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.figures import plain

@@ -6,7 +6,7 @@ from textwrap import wrap
 from markupsafe import Markup
 
 from stallmark.errors import StallmarkError
-from stallmark.escape import visible
+from stallmark.redact import visible
 from stallmark.report.document import Document
 from stallmark.report.figures import FONT
 from stallmark.report.picture import box, elements, text

@@ -8,8 +8,8 @@ from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import Point
-from stallmark.escape import markdown
 from stallmark.format import percent
+from stallmark.redact import markdown
 from stallmark.report.columns import counted, data_rate
 from stallmark.report.comparison import figures
 from stallmark.report.document import (
