@@ -10,8 +10,7 @@ from pathlib import Path
 
 import psutil
 from benchmarks.faults import checks
-from benchmarks.faults.strikes import Strike, measures
-from benchmarks.faults.works import WORKS, Undisturbed, Work, copied, opened, undisturbed
+from benchmarks.faults.works import WORKS, Strike, Undisturbed, Work, copied, measures, opened, undisturbed
 from support.building import checksums
 from support.remote import PASSWORD
 from support.tool import Command, Tool
