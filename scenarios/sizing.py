@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
-from stallmark.record.sizing.manifest import Candidate
+from stallmark.record.sizing import Candidate
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import FileSize

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
-from stallmark.driver.merger import Merger
+from stallmark.driver.course import Merger
 from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import DeferredRow, Rows
-from stallmark.driver.tally import (
+from stallmark.driver.rows import (
     SECOND_NS,
+    DeferredRow,
+    Rows,
     as_table,
     deferred_rows,
     error_rows,

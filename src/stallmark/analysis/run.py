@@ -27,10 +27,10 @@ from stallmark.analysis.read.waits import (
     read_deadlocks,
     read_waits,
 )
-from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
+from stallmark.analysis.steady import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.judge import Validity
+from stallmark.analysis.validity.service_level import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds

@@ -22,13 +22,12 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
     bank,mail, or a scenario, whose database is built where it places it.
     """
-    from stallmark.experiment.build_progress import show_build
-    from stallmark.experiment.location import locations
-    from stallmark.experiment.placing import arrangement
+    from stallmark.experiment.progress import show_build
+    from stallmark.experiment.target import arrangement, locations
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
-    from stallmark.record.trade_history import trade_history
-    from stallmark.report.text.scale import depth
+    from stallmark.record.manifest.workload import trade_history
+    from stallmark.report.text.terms import depth
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import find_workload
 

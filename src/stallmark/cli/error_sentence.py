@@ -1,14 +1,46 @@
-"""The sentence and the exit code of a command that an error ended."""
+"""The sentence and the exit code of a command that an error ended, and the log of one that was not foreseen."""
 
+import os
+import platform
+import sys
+import tempfile
 import traceback
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
+import platformdirs
 
-from stallmark.cli import crash_log
+import stallmark
 from stallmark.cli.common import CUT_OFF, FAILED, INCOMPLETE, UNEXPECTED, err, escape, tell
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal
+
+
+# The log of an error that Stallmark did not foresee: what a maintainer needs, without secrets.
+def write_crash_log(error: BaseException) -> Path | None:
+    """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one. None
+    where neither can."""
+    at = datetime.now(UTC)
+    text = without_secrets(
+        f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+        f"{at:%Y-%m-%d %H:%M:%S} UTC: {' '.join(sys.argv)}\n\n{''.join(traceback.format_exception(error))}"
+    )
+    name = f"error-{at:%Y%m%d-%H%M%S}-{os.getpid()}.log"
+    for folder in (Path(platformdirs.user_log_dir("stallmark")), Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / name
+            path.touch(0o600, exist_ok=False)
+            path.write_text(text)
+            return path
+        except OSError:
+            continue
+    return None
+
+
+# The sentence and the exit code of a command that an error ended.
 
 
 def show(sentence: str) -> None:
@@ -37,7 +69,7 @@ def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
             return _error(in_words(error)), FAILED
         case click.ClickException():
             return _error(error.format_message()), FAILED
-    log = crash_log.write(error)
+    log = write_crash_log(error)
     what = f"a bug in Stallmark ({type(error).__name__})."
     if log:
         return _error(f"{what} Look through {log} and send it to us."), UNEXPECTED

@@ -20,8 +20,7 @@ from locust.runners import FALLBACK_INTERVAL, STATE_MISSING, MasterRunner
 from zmq import Frame, ZMQError
 
 from stallmark.driver.executor_pool import LAST_WORD_S
-from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import USERS_TOLD_AFTER_S, ExpectedMachines, MachinesMissing
+from stallmark.driver.load import USERS_TOLD_AFTER_S, ExpectedMachines, LoadSpec, MachinesMissing
 from stallmark.driver.messages import (
     Bye,
     CameLate,
@@ -52,8 +51,7 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.machines.incoming import from_machine
-from stallmark.machines.join import STALLMARK, ClockOffset, refusal
+from stallmark.machines.join import STALLMARK, ClockOffset, from_machine, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks
