@@ -22,8 +22,8 @@ from stallmark.cli.common import (
 )
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.companions import Follower, LoadMachines
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.runner import Follower, LoadMachines
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:

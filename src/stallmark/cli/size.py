@@ -15,7 +15,7 @@ from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.analysis.sizing.summary import SizingSummary
-    from stallmark.experiment.runner import LoadMachines
+    from stallmark.experiment.companions import LoadMachines
     from stallmark.experiment.target import Target
     from stallmark.record.manifest.storage import ServiceLevelObjective
     from stallmark.scenarios.model import SizingScenario

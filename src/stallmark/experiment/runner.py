@@ -2,7 +2,6 @@
 
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.course import Course, EarlierExperiment
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
@@ -46,7 +46,7 @@ from stallmark.stopping import later
 from stallmark.transactions import find_workload
 
 if TYPE_CHECKING:
-    from stallmark.driver.load import ExpectedMachines
+    pass
 
 
 # The loss of the server as the reason of what failed by it.
@@ -64,33 +64,6 @@ def naming_loss(check: Callable[[], None]) -> Iterator[None]:
         except ServerLost as lost:
             raise ServerLost(f"{as_sentence(lost)} {as_sentence(in_words(failed))}") from failed
         raise
-
-
-# The companions of an experiment: what the options of capabilities add to `stallmark run`.
-
-
-class LoadMachines(ABC):
-    """The machines that an experiment's load comes from, in place of this one."""
-
-    count: int
-
-    @abstractmethod
-    def refuse(self, scenario: "AnyScenario", engine: "Engine") -> None:
-        """Raise StallmarkError if they could not reach the server or this machine, or would have nothing to do."""
-
-    @abstractmethod
-    def expected(self, engine: "Engine") -> "ExpectedMachines":
-        """Return what the driver waits for, with the facts that hold once the database is there."""
-
-
-class Follower(ABC):
-    """A follower of an experiment from the moment that its folder is known."""
-
-    @abstractmethod
-    def begin(self, folder: Path, scenario: "AnyScenario", show: "Show") -> None: ...
-
-    @abstractmethod
-    def end(self, is_complete: bool, because: str) -> None: ...
 
 
 @dataclass(frozen=True)

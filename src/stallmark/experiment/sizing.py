@@ -23,9 +23,10 @@ from stallmark.analysis.sizing.summary import (
 )
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
+from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.runner import LoadMachines, Runner
+from stallmark.experiment.runner import Runner
 from stallmark.format import exact, short
 from stallmark.quantities import PoolSize
 from stallmark.record import devices

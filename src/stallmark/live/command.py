@@ -12,7 +12,7 @@ import click
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, escape, experiment_options, tell
 from stallmark.errors import StallmarkError
-from stallmark.experiment.runner import Follower
+from stallmark.experiment.companions import Follower
 from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:

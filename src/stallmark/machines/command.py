@@ -9,8 +9,8 @@ from stallmark.cli.command import Command
 from stallmark.cli.common import err, server_option
 from stallmark.driver.load import MASTER_PORT, ExpectedMachines
 from stallmark.errors import StallmarkError
+from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.progress import Show
-from stallmark.experiment.runner import LoadMachines
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine

@@ -51,7 +51,8 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.machines.join import STALLMARK, ClockOffset, from_machine, refusal
+from stallmark.machines.incoming import from_machine
+from stallmark.machines.join import STALLMARK, ClockOffset, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks

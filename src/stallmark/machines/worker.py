@@ -54,7 +54,8 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import RowMerger, Rows
-from stallmark.machines.join import STALLMARK, from_master
+from stallmark.machines.incoming import from_master
+from stallmark.machines.join import STALLMARK
 
 RELEASED_WITHIN_S = 5
 LOOK_EVERY_S = 0.1  # for what is to be reported

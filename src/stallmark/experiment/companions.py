@@ -1,0 +1,35 @@
+"""The companions of an experiment: what the options of capabilities add to `stallmark run`."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stallmark.driver.load import ExpectedMachines
+    from stallmark.engines.base import Engine
+    from stallmark.experiment.progress import Show
+    from stallmark.scenarios.model import AnyScenario
+
+
+class LoadMachines(ABC):
+    """The machines that an experiment's load comes from, in place of this one."""
+
+    count: int
+
+    @abstractmethod
+    def refuse(self, scenario: "AnyScenario", engine: "Engine") -> None:
+        """Raise StallmarkError if they could not reach the server or this machine, or would have nothing to do."""
+
+    @abstractmethod
+    def expected(self, engine: "Engine") -> "ExpectedMachines":
+        """Return what the driver waits for, with the facts that hold once the database is there."""
+
+
+class Follower(ABC):
+    """A follower of an experiment from the moment that its folder is known."""
+
+    @abstractmethod
+    def begin(self, folder: Path, scenario: "AnyScenario", show: "Show") -> None: ...
+
+    @abstractmethod
+    def end(self, is_complete: bool, because: str) -> None: ...

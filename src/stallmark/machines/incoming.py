@@ -1,0 +1,115 @@
+"""The check of what comes over Locust's connection between load machines, where it comes in.
+
+Whoever reaches the port can send. Locust takes for granted that it was its own kind, and any other message ends the
+greenlet that listens.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from locust.rpc import Message
+
+from stallmark.driver.messages import Malformed, checked
+from stallmark.machines.join import STALLMARK
+
+STATES = Literal["ready", "spawning", "running", "cleanup", "stopped", "stopping"]
+
+
+class _Users(msgspec.Struct):
+    """The users of each class. The statistics beside them are Locust's own, and nobody reads them."""
+
+    user_classes_count: dict[str, int]
+
+
+class _Alive(msgspec.Struct):
+    state: STATES
+    current_cpu_usage: float
+    current_memory_usage: int
+
+
+class _Failure(msgspec.Struct):
+    msg: str
+    traceback: str
+
+
+class _Body(msgspec.Struct):
+    """A message of ours (driver/messages.py), and from a machine its count."""
+
+    body: bytes
+    count: int = 0
+
+
+class _Place(msgspec.Struct):
+    index: int
+
+
+class _Spawn(msgspec.Struct):
+    timestamp: float
+    user_classes_count: dict[str, int]
+    host: str | None
+    stop_timeout: float | None
+    parsed_options: dict[str, Any]
+
+
+class _Spawned(msgspec.Struct):
+    user_count: int
+
+
+_OF_MACHINES: Mapping[str, Any] = {
+    "client_ready": str,
+    "client_stopped": None,
+    "exception": _Failure,
+    "heartbeat": _Alive,
+    "quit": None,
+    "spawning": None,
+    "spawning_complete": _Users,
+    "stats": _Users,
+    STALLMARK: _Body,
+}
+_OF_MASTERS: Mapping[str, Any] = {
+    "ack": _Place,
+    "heartbeat": None,
+    "quit": None,
+    "reconnect": None,
+    "spawn": _Spawn,
+    "spawning_complete": _Spawned,
+    "stop": None,
+    STALLMARK: _Body,
+}
+
+
+def _decoders(kinds: Mapping[str, Any]) -> Mapping[str, msgspec.msgpack.Decoder]:
+    return {name: msgspec.msgpack.Decoder(kind) for name, kind in kinds.items()}
+
+
+_FROM_MACHINE, _FROM_MASTER = _decoders(_OF_MACHINES), _decoders(_OF_MASTERS)
+_ENVELOPE = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw, str | None])
+
+
+def from_machine(frames: Sequence[bytes]) -> Message:
+    """Return a message of a load machine, with the identity by which the connection knows it. Raise Malformed."""
+    if len(frames) != 2:
+        raise Malformed(f"{len(frames)} parts came where a machine and its message were to come")
+    message = _message(frames[1], _FROM_MACHINE)
+    if message.node_id is None or message.node_id.encode() != frames[0]:
+        raise Malformed("a machine gave the name of another")
+    return message
+
+
+def from_master(frames: Sequence[bytes], me: str) -> Message:
+    """Return a message of a master to the machine that it knows as `me`. Raise Malformed."""
+    if len(frames) != 1:
+        raise Malformed(f"{len(frames)} parts came where one message was to come")
+    message = _message(frames[0], _FROM_MASTER)
+    if message.node_id != me:
+        raise Malformed("the message is for another machine")
+    return message
+
+
+def _message(frame: bytes, kinds: Mapping[str, msgspec.msgpack.Decoder]) -> Message:
+    kind, raw, name = checked(_ENVELOPE, frame)
+    if kind not in kinds:
+        raise Malformed(f"{kind[:40]!r} is no kind of message here")
+    data = checked(kinds[kind], raw)
+    return Message(kind, msgspec.to_builtins(data, builtin_types=(bytes,)), name)
