@@ -35,7 +35,7 @@ from stallmark.transactions.workload import Workload
 
 # The CPU of those processes of the client that drive no users: the command with its collectors, and the conductor.
 #
-# Executors report their own (load_users.py). Together they are what driving the load costs this machine.
+# Executors report their own (executor.py). Together they are what driving the load costs this machine.
 
 COMMAND, CONDUCTOR = "command", "conductor"
 

@@ -2,7 +2,7 @@
 
 In a closed loop throughput is users ÷ (response time + think time). So what changed the response time changed
 throughput, and the parts of that change are its causes, by their size. Storage accounts for the part that was spent in
-I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (split.py).
+I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (evidence.py).
 """
 
 from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from stallmark.stats.thresholds import SAME
 
 # Memory against flash, where the record has both: how much memory gives the throughput that flash gave.
 #
-# Where no run had flash, faster reads stand in: those that the model of a step predicts (`bottleneck/prediction.py`).
+# Where no run had flash, faster reads stand in: those that the model of a step predicts (`bottleneck/laws.py`).
 
 GIB = 1024**3
 FAST_MS = 1.0
