@@ -14,11 +14,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 from rich.table import Column
 
 from stallmark import format
-from stallmark.loaders.load import BuildProgress
 
 if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
     from stallmark.experiment.estimate import Estimate
+    from stallmark.loaders.load import BuildProgress
 
 
 # Progress for whoever waits: a bar on a terminal, plain lines elsewhere.
@@ -196,14 +196,14 @@ class LoadPace:
 
 
 @contextmanager
-def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], None]]:
+def show_build(show: Show, title: str) -> Iterator[Callable[["BuildProgress"], None]]:
     """Show a bar for a build; yield the function to which its progress is reported.
 
     Nobody knows how long keys and statistics will take: they are said to come on top, and their bar shows the share
     that is done."""
     pace: LoadPace | None = None
 
-    def report(progress: BuildProgress) -> None:
+    def report(progress: "BuildProgress") -> None:
         nonlocal pace
         note = f"{progress.phase}, {progress.rows:,} rows"
         if progress.phase != "load":
