@@ -17,6 +17,7 @@ from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.course import Course, EarlierExperiment
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
+from stallmark.experiment.placing import arrangement, locations
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -32,7 +33,7 @@ from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork
-from stallmark.experiment.target import advice_on_unseen, arrangement, locations
+from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
