@@ -22,8 +22,9 @@ from stallmark.driver.messages import (
     NotUnderstood,
     SessionLost,
 )
-from stallmark.driver.rows import SECOND_NS, RowMerger, Rows, TransactionRow, parts_by_second
+from stallmark.driver.rows import RowMerger, Rows, TransactionRow
 from stallmark.driver.searched_load import Judged, SearchPlan
+from stallmark.driver.tally import SECOND_NS, parts_by_second
 from stallmark.errors import as_reason
 from stallmark.processes import how_ended, killed_by
 from stallmark.record.manifest import Manifest

@@ -34,12 +34,10 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.pacing import Dealer, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import (
+from stallmark.driver.rows import DeferredRow, Rows, UserRow
+from stallmark.driver.tally import (
     ENDED,
     SECOND_NS,
-    DeferredRow,
-    Rows,
-    UserRow,
     as_table,
     deferred_rows,
     error_rows,

@@ -15,7 +15,7 @@ from support.waiting import eventually
 from stallmark.driver import retry
 from stallmark.driver.client import COMMITTED, GIVEN_UP, BackgroundSession, DeferredQueue, Task
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import SAMPLE, SECOND_NS, as_table, deferred_rows
+from stallmark.driver.tally import SAMPLE, SECOND_NS, as_table, deferred_rows
 from stallmark.errors import ErrorClass
 from stallmark.transactions.workload import Background, Outcome, Transaction, UserLoad, Workload
 

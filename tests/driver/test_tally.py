@@ -14,10 +14,9 @@ from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.course import Merger
 from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import (
+from stallmark.driver.rows import DeferredRow, Rows
+from stallmark.driver.tally import (
     SECOND_NS,
-    DeferredRow,
-    Rows,
     as_table,
     deferred_rows,
     error_rows,

@@ -19,7 +19,8 @@ from stallmark.driver.client import NEVER, OwnIOSampler
 from stallmark.driver.course import Merger
 from stallmark.driver.executor import Executor
 from stallmark.driver.messages import Bye, Go, Quit, StartUser
-from stallmark.driver.rows import OwnIORow, Rows, own_io_rows
+from stallmark.driver.rows import OwnIORow, Rows
+from stallmark.driver.tally import own_io_rows
 from stallmark.engines.base import OwnIO, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass

@@ -39,7 +39,8 @@ from stallmark.driver.messages import (
     decode_of_master,
     encode,
 )
-from stallmark.driver.rows import SAMPLE, SECOND_NS, DeferredRow, Row, RowMerger, Rows, transaction_rows, user_rows
+from stallmark.driver.rows import DeferredRow, Row, RowMerger, Rows
+from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
 from stallmark.machines.join import STALLMARK
 from stallmark.record.reader import GrowingStream
 from stallmark.transactions import find_workload

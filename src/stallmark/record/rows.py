@@ -1,21 +1,10 @@
-"""Rows on their way into a table, and histograms as messages carry them."""
+"""Rows on their way into a table."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-
-# A latency histogram as messages carry it: who only passes it on needs no NumPy, which takes long to import.
-class Histogram(NamedTuple):
-    """The buckets in use, as arrays of GAP and COUNT (histogram.py) in bytes."""
-
-    gaps: bytes
-    counts: bytes
-
-
-# Rows on their way into a table.
 
 
 class Rows(Sequence[dict[str, Any]]):
