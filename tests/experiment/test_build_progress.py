@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 from support.simulated_time import Clock
 
-from stallmark.experiment import progress as module
-from stallmark.experiment.progress import FEWEST, LATELY_S, LEAST_S, LoadPace, Show, show_build
+from stallmark.experiment import build_progress as module
+from stallmark.experiment.build_progress import FEWEST, LATELY_S, LEAST_S, LoadPace, show_build
+from stallmark.experiment.progress import Show
 from stallmark.loaders.load import BuildProgress
 
 ROWS = 100_000

@@ -32,9 +32,10 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.experiment.placing import arrangement, place
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.experiment.target import Target, arrangement, place
+from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import ConcurrentMaintenance, Run
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter

@@ -22,8 +22,8 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
     bank,mail, or a scenario, whose database is built where it places it.
     """
-    from stallmark.experiment.progress import show_build
-    from stallmark.experiment.target import arrangement, locations
+    from stallmark.experiment.build_progress import show_build
+    from stallmark.experiment.placing import arrangement, locations
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
     from stallmark.record.manifest.workload import trade_history

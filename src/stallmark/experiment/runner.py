@@ -13,10 +13,12 @@ from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.course import Course, EarlierExperiment
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
+from stallmark.experiment.placing import arrangement, locations
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -27,12 +29,12 @@ from stallmark.experiment.preflight import (
     refuse_pool_sizes,
     refuse_what_cannot_be,
 )
-from stallmark.experiment.progress import Phase, Show, show_build
+from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork
-from stallmark.experiment.target import advice_on_unseen, arrangement, locations
+from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
