@@ -2,9 +2,10 @@ import pyarrow as pa
 import pytest
 
 from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.analysis.read.waits import SessionWaits, read_waits
+from stallmark.analysis.read.waits import SessionWaits
 from stallmark.analysis.step import cpu_busy
 
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")
@@ -22,13 +23,13 @@ class Sampled:
 
 
 def session_waits(*rows, intervals=((0, 0, 10),)):
-    found = SessionWaits(Sampled(), 10, [Interval(i, a, b, None, False) for i, a, b in intervals])
-    read_waits(Sampled(*rows), [found])
-    return found
+    part = Part(None, 10, [Interval(i, a, b, None, False) for i, a, b in intervals])
+    return SessionWaits(Sampled(*rows), [part]), part
 
 
 def waits(*rows, intervals=((0, 0, 10),)):
-    return session_waits(*rows, intervals=intervals).sampled()
+    found, part = session_waits(*rows, intervals=intervals)
+    return found.sampled(part)
 
 
 def test_a_busy_second_polled_less_often_weighs_the_same():
@@ -57,7 +58,8 @@ def test_shares_of_fewer_than_thirty_samples_are_not_known():
     rows = [(second, *READ, 1, 5) for second in range(10)]
     assert waits(*rows, (9, *LOCK, 19, 5)) == {}
     assert waits(*rows, (9, *LOCK, 20, 5)).keys() == {0}
-    parts = session_waits(*rows, (9, *LOCK, 19, 5)).parts()
+    found, part = session_waits(*rows, (9, *LOCK, 19, 5))
+    parts = found.parts(part)
     assert parts is not None and parts.over(Interval(0, 0, 10, None, False)) == ({}, 0)
 
 

@@ -19,14 +19,7 @@ from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
 from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
-from stallmark.analysis.read.waits import (
-    BlockedPair,
-    DeadlockShape,
-    SessionWaits,
-    read_blocking,
-    read_deadlocks,
-    read_waits,
-)
+from stallmark.analysis.read.waits import BlockedPair, DeadlockShape, SessionWaits, read_blocking, read_deadlocks
 from stallmark.analysis.steady import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
@@ -95,11 +88,10 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         gaps=gaps,
     )
     driver = DriverTables(run, parts)
-    waits = [SessionWaits(call.record, part.seconds, part.intervals) for call, part in zip(calls, parts, strict=True)]
-    read_waits(run, waits)
+    waits = SessionWaits(run, parts)
     return [
-        _summarise(call, part, driver.load_of(part), own, server, max((i.end for i in each.intervals), default=None))
-        for call, part, own, each in zip(calls, parts, waits, measured, strict=True)
+        _summarise(call, part, driver.load_of(part), waits, server, max((i.end for i in each.intervals), default=None))
+        for call, part, each in zip(calls, parts, measured, strict=True)
     ]
 
 
@@ -132,7 +124,7 @@ def _summarise(
     workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    waits, wait_parts = session_waits.sampled(), session_waits.parts()
+    waits, wait_parts = session_waits.sampled(part), session_waits.parts(part)
     streams = streams_within(record, intervals)
     series = make_series(load, server.lines, workload.primary, ends)
     title = manifest.variant.name or record.folder.name

@@ -18,8 +18,9 @@ left out while others are still added: each adds what it counted to the next tha
 """
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -262,6 +263,8 @@ class Counters:
     gaps: np.ndarray
     whole: bool = True
     """Not where samples were left out that the intervals asked for do not need: `over` these is all it can tell."""
+    means: dict[Any, float | None] = field(default_factory=dict, repr=False, compare=False)
+    """Means of seconds that were asked for once: each load of a run asks for those of its server."""
 
     def over(self, begin: float, end: float) -> Delta | None:
         """Return the rise from `begin` to `end` (s), or over the part of it that was sampled; None when nothing was."""
@@ -287,17 +290,22 @@ class Counters:
         if len(self.t) < 2 or not totals:
             return {name: np.full(seconds, np.nan) for name in totals}
         grid = np.arange(seconds + 1.0)
-        lost = self.breaks | self.gaps
-        lost_before = np.concatenate([[0], np.cumsum(lost)])
-        # The gaps that overlap a second are those from the last sample at or before it to the first after it.
-        first = np.searchsorted(self.t, grid[:-1], side="right") - 1
-        last = np.searchsorted(self.t, grid[1:], side="left")
-        known = (first >= 0) & (last < len(self.t))
-        first, last = np.clip(first, 0, None), np.clip(last, None, len(self.t) - 1)
-        known &= lost_before[last] == lost_before[first]
+        known = np.zeros(seconds, dtype=bool)
+        known[: len(self._known)] = self._known[:seconds]
         return {
             name: np.where(known, np.diff(np.interp(grid, self.t, total)), np.nan) for name, total in totals.items()
         }
+
+    @cached_property
+    def _known(self) -> np.ndarray:
+        """The whole seconds up to the last sample, and whether it is known of each what was counted in it."""
+        grid = np.arange(max(0, int(self.t[-1])) + 1.0)
+        lost_before = np.concatenate([[0], np.cumsum(self.breaks | self.gaps)])
+        # The gaps that overlap a second are those from the last sample at or before it to the first after it.
+        first = np.searchsorted(self.t, grid[:-1], side="right") - 1
+        last = np.searchsorted(self.t, grid[1:], side="left")
+        known: np.ndarray = (first >= 0) & (lost_before[last] == lost_before[np.maximum(first, 0)])
+        return known
 
     def _seen_from(self, begin: float) -> float:
         """Return `begin`, or the end of the gaps that it falls into."""

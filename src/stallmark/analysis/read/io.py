@@ -239,12 +239,16 @@ def summed(per_second: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndar
 def _mean_of_means(
     counters: Counters, interval: Interval, stall: tuple[str, ...], count: tuple[str, ...]
 ) -> float | None:
-    rates = counters.per_second(interval.end, *stall, *count) if counters.whole and stall and count else {}
-    stalled, counted = summed(rates, stall), summed(rates, count)
-    if stalled is None or counted is None:
-        return None
-    means = interval.of(per_second_mean(stalled, counted))
-    return float(np.nanmean(means)) if np.any(~np.isnan(means)) else None
+    asked = interval.span, stall, count
+    if asked not in counters.means:
+        rates = counters.per_second(interval.end, *stall, *count) if counters.whole and stall and count else {}
+        stalled, counted = summed(rates, stall), summed(rates, count)
+        known = np.empty(0)
+        if stalled is not None and counted is not None:
+            means = interval.of(per_second_mean(stalled, counted))
+            known = means[~np.isnan(means)]
+        counters.means[asked] = float(known.mean()) if len(known) else None
+    return counters.means[asked]
 
 
 THIS_MACHINE = 0

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.record.manifest.workload import application
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import SHARE_SAMPLES
@@ -91,84 +93,123 @@ class WaitParts:
 
 
 class SessionWaits:
-    """The waits of the sessions of a run, or of one of its loads."""
+    """The waits of the sessions of a run, read for some parts of it in one pass."""
 
-    def __init__(self, record: Record, seconds: int, intervals: Sequence[Interval]):
-        self._load = record if isinstance(record, LoadRecord) else None
-        self._seconds, self._intervals = seconds, intervals
-        self._sums: dict[int, dict[tuple[str, str], float]] = {one.index: defaultdict(float) for one in intervals}
-        self._looks_within: dict[int, int] = defaultdict(int)
-        self._looked = {one.index: np.zeros(one.seconds, dtype=bool) for one in intervals}
-        self._users: dict[str, np.ndarray] = {}
-        self._looks, self._seen = np.zeros(seconds), np.zeros(seconds, dtype=bool)
-        self._any_row = False
+    def __init__(self, run: Record, parts: Sequence[Part]):
+        if run.loads and "application" not in run.schema("waits").names:  # older records: by the seconds of each load
+            self._read = {
+                part.load: _Sampled(run if part.load is None else LoadRecord(run, part.load), [part]) for part in parts
+            }
+        else:
+            self._read = dict.fromkeys([part.load for part in parts], _Sampled(run, parts))
 
-    def add(self, batch: pa.RecordBatch, pair: np.ndarray, pairs: Sequence[tuple[str, str]]) -> None:
-        """Add the own ones of some rows, whose (class, event) is of that number among the `pairs`."""
-        if self._load and not (own := np.asarray(self._load.own_samples(batch))).all():
-            batch, pair = batch.filter(pa.array(own)), pair[own]
-        self._any_row = self._any_row or batch.num_rows > 0
+    def sampled(self, part: Part) -> dict[int, SampledWaits]:
+        """Return the waits by the number of the interval, if enough sessions were sampled in it."""
+        return self._read[part.load].sampled(part)
+
+    def parts(self, part: Part) -> WaitParts | None:
+        """Return the parts; None where no sessions were sampled."""
+        return self._read[part.load].parts(part)
+
+
+class _Sampled:
+    """The sampled sessions of a record by application: those of each second, and those within intervals."""
+
+    def __init__(self, record: Record, parts: Sequence[Part]):
+        intervals = [interval for part in parts for interval in part.intervals]
+        self._seconds = max([*(part.seconds for part in parts), *(interval.end for interval in intervals)])
+        self._applications, self._classes, self._events = Codes(), Codes(), Codes()
+        self._waits, self._owned = PairCodes(), PairCodes()  # (class, event), and (application, wait)
+        self._sums = {interval.span: np.zeros(0) for interval in intervals}  # by the number of `_owned`
+        self._users: dict[tuple[int, str], np.ndarray] = {}  # by application and part
+        self._looks: dict[int, np.ndarray] = {}  # by application
+        self._seen: dict[int, np.ndarray] = {}
+        columns = ["second", "wait_class", "event", "samples", "polls"]
+        for batch in record.batches("waits", [*columns, "application"] if record.loads else columns):
+            if batch.num_rows:
+                self._add(batch)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        owner = self._applications.of(batch, "application")
+        wait = self._waits.of(self._classes.of(batch, "wait_class"), self._events.of(batch, "event"))
         second, samples, polls = (batch.column(name).to_numpy() for name in ("second", "samples", "polls"))
         users = samples / np.maximum(polls, 1)
-        for interval in self._intervals:
-            inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
-            self._looked[interval.index][second[inside] - interval.begin] = True
-            self._looks_within[interval.index] += int(samples[inside].sum())
-            added = np.bincount(pair[inside], users[inside])
-            for one in np.flatnonzero(added).tolist():
-                wait_class, event = pairs[one]
-                seen = self._sums[interval.index]
-                seen[wait_class if wait_class in WAIT_CLASSES else "other", event] += float(added[one])
-        inside = np.flatnonzero(second < self._seconds)
-        if len(inside):
-            self._add_parts(second[inside], samples[inside], users[inside], pair[inside], pairs)
+        number = self._owned.of(owner, wait)
+        for (begin, end), sums in self._sums.items():
+            inside = np.flatnonzero((second >= begin) & (second < end))
+            more = np.zeros(len(self._owned) - len(sums))
+            added = np.bincount(number[inside], users[inside], len(self._owned))
+            self._sums[begin, end] = np.append(sums, more) + added
+        for code in np.unique(owner).tolist():
+            self._looks.setdefault(code, np.zeros(self._seconds))
+            self._seen.setdefault(code, np.zeros(self._seconds, dtype=bool))
+        early = np.flatnonzero(second < self._seconds)
+        if len(early):
+            self._add_seconds(*(values[early] for values in (owner, wait, second, samples, users)))
 
-    def _add_parts(
-        self,
-        second: np.ndarray,
-        samples: np.ndarray,
-        users: np.ndarray,
-        pair: np.ndarray,
-        pairs: Sequence[tuple[str, str]],
+    def _add_seconds(
+        self, owner: np.ndarray, wait: np.ndarray, second: np.ndarray, samples: np.ndarray, users: np.ndarray
     ) -> None:
-        self._seen[second] = True
         low = int(second.min())
-        width = int(second.max()) - low + 1
-        self._looks[low : low + width] += np.bincount(second - low, samples, width)
-        parts = [part_of(*one) for one in pairs]
-        names = list(dict.fromkeys(parts))
-        of_row = np.array([names.index(part) for part in parts])[pair]
-        added = np.bincount(of_row * width + second - low, users, len(names) * width).reshape(len(names), width)
-        for number in np.unique(of_row).tolist():
-            line = self._users.setdefault(names[number], np.zeros(self._seconds))
-            line[low : low + width] += added[number]
+        width = int(second.max()) + 1 - low
+        of_waits = [part_of(*names) for names in self._names()]
+        parts = list(dict.fromkeys(of_waits))
+        line = owner * len(parts) + np.array([parts.index(name) for name in of_waits])[wait]
+        shape = int(line.max()) + 1, width
+        at = line * width + second - low
+        rows, sampled, busy = (
+            np.bincount(at, weights, shape[0] * width).reshape(shape) for weights in (None, samples, users)
+        )
+        for number in np.flatnonzero(rows.any(axis=1)).tolist():
+            code, name = number // len(parts), parts[number % len(parts)]
+            self._users.setdefault((code, name), np.zeros(self._seconds))[low : low + width] += busy[number]
+            self._looks[code][low : low + width] += sampled[number]
+            self._seen[code][low : low + width] |= rows[number] > 0
 
-    def sampled(self) -> dict[int, SampledWaits]:
-        """Return the waits by the number of the interval, if enough sessions were sampled in it."""
-        return {
-            index: SampledWaits(dict(seen), int(self._looked[index].sum()))
-            for index, seen in self._sums.items()
-            if self._looks_within[index] >= SHARE_SAMPLES
-        }
+    def _names(self) -> list[tuple[str, str]]:
+        """Return the class and the event of each wait."""
+        classes, events = self._classes.names, self._events.names
+        return [(classes[one], events[other]) for one, other in self._waits.pairs]
 
-    def parts(self) -> WaitParts | None:
-        """Return the parts; None where no sessions were sampled."""
-        if not self._any_row:
+    def _owners(self, load: str | None) -> list[int]:
+        """Return the codes of the applications of a load, or of all that sessions were met of."""
+        names = self._applications.names
+        return [code for code in self._looks if load is None or not names or names[code] == application("users", load)]
+
+    def sampled(self, part: Part) -> dict[int, SampledWaits]:
+        owners, names, found = self._owners(part.load), self._names(), {}
+        looks, seen = self._sum(owners)
+        for interval in part.intervals:
+            if interval.of(looks).sum() < SHARE_SAMPLES:
+                continue
+            sums: dict[tuple[str, str], float] = defaultdict(float)
+            for (owner, wait), users in zip(self._owned.pairs, self._sums[interval.span].tolist(), strict=True):
+                wait_class, event = names[wait]
+                if users and owner in owners:
+                    sums[wait_class if wait_class in WAIT_CLASSES else "other", event] += users
+            found[interval.index] = SampledWaits(dict(sums), int(interval.of(seen).sum()))
+        return found
+
+    def parts(self, part: Part) -> WaitParts | None:
+        owners = self._owners(part.load)
+        if not owners:
             return None
-        for line in self._users.values():
-            line[~self._seen] = np.nan
-        return WaitParts(self._users, self._looks)
+        looks, seen = self._sum(owners)
+        users: dict[str, np.ndarray] = {}
+        for (owner, name), line in self._users.items():
+            if owner in owners:
+                users[name] = users.get(name, 0.0) + line[: part.seconds]
+        for line in users.values():
+            line[~seen[: part.seconds]] = np.nan
+        return WaitParts(users, looks[: part.seconds])
 
-
-def read_waits(run: Record, waits: Sequence[SessionWaits]) -> None:
-    """Add the waits of a run to those of its parts."""
-    classes, events, pairs = Codes(), Codes(), PairCodes()
-    columns = ["second", "wait_class", "event", "samples", "polls"]
-    for batch in run.batches("waits", [*columns, "application"] if run.loads else columns):
-        pair = pairs.of(classes.of(batch, "wait_class"), events.of(batch, "event"))
-        names = [(classes.names[one], events.names[other]) for one, other in pairs.pairs]
-        for part in waits:
-            part.add(batch, pair, names)
+    def _sum(self, owners: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return how many sessions of some applications were sampled in each second, and in which any were met."""
+        looks, seen = np.zeros(self._seconds), np.zeros(self._seconds, dtype=bool)
+        for owner in owners:
+            looks += self._looks[owner]
+            seen |= self._seen[owner]
+        return looks, seen
 
 
 def part_of(wait_class: str, event: str) -> str:
