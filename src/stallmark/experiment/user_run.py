@@ -30,7 +30,7 @@ from stallmark.record.schema import MAINTENANCE, QUERIES_LEFT
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.model import TimedScenario, Variant
-from stallmark.scenarios.users import PlannedStep
+from stallmark.scenarios.timed import PlannedStep
 from stallmark.scenarios.variant import During
 
 # The way of the server's I/O counters, while a run goes on, to the search that judges by them.

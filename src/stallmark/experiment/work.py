@@ -21,7 +21,7 @@ from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad, described, transactions_of
 from stallmark.scenarios.load import described as described_slo
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
-from stallmark.scenarios.users import PlannedStep
+from stallmark.scenarios.timed import PlannedStep
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload
 
