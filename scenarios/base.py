@@ -12,19 +12,9 @@ from stallmark.scenarios.array import Array, EmulatedArrays
 from stallmark.scenarios.database import BackupChoice, DatabaseChoice, WorkloadChoice
 from stallmark.scenarios.load import ServiceLevelChoice
 from stallmark.scenarios.probe import PreconditionChoice, Probed
+from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import MOST_VARIANTS, EachOnce, NamedApart, Titled
-from stallmark.scenarios.variant import (
-    Cost,
-    Hook,
-    Order,
-    PlannedRun,
-    PoolCurve,
-    PoolOrCurve,
-    Variant,
-    not_chosen,
-    of_size,
-    run_order,
-)
+from stallmark.scenarios.variant import Cost, Hook, PoolCurve, PoolOrCurve, Variant, not_chosen, of_size
 from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload

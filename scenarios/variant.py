@@ -1,8 +1,7 @@
-"""The `variants:` of a scenario, the sizes of a curve of memory among them, and the order in which runs are made."""
+"""The `variants:` of a scenario, the sizes of a curve of memory among them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Generic, Literal, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, Tag, WithJsonSchema, field_validator
 
@@ -207,41 +206,3 @@ def not_chosen(variant: Variant, numbers: Iterable[int]) -> Iterator[Variant]:
     """Yield a variant for each size that is not chosen yet, by number. It has no size."""
     for number in numbers:
         yield variant.model_copy(update={"name": f"{variant.name}, size {number}"})
-
-
-# The order in which the runs of an experiment are made.
-
-Order = Literal["alternating", "abba", "blocks"]
-
-V = TypeVar("V")
-
-
-@dataclass(frozen=True)
-class PlannedRun(Generic[V]):
-    """One run. Runs of one block share what changes slowly with time; `again`: of the first variant, at the end."""
-
-    variant: V
-    repeat: int
-    block: int
-    again: bool = False
-
-
-def run_order(variants: Sequence[V], repeats: int, order: Order) -> list[PlannedRun[V]]:
-    """Return the order. alternating: A B C, A B C. abba: A B C, C B A, so that a steady drift falls on all variants
-    alike. blocks: all runs of A, of B, of C, and those of A again (A′), which says whether the rest may be compared at
-    all: for storage that takes hours to warm up and would begin anew with every change of the variant."""
-    if order == "blocks":
-        return list(_blocks(variants, repeats))
-    return [
-        PlannedRun(variant, repeat, repeat)
-        for repeat in range(1, repeats + 1)
-        for variant in (reversed(variants) if order == "abba" and repeat % 2 == 0 else variants)
-    ]
-
-
-def _blocks(variants: Sequence[V], repeats: int) -> Iterator[PlannedRun[V]]:
-    for block, variant in enumerate(variants, 1):
-        yield from (PlannedRun(variant, repeat, block) for repeat in range(1, repeats + 1))
-    if len(variants) > 1:
-        for repeat in range(repeats + 1, 2 * repeats + 1):
-            yield PlannedRun(variants[0], repeat, len(variants) + 1, again=True)

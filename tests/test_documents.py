@@ -13,8 +13,8 @@ from stallmark.analysis.compare.summary import PRIMARIES, Verdict
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.steady import SteadyKind
 from stallmark.analysis.thresholds import UNITS
-from stallmark.analysis.validity.invalid import GateKind
-from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
+from stallmark.analysis.validity.kinds import GateKind
+from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
 from stallmark.report.text.terms import term, word
 from stallmark.scenarios.read import read_any_scenario
 

@@ -35,7 +35,8 @@ from stallmark.analysis.server_cautions import ServerKind, server_cautions
 from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, judge, no_checkpoint, over_whole_cycles
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import gates
-from stallmark.analysis.validity.invalid import GateKind, ServiceLevelKind, ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
 from stallmark.analysis.validity.service_level import declared, judge_reads
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.storage import Device, Devices

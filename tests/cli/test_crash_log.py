@@ -7,7 +7,7 @@ import click
 import pytest
 from support.command_line import stallmark
 
-from stallmark.cli.common import UNEXPECTED
+from stallmark.cli.exit_codes import UNEXPECTED
 from stallmark.cli.main import main
 
 

@@ -21,7 +21,7 @@ from support.waiting import TIMEOUT_S
 
 import stallmark as stallmark_package
 from stallmark.analysis.profile.demand import demand_of
-from stallmark.cli import common
+from stallmark.cli import exit_codes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.experiment.runner import ExperimentEnd, Runner
@@ -29,8 +29,8 @@ from stallmark.stopping import StopSignal
 
 CI = Path(__file__).parents[2] / "docs" / "ci.md"
 CODES = {
-    common.CONDITION_BROKEN, common.FAILED, common.INCOMPLETE, common.VERDICT, common.INCONCLUSIVE,
-    common.CUT_OFF, common.UNEXPECTED,
+    exit_codes.CONDITION_BROKEN, exit_codes.FAILED, exit_codes.INCOMPLETE, exit_codes.VERDICT, exit_codes.INCONCLUSIVE,
+    exit_codes.CUT_OFF, exit_codes.UNEXPECTED,
 }  # fmt: skip
 OF_CLICK = {0, 2}
 OF_SIGNALS = {StopSignal(number).exit_code for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
@@ -54,7 +54,7 @@ def test_the_documented_exit_codes_are_those_that_there_are():
 
 
 def test_every_command_ends_with_a_code_that_has_a_name():
-    for file in Path(common.__file__).parent.rglob("*.py"):
+    for file in Path(exit_codes.__file__).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(file.read_text())):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in ("sys.exit", "SystemExit", "os._exit"):
                 assert not isinstance(call.args[0], ast.Constant), f"{file}:{call.lineno}"
@@ -154,7 +154,7 @@ def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, co
     """Both what click prints and what rich does, which would end with 1, the code of lost data."""
     prepare(tmp_path)
     ended = started(command, stdout=unread)
-    assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")
+    assert (ended.returncode, ended.stderr) == (exit_codes.CUT_OFF, "")
 
 
 @pytest.mark.parametrize(
@@ -170,21 +170,21 @@ def test_tables_that_nobody_reads_end_with_141_and_no_word(tmp_path, unread, com
     demand = demand_of(write_made_profile(tmp_path / "profile", 300))
     write_sizing_of(tmp_path / "sizing", demand, "array", replay=(1.25, 1.38))
     ended = started(command, stdout=unread)
-    assert (ended.returncode, ended.stderr) == (common.CUT_OFF, "")
+    assert (ended.returncode, ended.stderr) == (exit_codes.CUT_OFF, "")
 
 
 @pytest.mark.parametrize(("command", "code"), [("run", 2), ("fly", 2), ("report nowhere", 3), ("list one.yaml", 0)])
 def test_an_error_that_nobody_reads_keeps_its_code(tmp_path, unread, command, code):
     prepare(tmp_path)
     assert started(command, stderr=unread).returncode == code
-    assert started(command, stdout=unread, stderr=unread).returncode == (code or common.CUT_OFF)
+    assert started(command, stdout=unread, stderr=unread).returncode == (code or exit_codes.CUT_OFF)
 
 
 @pytest.mark.server
 def test_progress_that_nobody_reads_ends_a_run_with_141_and_leaves_its_record(tmp_path, unread):
     prepare(tmp_path)
     ended = started("run one.yaml", stderr=unread)
-    assert (ended.returncode, ended.stdout) == (common.CUT_OFF, "")
+    assert (ended.returncode, ended.stdout) == (exit_codes.CUT_OFF, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

@@ -18,10 +18,11 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.quantities import PoolSize
-from stallmark.scenarios.load import ReadyMade, described
 from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
-from stallmark.scenarios.variant import Variant, run_order
+from stallmark.scenarios.run_order import run_order
+from stallmark.scenarios.search import ReadyMade, described
+from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
 DATA = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100}"

@@ -45,13 +45,8 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
-from stallmark.analysis.validity.invalid import (
-    driver_bound,
-    foreign_share,
-    invalid_findings,
-    server_lost,
-    storage_errors,
-)
+from stallmark.analysis.validity.driver_bound import driver_bound
+from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, server_lost, storage_errors
 from stallmark.analysis.validity.service_level import Validity, foreign_cpu_share, judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role

@@ -8,8 +8,6 @@ import click
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import (
-    CONDITION_BROKEN,
-    INCOMPLETE,
     as_seconds,
     choice_of,
     err,
@@ -21,6 +19,7 @@ from stallmark.cli.common import (
     tell,
     timezone_option,
 )
+from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE
 from stallmark.errors import StallmarkError, as_sentence
 
 if TYPE_CHECKING:

@@ -10,17 +10,8 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    CONDITION_BROKEN,
-    escape,
-    item,
-    json_option,
-    out,
-    say,
-    target_options,
-    tell,
-    workload_options,
-)
+from stallmark.cli.common import escape, item, json_option, out, say, target_options, tell, workload_options
+from stallmark.cli.exit_codes import CONDITION_BROKEN
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:

@@ -18,10 +18,6 @@ from stallmark.redact import holds_secret, visible
 
 T = TypeVar("T")
 
-# Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
-CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
-
 
 class Terminal(Console):
     """A console on which every character shows, whoever chose it: none moves the cursor or changes the colours."""

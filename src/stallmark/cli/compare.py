@@ -6,18 +6,8 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    INCONCLUSIVE,
-    VERDICT,
-    err,
-    escape,
-    json_option,
-    out,
-    page_file,
-    runs_argument,
-    tell,
-    timezone_option,
-)
+from stallmark.cli.common import err, escape, json_option, out, page_file, runs_argument, tell, timezone_option
+from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
 from stallmark.errors import StallmarkError
 
 

@@ -13,7 +13,8 @@ import click
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Extensible
-from stallmark.cli.common import FAILED, escape, item, json_option, target_options
+from stallmark.cli.common import escape, item, json_option, target_options
+from stallmark.cli.exit_codes import FAILED
 from stallmark.engines.abilities import Availability, Examined
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 

@@ -1,4 +1,4 @@
-"""The sentence and the exit code of a command that an error ended, and the log of one that was not foreseen."""
+"""The exit codes, the sentence and code of a command that an error ended, and the log of one that was not foreseen."""
 
 import os
 import platform
@@ -12,10 +12,14 @@ import click
 import platformdirs
 
 import stallmark
-from stallmark.cli.common import CUT_OFF, FAILED, INCOMPLETE, UNEXPECTED, err, escape, tell
+from stallmark.cli.common import err, escape, tell
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal
+
+# Exit codes, for CI. click itself uses 2 for a wrong command line.
+CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
+CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 
 
 # The log of an error that Stallmark did not foresee: what a maintainer needs, without secrets.

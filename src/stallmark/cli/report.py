@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import VERDICT, err, escape, json_option, page_file, runs_argument, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, page_file, runs_argument, tell, timezone_option
+from stallmark.cli.exit_codes import VERDICT
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 

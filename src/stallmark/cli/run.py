@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Extensible
-from stallmark.cli.common import (
-    CONDITION_BROKEN,
-    INCOMPLETE,
-    VERDICT,
-    err,
-    escape,
-    json_option,
-    out_option,
-    target_options,
-    tell,
-    timezone_option,
-)
+from stallmark.cli.common import err, escape, json_option, out_option, target_options, tell, timezone_option
+from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.companions import Follower, LoadMachines

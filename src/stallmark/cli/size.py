@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import INCOMPLETE, VERDICT, err, escape, json_option, page_file, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, page_file, tell, timezone_option
+from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal

@@ -1,4 +1,4 @@
-"""The runs of an experiment in their order: chosen as a curve goes on, and after an early end those that are left."""
+"""The runs that are still to be made: chosen as a curve goes on, and after an early end those that are left."""
 
 import shlex
 import shutil
@@ -20,7 +20,7 @@ from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, Variant, WorkloadChoice, model_for
-from stallmark.scenarios.variant import PlannedRun
+from stallmark.scenarios.run_order import PlannedRun
 from stallmark.stats.curve_search import Asked, Values, next_size
 from stallmark.transactions import find_workload
 

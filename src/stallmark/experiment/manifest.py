@@ -20,8 +20,8 @@ from stallmark.record.manifest.course import Collector as RecordedCollector
 from stallmark.record.manifest.course import Scenario as RecordedScenario
 from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
-from stallmark.scenarios.load import described as described_slo
 from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.search import described as described_slo
 from stallmark.stopping import StopSignal
 from stallmark.storage.direct_io import describe, direct_io
 

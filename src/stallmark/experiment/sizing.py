@@ -35,8 +35,8 @@ from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing import Demand, Sizing, StandIn, write_sizing
 from stallmark.record.writer import experiment_folder
-from stallmark.scenarios.load import described
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
+from stallmark.scenarios.search import described
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.fitted_rates import corrected, fitted_rates
 from stallmark.stats.thresholds import MATCHED_WITHIN

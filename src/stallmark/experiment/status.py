@@ -22,7 +22,7 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing import FILE as SIZING
 from stallmark.record.sizing import is_sizing
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.variant import PlannedRun
+from stallmark.scenarios.run_order import PlannedRun
 
 # How fast this machine is, from the experiments that it has made: by that an estimate is corrected.
 

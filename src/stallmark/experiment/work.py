@@ -18,9 +18,10 @@ from stallmark.record.manifest.workload import Follows, Queries, Search, Step, a
 from stallmark.record.manifest.workload import Load as RecordedLoad
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
-from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad, described, transactions_of
-from stallmark.scenarios.load import described as described_slo
+from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
+from stallmark.scenarios.search import described, transactions_of
+from stallmark.scenarios.search import described as described_slo
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload

@@ -1,4 +1,4 @@
-"""The form of all tables: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and
+"""The form of all tables: rows and columns as text, shown in HTML (templates/blocks.html), in a terminal and
 in Markdown."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
-from stallmark.analysis.validity.invalid import GateKind
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted
 from stallmark.stats.thresholds import (

@@ -20,7 +20,7 @@ from stallmark.analysis.read.transactions import (
 )
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.invalid import ServiceLevelKind
+from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.storage import ServiceLevelObjective

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.analysis.read.waits import read_deadlocks
-from stallmark.analysis.validity.invalid import GateKind
-from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE
+from stallmark.analysis.validity.kinds import GateKind
+from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, in_words
 from stallmark.experiment.progress import Show

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import stallmark
 from stallmark import format
 from stallmark.analysis.experiment import summarise
-from stallmark.cli.common import FAILED, INCOMPLETE
+from stallmark.cli.exit_codes import FAILED, INCOMPLETE
 from stallmark.engines.abilities import Availability
 from stallmark.engines.base import Engine
 from stallmark.experiment.progress import Show

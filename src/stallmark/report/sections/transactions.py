@@ -9,7 +9,7 @@ from stallmark.analysis.read.server_summary import StatementSummary, Transaction
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.invalid import GateKind
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown

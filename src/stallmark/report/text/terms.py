@@ -7,7 +7,8 @@ from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.read.interval import CyclesBy, ReadKind
 from stallmark.analysis.steady import CycleKind, SteadyKind
-from stallmark.analysis.validity.invalid import GateKind, ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.analysis.validity.service_level import ReadSource
 from stallmark.format import exact, factor, listed, number, per_second, percent, plural, quoted, size
 from stallmark.record.manifest.workload import TradeHistory

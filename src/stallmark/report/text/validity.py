@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.invalid import CounterSource, GateKind, ServiceLevelKind, ValidityKind
+from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
+from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
 from stallmark.format import listed, number, percent, plural, short, spoken
