@@ -112,6 +112,12 @@ def _calls(record: Record, table: str) -> _Calls | None:
 def forget_calls() -> None:
     """Free the calls of all tables: those of a long run fill memory, and few are asked for again."""
     _calls.cache_clear()
+    give_back_memory()
+
+
+def give_back_memory() -> None:
+    """Give the system what was freed between arrays that are kept: batches of tables leave much of it."""
+    pa.default_memory_pool().release_unused()
 
 
 def _dates(record: Record, calls: _Calls) -> np.ndarray:
