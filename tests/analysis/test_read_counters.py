@@ -94,6 +94,7 @@ def test_one_reading_gives_the_counters_by_kind_and_by_file_and_when_files_grew(
     rows = rows.append_column("size_bytes", pa.array(size, pa.int64()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counters, "MANY", many)
+        patch.setattr(counters, "PARTS", many)
         record = Batches(rows, sizes)
         found = read_server_io(record, intervals)
     delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
